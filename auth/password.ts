@@ -1,0 +1,56 @@
+import { type Argon2Parameters, argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { Refused } from '../records/refused.ts'
+
+const derive = promisify(argon2)
+
+/** OWASP Password Storage Cheat Sheet: argon2id with 19 MiB, two passes and one lane. */
+const COST = { memory: 19_456, passes: 2, parallelism: 1 }
+const SALT_BYTES = 16
+const TAG_BYTES = 32
+const MIN_LENGTH = 8
+const MAX_LENGTH = 200
+
+type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
+
+/** NIST SP 800-63B, 5.1.1.2: one password, however the keyboard composes its characters. */
+const tagOf = (password: string, nonce: Buffer, cost: Cost): Promise<Buffer> =>
+  derive('argon2id', { message: password.normalize('NFKC'), nonce, tagLength: TAG_BYTES, ...cost })
+
+const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')
+
+/** In the PHC string format, so that the cost can change while older hashes still verify. Throws `Refused` when it is too short or too long. */
+export async function hashPassword(password: string): Promise<string> {
+  const length = [...password].length
+  if (length < MIN_LENGTH) throw new Refused(`The password must be at least ${MIN_LENGTH} characters long`)
+  if (length > MAX_LENGTH) throw new Refused(`The password must be at most ${MAX_LENGTH} characters long`)
+  const salt = randomBytes(SALT_BYTES)
+  const tag = await tagOf(password, salt, COST)
+  return `$argon2id$v=19$m=${COST.memory},t=${COST.passes},p=${COST.parallelism}$${base64(salt)}$${base64(tag)}`
+}
+
+const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
+
+/** Is this the password? Null, where there is no such user or no password yet, takes as long as a wrong password does,
+ *  so that nobody can time which addresses exist. A hash that cannot be read matches nothing. */
+export async function verifyPassword(hash: string | null, password: string): Promise<boolean> {
+  if ([...password].length > MAX_LENGTH) return false
+  const [, memory, passes, parallelism, salt, tag] = hash?.match(PHC) ?? []
+  if (salt === undefined || tag === undefined) {
+    await tagOf(password, Buffer.alloc(SALT_BYTES), COST)
+    return false
+  }
+  const cost = { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) }
+  const expected = Buffer.from(tag, 'base64')
+  const actual = await tagOf(password, Buffer.from(salt, 'base64'), cost)
+  return actual.length === expected.length && timingSafeEqual(actual, expected)
+}
+
+/** Without the letters and digits that are taken for one another. */
+const READABLE = 'abcdefghijkmnpqrstuvwxyz23456789'
+
+/** Four groups of five characters: 100 bits that can be read out and typed. */
+export function newPassword(): string {
+  const group = (): string => Array.from({ length: 5 }, () => READABLE[randomInt(READABLE.length)]).join('')
+  return Array.from({ length: 4 }, group).join('-')
+}

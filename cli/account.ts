@@ -1,0 +1,50 @@
+import type { Command } from 'commander'
+import { hashPassword } from '../auth/password.ts'
+import { insertAccount } from '../records/accounts.ts'
+import { transaction } from '../records/db.ts'
+import { examples, type Output, quoted, type Shell, secretOf } from './shell.ts'
+
+interface CreateOptions {
+  name: string
+  email: string
+  password: string
+  fullName?: string
+}
+
+export function addAccount(program: Command, shell: Shell): void {
+  const account = program.command('account').description('Make accounts: each has its own users, records and webhooks.')
+
+  account
+    .command('create')
+    .summary('make an account and its Owner')
+    .description('Make an account and its Owner, who signs in with the e-mail address and password.')
+    .requiredOption('--name <name>', 'what the account is called')
+    .requiredOption('--email <address>', "the Owner's e-mail address")
+    .requiredOption('--password <password>', 'from 8 to 200 characters, or - to read it from standard input')
+    .option('--full-name <name>', "the Owner's name (default: what stands before the @)")
+    .addHelpText('after', examples("muster account create --name 'Acme' --email ann@example.com --password -"))
+    .action(
+      shell.action((options: CreateOptions) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          const { name, email } = options
+          const passwordHash = await hashPassword(secretOf(options.password))
+          const fullName = options.fullName ?? nameOf(email)
+          const { accountId, userId } = await transaction(db, (trx) =>
+            insertAccount(trx, { name, email, fullName, passwordHash }, new Date()),
+          )
+          return {
+            document: { account_id: accountId, user_id: userId },
+            text: [
+              `Account ${accountId} is made. Its Owner is ${email}, user ${userId}.`,
+              `Make an API key:  muster key create --email ${quoted(email)} --name 'First key' --access full_access`,
+            ].join('\n'),
+          }
+        }),
+      ),
+    )
+}
+
+/** What to call somebody of whom only the address is known. */
+export function nameOf(email: string): string {
+  return email.split('@')[0] || email
+}

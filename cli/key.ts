@@ -1,0 +1,120 @@
+import { type Command, Option } from 'commander'
+import { validate as isUuid } from 'uuid'
+import { issueApiKey } from '../auth/api-key.ts'
+import { type AccessLevel, type ApiKey, accessLevels, findApiKey, listApiKeys, revokeApiKey } from '../records/api-keys.ts'
+import { accountScope, type Db, transaction, writeScope } from '../records/db.ts'
+import { Refused } from '../records/refused.ts'
+import { findUserByEmail, type User } from '../records/users.ts'
+import { examples, type Output, quoted, type Shell, table, timeOf } from './shell.ts'
+
+interface CreateOptions {
+  email: string
+  name: string
+  access: AccessLevel
+}
+
+export function addKey(program: Command, shell: Shell): void {
+  const key = program.command('key').description('Make, list and revoke API keys.')
+
+  key
+    .command('create')
+    .summary('make an API key of a user')
+    .description("Make an API key of a user. The token is shown once: only its hash is kept. The user's Finance permission bounds the key.")
+    .requiredOption('--email <address>', 'the user whose key it is')
+    .requiredOption('--name <name>', 'what it is for')
+    .addOption(new Option('--access <level>', 'what it may do').choices(accessLevels).makeOptionMandatory())
+    .addHelpText('after', examples("muster key create --email ann@example.com --name 'Nightly sync' --access read_only"))
+    .action(
+      shell.action((options: CreateOptions) =>
+        shell.records(async ({ db, config }): Promise<Output> => {
+          const { id: userId, accountId } = await userOf(db, options.email)
+          const { id, token } = await transaction(db, (trx) =>
+            issueApiKey(writeScope(trx, accountId), { userId, name: options.name, accessLevel: options.access }, new Date()),
+          )
+          return {
+            document: { id, token },
+            text: [
+              `Key ${id} is made. Its token is shown this once:`,
+              '',
+              `  ${token}`,
+              '',
+              `Try it:  curl -H 'Authorization: Bearer ${token}' ${config.baseUrl}/public/v1/participants`,
+            ].join('\n'),
+          }
+        }),
+      ),
+    )
+
+  key
+    .command('list')
+    .summary("list a user's API keys")
+    .description("List a user's API keys, the revoked ones too. Of a token only the beginning is known.")
+    .requiredOption('--email <address>', 'the user whose keys they are')
+    .addHelpText('after', examples('muster key list --email ann@example.com', 'muster key list --email ann@example.com --json'))
+    .action(
+      shell.action((options: { email: string }) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          const user = await userOf(db, options.email)
+          const keys = await listApiKeys(accountScope({ dialect: db.dialect, sql: db.read }, user.accountId), user.id)
+          return { document: keys.map(documentOf), text: keys.length === 0 ? noKeys(user) : tableOf(keys) }
+        }),
+      ),
+    )
+
+  key
+    .command('revoke')
+    .summary('revoke an API key for good')
+    .description('Revoke an API key: it is refused from its next request on, also by servers that are running. It cannot be undone.')
+    .argument('<id>', 'the key, as `muster key list` shows it')
+    .addHelpText('after', examples('muster key revoke 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(
+      shell.action((id: string) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          const found = isUuid(id) ? await findApiKey(db.read, id) : undefined
+          if (!found) throw new Refused(`There is no API key ${id}`)
+          await transaction(db, (trx) => revokeApiKey(writeScope(trx, found.accountId), id, new Date()))
+          const revokedAt = timeOf((await findApiKey(db.read, id))?.revokedAt ?? null)
+          return {
+            document: { id, revoked_at: revokedAt },
+            text: found.revokedAt ? `Key ${id} has been revoked since ${revokedAt}.` : `Key ${id} (${found.name}) is revoked.`,
+          }
+        }),
+      ),
+    )
+}
+
+async function userOf(db: Db, email: string): Promise<User> {
+  const user = await findUserByEmail(db.read, email)
+  if (!user) throw new Refused(`There is no user with the e-mail address ${email}`)
+  return user
+}
+
+const noKeys = (user: User): string =>
+  `${user.email} has no API keys. Make one:  muster key create --email ${quoted(user.email)} --name 'First key' --access full_access`
+
+function documentOf(key: ApiKey) {
+  return {
+    id: key.id,
+    name: key.name,
+    access_level: key.accessLevel,
+    token_prefix: key.tokenPrefix,
+    created_at: timeOf(key.createdAt),
+    last_used_at: timeOf(key.lastUsedAt),
+    revoked_at: timeOf(key.revokedAt),
+  }
+}
+
+function tableOf(keys: ApiKey[]): string {
+  return table(
+    ['ID', 'NAME', 'ACCESS', 'TOKEN', 'CREATED', 'LAST USED', 'STATE'],
+    keys.map((key) => [
+      key.id,
+      key.name,
+      key.accessLevel,
+      `${key.tokenPrefix}…`,
+      timeOf(key.createdAt),
+      timeOf(key.lastUsedAt) ?? 'never',
+      key.revokedAt ? `revoked ${timeOf(key.revokedAt)}` : 'valid',
+    ]),
+  )
+}

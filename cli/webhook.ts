@@ -1,0 +1,213 @@
+import type { Command } from 'commander'
+import { validate as isUuid } from 'uuid'
+import { eventTypes } from '../generated/events.ts'
+import { hasAccount, listAccountIds } from '../records/accounts.ts'
+import { accountScope, type Db, transaction, writeScope } from '../records/db.ts'
+import { Refused } from '../records/refused.ts'
+import {
+  activateSecret,
+  disableWebhook,
+  enableWebhook,
+  findAccountOfWebhook,
+  insertWebhook,
+  listWebhooks,
+  prepareSecret,
+  type Webhook,
+} from '../records/webhooks.ts'
+import { assertWebhookUrl } from '../webhooks/egress.ts'
+import { newSecret, sealSecret } from '../webhooks/secret.ts'
+import { examples, type Output, type Shell, table, timeOf, WrongUsage } from './shell.ts'
+
+interface CreateOptions {
+  account: string
+  url: string
+  events: string
+  description: string
+}
+
+export function addWebhook(program: Command, shell: Shell): void {
+  const webhook = program.command('webhook').description('Make, list, switch and re-key webhooks. Running servers follow at once.')
+
+  webhook
+    .command('create')
+    .summary('make a webhook of an account')
+    .description('Make a webhook of an account. Its signing secret is shown once.')
+    .requiredOption('--account <id>', 'the account')
+    .requiredOption('--url <url>', 'where to POST to: https, or http to an address in WEBHOOK_ALLOW_ADDRESSES')
+    .requiredOption('--events <list>', "event types such as participant.created,task.completed, or '*' for all")
+    .option('--description <text>', 'what it is for', '')
+    .addHelpText(
+      'after',
+      examples(
+        "muster webhook create --account ID --url https://example.com/webhooks --events '*'",
+        'muster webhook create --account ID --url https://example.com/webhooks --events participant.created,task.completed',
+      ),
+    )
+    .action(
+      shell.action((options: CreateOptions) =>
+        shell.records(async ({ db, config }): Promise<Output> => {
+          const { account, description } = options
+          const eventTypes = eventTypesOf(options.events)
+          if (!isUuid(account) || !(await hasAccount(db.read, account))) throw new Refused(`There is no account ${account}`)
+          const url = assertWebhookUrl(options.url, config.webhookAllowAddresses)
+          const secret = newSecret()
+          const seal = (id: string): string => sealSecret(config.secretKey, id, secret)
+          const { id } = await transaction(db, (trx) =>
+            insertWebhook(writeScope(trx, account), { url, description, eventTypes, createdBy: null }, seal, new Date()),
+          )
+          return {
+            document: { id, secret },
+            text: [
+              `Webhook ${id} posts to ${url} from the next event on. Its signing secret is shown this once:`,
+              '',
+              `  ${secret}`,
+              '',
+              `See what it delivers:  muster deliveries list --webhook ${id}`,
+            ].join('\n'),
+          }
+        }),
+      ),
+    )
+
+  webhook
+    .command('list')
+    .summary('list webhooks')
+    .description('List webhooks, oldest first.')
+    .option('--account <id>', 'only those of this account')
+    .addHelpText('after', examples('muster webhook list', 'muster webhook list --account ID --json'))
+    .action(
+      shell.action(({ account }: { account?: string }) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          const webhooks = await webhooksOf(db, account)
+          const text =
+            webhooks.length === 0
+              ? "There are no webhooks. Make one:  muster webhook create --account ID --url URL --events '*'"
+              : tableOf(webhooks)
+          return { document: webhooks.map(documentOf), text }
+        }),
+      ),
+    )
+
+  webhook
+    .command('disable')
+    .summary('stop deliveries to a webhook')
+    .description('Stop deliveries to a webhook. Those that are scheduled end as failed, and can be retried once it is enabled again.')
+    .argument('<id>', 'the webhook')
+    .addHelpText('after', examples('muster webhook disable 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(shell.action((id: string) => switchWebhook(shell, id, false)))
+
+  webhook
+    .command('enable')
+    .summary('deliver to a webhook again')
+    .description('Deliver to a webhook again, from the next event on.')
+    .argument('<id>', 'the webhook')
+    .addHelpText('after', examples('muster webhook enable 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(shell.action((id: string) => switchWebhook(shell, id, true)))
+
+  webhook
+    .command('rotate')
+    .summary('change the signing secret without a gap')
+    .description('Change the signing secret without a gap: prepare the next one, teach it to the receiver, then activate it.')
+    .argument('<id>', 'the webhook')
+    .option('--activate', 'sign with the prepared secret from the next attempt on')
+    .addHelpText(
+      'after',
+      examples(
+        'muster webhook rotate 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
+        'muster webhook rotate 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11 --activate',
+      ),
+    )
+    .action(
+      shell.action((id: string, { activate = false }: { activate?: boolean }) =>
+        activate ? activateNext(shell, id) : prepareNext(shell, id),
+      ),
+    )
+}
+
+/** `*` stands for all types, those to come included. */
+function eventTypesOf(given: string): string[] {
+  const wanted = new Set(given.split(',').map((type) => type.trim()))
+  if (wanted.has('*')) return ['*']
+  for (const type of wanted)
+    if (!Object.hasOwn(eventTypes, type))
+      throw new WrongUsage(
+        `option '--events <list>': "${type}" is no event type. There are ${Object.keys(eventTypes).join(', ')} and '*' for all.`,
+      )
+  return [...wanted]
+}
+
+async function webhooksOf(db: Db, account: string | undefined): Promise<Webhook[]> {
+  if (account !== undefined && !(isUuid(account) && (await hasAccount(db.read, account))))
+    throw new Refused(`There is no account ${account}`)
+  const accounts = account === undefined ? await listAccountIds(db.read) : [account]
+  const lists = await Promise.all(accounts.map((id) => listWebhooks(accountScope({ dialect: db.dialect, sql: db.read }, id))))
+  return lists.flat()
+}
+
+/** The account of a webhook. Throws `Refused` when there is no such webhook. */
+async function accountOf(db: Db, id: string): Promise<string> {
+  const accountId = isUuid(id) ? await findAccountOfWebhook(db.read, id) : undefined
+  if (accountId === undefined) throw new Refused(`There is no webhook ${id}`)
+  return accountId
+}
+
+function switchWebhook(shell: Shell, id: string, enabled: boolean): Promise<Output> {
+  return shell.records(async ({ db }) => {
+    const accountId = await accountOf(db, id)
+    const change = enabled ? enableWebhook : disableWebhook
+    await transaction(db, (trx) => change(writeScope(trx, accountId), id, new Date()))
+    const text = enabled
+      ? `Webhook ${id} is enabled: it gets the events from now on.`
+      : `Webhook ${id} is disabled: it gets nothing, and its scheduled deliveries have ended as failed.`
+    return { document: { id, enabled }, text }
+  })
+}
+
+function prepareNext(shell: Shell, id: string): Promise<Output> {
+  return shell.records(async ({ db, config }) => {
+    const accountId = await accountOf(db, id)
+    const secret = newSecret()
+    const sealed = sealSecret(config.secretKey, id, secret)
+    await transaction(db, (trx) => prepareSecret(writeScope(trx, accountId), id, sealed, new Date()))
+    return {
+      document: { id, next_secret: secret },
+      text: [
+        `The next signing secret of webhook ${id}, shown this once:`,
+        '',
+        `  ${secret}`,
+        '',
+        'The present one signs until you have taught this one to the receiver and activate it:',
+        `  muster webhook rotate ${id} --activate`,
+      ].join('\n'),
+    }
+  })
+}
+
+function activateNext(shell: Shell, id: string): Promise<Output> {
+  return shell.records(async ({ db }) => {
+    const accountId = await accountOf(db, id)
+    await transaction(db, (trx) => activateSecret(writeScope(trx, accountId), id, new Date()))
+    return { document: { id, activated: true }, text: `Webhook ${id} signs with its new secret from the next attempt on.` }
+  })
+}
+
+function documentOf(webhook: Webhook) {
+  return {
+    id: webhook.id,
+    account_id: webhook.accountId,
+    url: webhook.url,
+    description: webhook.description,
+    event_types: webhook.eventTypes,
+    enabled: webhook.enabled,
+    has_next_secret: webhook.hasNextSecret,
+    created_at: timeOf(webhook.createdAt),
+    updated_at: timeOf(webhook.updatedAt),
+  }
+}
+
+function tableOf(webhooks: Webhook[]): string {
+  return table(
+    ['ID', 'STATE', 'URL', 'EVENTS'],
+    webhooks.map(({ id, enabled, url, eventTypes }) => [id, enabled ? 'enabled' : 'disabled', url, eventTypes.join(',')]),
+  )
+}

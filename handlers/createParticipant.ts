@@ -1,0 +1,9 @@
+import { insertParticipant } from '../records/participants.ts'
+import type { Context } from '../server/context.ts'
+
+export async function createParticipant(ctx: Context<'createParticipant'>): Promise<void> {
+  const { scope, input, now, emit } = ctx.state
+  const participant = await insertParticipant(scope, input, now)
+  await emit('participant.created', participant.id)
+  ctx.body = participant
+}

@@ -1,0 +1,8 @@
+import { findExport } from '../records/exports.ts'
+import type { Context } from '../server/context.ts'
+
+export async function getExport(ctx: Context<'getExport'>): Promise<void> {
+  const found = await findExport(ctx.state.scope, ctx.state.path.export)
+  ctx.assert(found, 404, 'There is no such export.')
+  ctx.body = found
+}

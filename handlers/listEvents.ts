@@ -1,0 +1,9 @@
+import { operations } from '../generated/operations.ts'
+import { eventListing } from '../records/events.ts'
+import { listPage } from '../records/list.ts'
+import type { Context } from '../server/context.ts'
+
+export async function listEvents(ctx: Context<'listEvents'>): Promise<void> {
+  const { scope, query } = ctx.state
+  ctx.body = await listPage(scope, eventListing, operations.listEvents, query)
+}

@@ -1,0 +1,9 @@
+import { operations } from '../generated/operations.ts'
+import { jobListing } from '../records/jobs.ts'
+import { listPage } from '../records/list.ts'
+import type { Context } from '../server/context.ts'
+
+export async function listJobs(ctx: Context<'listJobs'>): Promise<void> {
+  const { scope, query } = ctx.state
+  ctx.body = await listPage(scope, jobListing, operations.listJobs, query)
+}

@@ -1,0 +1,34 @@
+import { v7 as uuidv7 } from 'uuid'
+import { accountScope, type Sql, type Trx } from './db.ts'
+import { assertName } from './refused.ts'
+import { insertUser } from './users.ts'
+
+export interface NewAccount {
+  name: string
+  /** Of the Account Owner, as all that follows. */
+  email: string
+  fullName: string
+  passwordHash: string
+}
+
+/** An account and its Owner. Throws `Refused` when the input cannot be or the address is taken. */
+export async function insertAccount(trx: Trx, account: NewAccount, now: Date): Promise<{ accountId: string; userId: string }> {
+  const accountId = uuidv7()
+  const name = assertName('The account name', account.name)
+  await trx.sql('accounts').insert({ id: accountId, name, created_at: now.getTime(), updated_at: now.getTime() })
+  const { email, fullName, passwordHash } = account
+  const userId = await insertUser(accountScope(trx, accountId), { email, fullName, passwordHash, role: 'owner' }, now)
+  return { accountId, userId }
+}
+
+export async function hasAccount(sql: Sql, id?: string): Promise<boolean> {
+  const row = await sql('accounts')
+    .where(id === undefined ? {} : { id })
+    .first('id')
+  return row !== undefined
+}
+
+/** Oldest first. */
+export async function listAccountIds(sql: Sql): Promise<string[]> {
+  return sql('accounts').orderBy('id').pluck('id')
+}

@@ -1,0 +1,143 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { Scope, Sql } from './db.ts'
+import { assertName, Refused } from './refused.ts'
+import { findUser, type Permission } from './users.ts'
+
+export const accessLevels = ['full_access', 'read_only'] as const
+export type AccessLevel = (typeof accessLevels)[number]
+
+export interface ApiKey {
+  id: string
+  accountId: string
+  userId: string
+  name: string
+  accessLevel: AccessLevel
+  /** What the token begins with: all that is known of it. */
+  tokenPrefix: string
+  /** Epoch milliseconds, as all times of records. */
+  lastUsedAt: number | null
+  revokedAt: number | null
+  createdAt: number
+  updatedAt: number
+}
+
+interface ApiKeyRow {
+  id: string
+  account_id: string
+  user_id: string
+  name: string
+  access_level: AccessLevel
+  token_prefix: string
+  last_used_at: number | null
+  revoked_at: number | null
+  created_at: number
+  updated_at: number
+}
+
+function fromRow(row: ApiKeyRow): ApiKey {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    userId: row.user_id,
+    name: row.name,
+    accessLevel: row.access_level,
+    tokenPrefix: row.token_prefix,
+    lastUsedAt: row.last_used_at,
+    revokedAt: row.revoked_at,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  }
+}
+
+export interface NewApiKeyRecord {
+  userId: string
+  name: string
+  accessLevel: AccessLevel
+  tokenHash: string
+  tokenPrefix: string
+}
+
+/** Returns the key's id. Throws `Refused` when the name cannot be or the user is not an active one of the account. */
+export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date): Promise<string> {
+  const owner = await findUser(scope, key.userId)
+  if (owner?.status !== 'active') throw new Refused('An API key belongs to an active user of the account')
+  const id = uuidv7()
+  await scope.insert('api_keys', {
+    id,
+    user_id: key.userId,
+    name: assertName('The name of the key', key.name),
+    access_level: key.accessLevel,
+    token_hash: key.tokenHash,
+    token_prefix: key.tokenPrefix,
+    created_at: now.getTime(),
+    updated_at: now.getTime(),
+  })
+  return id
+}
+
+/** A user's keys, oldest first, the revoked ones among them. */
+export async function listApiKeys(scope: Scope, userId: string): Promise<ApiKey[]> {
+  const rows = await scope.rows('api_keys').where({ user_id: userId }).orderBy('id').select<ApiKeyRow[]>()
+  return rows.map(fromRow)
+}
+
+/** Of any account. */
+export async function findApiKey(sql: Sql, id: string): Promise<ApiKey | undefined> {
+  const row = await sql('api_keys').where({ id }).first<ApiKeyRow | undefined>()
+  return row && fromRow(row)
+}
+
+/** Ends a key from the next request on. Revoking it again changes nothing. False: there is no such key. */
+export async function revokeApiKey(scope: Scope, id: string, now: Date): Promise<boolean> {
+  const key = () => scope.rows('api_keys').where({ id })
+  const revoked = await key().whereNull('revoked_at').update({ revoked_at: now.getTime(), updated_at: now.getTime() })
+  return revoked > 0 || (await key().first('id')) !== undefined
+}
+
+export async function updateAccessLevel(scope: Scope, id: string, accessLevel: AccessLevel, now: Date): Promise<boolean> {
+  const changed = await scope.rows('api_keys').where({ id }).update({ access_level: accessLevel, updated_at: now.getTime() })
+  return changed > 0
+}
+
+/** On whose behalf a request is made, and what it may do. */
+export interface Principal {
+  keyId: string
+  userId: string
+  accountId: string
+  accessLevel: AccessLevel
+  finance: Permission
+}
+
+const FIND_PRINCIPAL = `
+  select api_keys.id as "keyId", users.id as "userId", users.account_id as "accountId",
+    api_keys.access_level as "accessLevel", users.finance_permission as "finance"
+  from api_keys join users on users.id = api_keys.user_id
+  where api_keys.token_hash = ? and api_keys.revoked_at is null and users.status = 'active'`
+
+/** Undefined: no such key, or it is revoked, or its owner is deactivated. Runs on every API request and is never cached,
+ *  so that a revocation counts from the next request on, on every node. */
+export async function findPrincipal(sql: Sql, tokenHash: string): Promise<Principal | undefined> {
+  // PostgreSQL plans a named statement once per connection, which is half of what this takes. SQLite ignores the name.
+  const result: Principal[] | { rows: Principal[] } = await sql.raw(FIND_PRINCIPAL, [tokenHash]).options({ name: 'find_principal' })
+  return (Array.isArray(result) ? result : result.rows)[0]
+}
+
+/** Bounds one statement's variables. */
+const TOUCHED_AT_ONCE = 500
+
+/** Notes when keys were last used. Of several uses of a key the latest counts. `at` is epoch milliseconds. */
+export async function touchApiKeys(sql: Sql, uses: { id: string; at: number }[]): Promise<void> {
+  const latest = new Map<string, number>()
+  for (const { id, at } of uses) latest.set(id, Math.max(at, latest.get(id) ?? 0))
+  const touched = [...latest]
+  for (let from = 0; from < touched.length; from += TOUCHED_AT_ONCE) {
+    const some = touched.slice(from, from + TOUCHED_AT_ONCE)
+    const cases = some.map(() => 'when ? then cast(? as bigint)').join(' ')
+    await sql('api_keys')
+      .whereIn(
+        'id',
+        some.map(([id]) => id),
+      )
+      .update({ last_used_at: sql.raw(`case id ${cases} end`, some.flat()) })
+  }
+}

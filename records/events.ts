@@ -1,0 +1,44 @@
+import type { EventType } from '../generated/asyncapi.ts'
+import type { components } from '../generated/openapi.ts'
+import type { Scope } from './db.ts'
+import { type Listing, toTimestamp } from './list.ts'
+import { findRow } from './references.ts'
+
+/** An event as the public API shows it. */
+export type Event = components['schemas']['Event']
+
+export interface EventRow {
+  id: string
+  event_type: EventType
+  resource_type: string
+  resource_id: string
+  /** JSON, as it was written. */
+  data: string
+  /** Epoch milliseconds. */
+  created_at: number
+}
+
+export function eventFromRow(row: EventRow): Event {
+  return {
+    id: row.id,
+    event_type: row.event_type,
+    resource: { type: row.resource_type, id: row.resource_id },
+    data: JSON.parse(row.data),
+    created_at: toTimestamp(row.created_at),
+  }
+}
+
+export const eventListing: Listing<EventRow, Event> = { table: 'events', fromRow: eventFromRow }
+
+export async function findEvent(scope: Scope, id: string): Promise<Event | undefined> {
+  const row = await findRow<EventRow>(scope, 'events', id)
+  return row && eventFromRow(row)
+}
+
+export async function insertEvents(scope: Scope, events: EventRow[]): Promise<void> {
+  if (events.length > 0)
+    await scope.insert(
+      'events',
+      events.map((event) => ({ ...event })),
+    )
+}

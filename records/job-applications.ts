@@ -1,0 +1,106 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { components } from '../generated/openapi.ts'
+import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
+import { type Scope, uniqueViolation } from './db.ts'
+import { InvalidInput } from './invalid-input.ts'
+import { findJob, type ScreeningQuestion } from './jobs.ts'
+import { type Listing, toTimestamp } from './list.ts'
+import { assertReference, findRow, withStoredIds } from './references.ts'
+
+export type JobApplication = components['schemas']['JobApplication']
+export type ScreeningOutcome = JobApplication['screening_outcome']
+type Answers = JobApplication['answers']
+type NewJobApplication = components['schemas']['JobApplicationCreate']
+
+const MOVES: Moves<JobApplication['status']> = {
+  submitted: ['shortlisted', 'rejected', 'withdrawn'],
+  shortlisted: ['accepted', 'rejected', 'withdrawn'],
+  accepted: [],
+  rejected: [],
+  withdrawn: [],
+}
+
+interface JobApplicationRow {
+  id: string
+  job_id: string
+  participant_id: string
+  status: JobApplication['status']
+  answers: string
+  screening_outcome: ScreeningOutcome
+  created_at: number
+  updated_at: number
+}
+
+function fromRow(row: JobApplicationRow): JobApplication {
+  return {
+    id: row.id,
+    job_id: row.job_id,
+    participant_id: row.participant_id,
+    status: row.status,
+    answers: JSON.parse(row.answers),
+    screening_outcome: row.screening_outcome,
+    created_at: toTimestamp(row.created_at),
+    updated_at: toTimestamp(row.updated_at),
+  }
+}
+
+export const jobApplicationListing: Listing<JobApplicationRow, JobApplication> = { table: 'job_applications', fromRow }
+
+export async function findJobApplication(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<JobApplication | undefined> {
+  const row = await findRow<JobApplicationRow>(scope, 'job_applications', id, options)
+  return row && fromRow(row)
+}
+
+/** The result of a job's questions: an answer meets its question when it is the expected value, of the same type. */
+export function screen(questions: ScreeningQuestion[], answers: Answers): ScreeningOutcome {
+  if (questions.length === 0) return null
+  const missed = questions.filter(({ key, expected }) => !Object.hasOwn(answers, key) || answers[key] !== expected)
+  if (missed.some(({ requirement }) => requirement === 'must_have')) return 'missing_must_have'
+  return missed.length > 0 ? 'missing_nice_to_have' : 'meets_all'
+}
+
+/** Throws InvalidInput unless the job is open, the participant the account's, and this their first application for it. */
+export async function insertJobApplication(scope: Scope, given: NewJobApplication, now: Date): Promise<JobApplication> {
+  const { job_id, participant_id, answers = {} } = withStoredIds(given)
+  // Locked, so that the job cannot be closed or get other questions while it is applied for.
+  const job = await findJob(scope, job_id, { forUpdate: true })
+  if (!job) throw new InvalidInput({ job_id: ['does not name a job of your account.'] })
+  if (job.status !== 'open') throw new InvalidInput({ job_id: [`names a job that takes no applications: it is ${job.status}.`] })
+  await assertReference(scope, 'participant_id', 'participants', participant_id)
+  const row: JobApplicationRow = {
+    id: uuidv7(),
+    job_id,
+    participant_id,
+    status: 'submitted',
+    answers: JSON.stringify(answers),
+    screening_outcome: screen(job.screening_questions, answers),
+    created_at: now.getTime(),
+    updated_at: now.getTime(),
+  }
+  try {
+    await scope.insert('job_applications', { ...row })
+  } catch (error) {
+    if (uniqueViolation(error)) throw new InvalidInput({ participant_id: ['has already applied for this job.'] })
+    throw error
+  }
+  return fromRow(row)
+}
+
+/** Throws InvalidInput for a move that is not possible. */
+export async function updateJobApplicationFields(
+  scope: Scope,
+  current: JobApplication,
+  changes: Partial<JobApplication>,
+  now: Date,
+): Promise<JobApplication> {
+  assertMove(MOVES, current.status, changes.status)
+  const { answers, ...columns } = changes
+  const updated_at = nextUpdatedAt(current, now)
+  const row = { ...columns, ...(answers && { answers: JSON.stringify(answers) }), updated_at }
+  await scope.rows('job_applications').where({ id: current.id }).update(row)
+  return { ...current, ...changes, updated_at: toTimestamp(updated_at) }
+}
+
+export async function deleteJobApplicationRow(scope: Scope, id: string): Promise<void> {
+  await scope.rows('job_applications').where({ id }).delete()
+}

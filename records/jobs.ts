@@ -1,0 +1,99 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { components } from '../generated/openapi.ts'
+import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
+import type { Scope } from './db.ts'
+import { InvalidInput } from './invalid-input.ts'
+import { containing, folded, type Listing, toTimestamp } from './list.ts'
+import { counted, countRows, findRow } from './references.ts'
+
+export type Job = components['schemas']['Job']
+export type ScreeningQuestion = components['schemas']['ScreeningQuestion']
+type NewJob = components['schemas']['JobCreate']
+
+const MOVES: Moves<Job['status']> = { draft: ['open', 'closed'], open: ['closed'], closed: ['open'] }
+
+interface JobRow {
+  id: string
+  title: string
+  description: string
+  status: Job['status']
+  screening_questions: string
+  created_at: number
+  updated_at: number
+}
+
+function fromRow(row: JobRow): Job {
+  return {
+    id: row.id,
+    title: row.title,
+    description: row.description,
+    status: row.status,
+    screening_questions: JSON.parse(row.screening_questions),
+    created_at: toTimestamp(row.created_at),
+    updated_at: toTimestamp(row.updated_at),
+  }
+}
+
+export const jobListing: Listing<JobRow, Job> = {
+  table: 'jobs',
+  fromRow,
+  filters: { search: (query, value) => containing(query, 'jobs.search_text', value) },
+}
+
+export async function findJob(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<Job | undefined> {
+  const row = await findRow<JobRow>(scope, 'jobs', id, options)
+  return row && fromRow(row)
+}
+
+const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string => folded(`${title}\n${description}`)
+
+/** Throws InvalidInput for a question key that is there twice. */
+export async function insertJob(scope: Scope, given: NewJob, now: Date): Promise<Job> {
+  const questions = given.screening_questions ?? []
+  assertDistinctKeys(questions)
+  const row: JobRow = {
+    id: uuidv7(),
+    title: given.title,
+    description: given.description ?? '',
+    status: given.status ?? 'draft',
+    screening_questions: JSON.stringify(questions),
+    created_at: now.getTime(),
+    updated_at: now.getTime(),
+  }
+  const job = fromRow(row)
+  await scope.insert('jobs', { ...row, search_text: searchText(job) })
+  return job
+}
+
+/** Throws InvalidInput for a move that is not possible or a question key that is there twice. */
+export async function updateJobFields(scope: Scope, current: Job, changes: Partial<Job>, now: Date): Promise<Job> {
+  assertMove(MOVES, current.status, changes.status)
+  const { screening_questions: questions, ...columns } = changes
+  if (questions) assertDistinctKeys(questions)
+  const changed = { ...current, ...changes }
+  const updated_at = nextUpdatedAt(current, now)
+  const row = {
+    ...columns,
+    ...(questions && { screening_questions: JSON.stringify(questions) }),
+    search_text: searchText(changed),
+    updated_at,
+  }
+  await scope.rows('jobs').where({ id: current.id }).update(row)
+  return { ...changed, updated_at: toTimestamp(updated_at) }
+}
+
+function assertDistinctKeys(questions: ScreeningQuestion[]): void {
+  const seen = new Set<string>()
+  for (const [index, { key }] of questions.entries()) {
+    if (seen.has(key)) throw new InvalidInput({ [`screening_questions.${index}.key`]: [`is the key of another question: ${key}.`] })
+    seen.add(key)
+  }
+}
+
+/** Throws InvalidInput while the job has applications. */
+export async function deleteJobRow(scope: Scope, id: string): Promise<void> {
+  const applications = await countRows(scope, 'job_applications', { job_id: id })
+  if (applications > 0)
+    throw new InvalidInput({ job: [`still has ${counted(applications, 'job application')}. Delete them first, or close the job.`] })
+  await scope.rows('jobs').where({ id }).delete()
+}

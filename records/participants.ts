@@ -1,0 +1,128 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { components } from '../generated/openapi.ts'
+import { nextUpdatedAt } from './changes.ts'
+import { type Scope, uniqueViolation } from './db.ts'
+import { InvalidInput } from './invalid-input.ts'
+import { containing, folded, type Listing, toTimestamp } from './list.ts'
+import { clearReferences, counted, countRows, findRow } from './references.ts'
+
+export type Participant = components['schemas']['Participant']
+type NewParticipant = components['schemas']['ParticipantCreate']
+
+interface ParticipantRow {
+  id: string
+  full_name: string
+  email: string | null
+  phone: string | null
+  status: Participant['status']
+  tags: string
+  external_id: string | null
+  created_at: number
+  updated_at: number
+}
+
+function fromRow(row: ParticipantRow): Participant {
+  return {
+    id: row.id,
+    full_name: row.full_name,
+    email: row.email,
+    phone: row.phone,
+    status: row.status,
+    tags: JSON.parse(row.tags),
+    external_id: row.external_id,
+    created_at: toTimestamp(row.created_at),
+    updated_at: toTimestamp(row.updated_at),
+  }
+}
+
+export const participantListing: Listing<ParticipantRow, Participant> = {
+  table: 'participants',
+  fromRow,
+  nullable: ['email'],
+  filters: {
+    email: (query, value) => query.where('participants.email_key', value.toLowerCase()),
+    search: (query, value) => containing(query, 'participants.search_text', value),
+    tag: (query, value, scope) =>
+      query.whereIn('participants.id', scope.rows('participant_tags').where({ tag: value }).select('participant_id')),
+  },
+}
+
+export async function findParticipant(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<Participant | undefined> {
+  const row = await findRow<ParticipantRow>(scope, 'participants', id, options)
+  return row && fromRow(row)
+}
+
+/** What is stored beside the fields themselves, to find a participant by. */
+function keysOf({ full_name, email }: Pick<Participant, 'full_name' | 'email'>) {
+  return { email_key: email?.toLowerCase() ?? null, search_text: folded(`${full_name}\n${email ?? ''}`) }
+}
+
+/** Throws InvalidInput when the email address or the external id is taken. */
+export async function insertParticipant(scope: Scope, given: NewParticipant, now: Date): Promise<Participant> {
+  const row: ParticipantRow = {
+    id: uuidv7(),
+    full_name: given.full_name,
+    email: given.email ?? null,
+    phone: given.phone ?? null,
+    status: given.status ?? 'active',
+    tags: JSON.stringify(given.tags ?? []),
+    external_id: given.external_id ?? null,
+    created_at: now.getTime(),
+    updated_at: now.getTime(),
+  }
+  const participant = fromRow(row)
+  await refuseTaken(scope.insert('participants', { ...row, ...keysOf(participant) }))
+  await insertTags(scope, participant)
+  return participant
+}
+
+/** Throws InvalidInput when the email address or the external id is taken. */
+export async function updateParticipantFields(
+  scope: Scope,
+  current: Participant,
+  changes: Partial<Participant>,
+  now: Date,
+): Promise<Participant> {
+  const changed = { ...current, ...changes }
+  const { tags, ...columns } = changes
+  const updated_at = nextUpdatedAt(current, now)
+  const row = { ...columns, ...(tags && { tags: JSON.stringify(tags) }), ...keysOf(changed), updated_at }
+  await refuseTaken(scope.rows('participants').where({ id: current.id }).update(row))
+  if (tags) {
+    await scope.rows('participant_tags').where({ participant_id: current.id }).delete()
+    await insertTags(scope, changed)
+  }
+  return { ...changed, updated_at: toTimestamp(updated_at) }
+}
+
+async function insertTags(scope: Scope, { id, tags }: Participant): Promise<void> {
+  if (tags.length === 0) return
+  await scope.insert(
+    'participant_tags',
+    tags.map((tag) => ({ participant_id: id, tag })),
+  )
+}
+
+async function refuseTaken(write: Promise<unknown>): Promise<void> {
+  try {
+    await write
+  } catch (error) {
+    const index = uniqueViolation(error)
+    if (index?.includes('email_key')) throw new InvalidInput({ email: ['is used by another participant.'] })
+    if (index?.includes('external_id')) throw new InvalidInput({ external_id: ['is used by another participant.'] })
+    throw error
+  }
+}
+
+/** Deletes a participant; its tasks stay without one. Returns the ids of those tasks. Throws InvalidInput while it has job applications or payments. */
+export async function deleteParticipantRow(scope: Scope, id: string, now: Date): Promise<{ tasks: string[] }> {
+  const applications = await countRows(scope, 'job_applications', { participant_id: id })
+  const payments = await countRows(scope, 'payments', { participant_id: id })
+  if (applications + payments > 0) {
+    const what = [applications && counted(applications, 'job application'), payments && counted(payments, 'payment')].filter(Boolean)
+    throw new InvalidInput({ participant: [`still has ${what.join(' and ')}. Delete them first, or archive the participant.`] })
+  }
+  const tasks = await clearReferences(scope, 'tasks', 'participant_id', id, now)
+  await scope.rows('participants').where({ id }).delete()
+  return { tasks }
+}

@@ -1,0 +1,85 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { components } from '../generated/openapi.ts'
+import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
+import type { Scope } from './db.ts'
+import { InvalidInput } from './invalid-input.ts'
+import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
+import { assertReference, findRow, withStoredIds } from './references.ts'
+
+export type Payment = components['schemas']['Payment']
+type NewPayment = components['schemas']['PaymentCreate']
+
+const MOVES: Moves<Payment['status']> = { pending: ['paid', 'cancelled'], paid: [], cancelled: [] }
+
+interface PaymentRow {
+  id: string
+  participant_id: string
+  task_id: string | null
+  amount_minor: number
+  currency: Payment['currency']
+  status: Payment['status']
+  note: string | null
+  paid_at: number | null
+  created_at: number
+  updated_at: number
+}
+
+function fromRow(row: PaymentRow): Payment {
+  return {
+    id: row.id,
+    participant_id: row.participant_id,
+    task_id: row.task_id,
+    amount_minor: row.amount_minor,
+    currency: row.currency,
+    status: row.status,
+    note: row.note,
+    paid_at: toNullableTimestamp(row.paid_at),
+    created_at: toTimestamp(row.created_at),
+    updated_at: toTimestamp(row.updated_at),
+  }
+}
+
+export const paymentListing: Listing<PaymentRow, Payment> = { table: 'payments', fromRow, nullable: ['paid_at'] }
+
+export async function findPayment(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<Payment | undefined> {
+  const row = await findRow<PaymentRow>(scope, 'payments', id, options)
+  return row && fromRow(row)
+}
+
+/** Throws InvalidInput for a participant or a task that is not the account's. */
+export async function insertPayment(scope: Scope, given: NewPayment, now: Date): Promise<Payment> {
+  const { participant_id, task_id = null } = withStoredIds(given)
+  await assertReference(scope, 'participant_id', 'participants', participant_id)
+  await assertReference(scope, 'task_id', 'tasks', task_id)
+  const row: PaymentRow = {
+    id: uuidv7(),
+    participant_id,
+    task_id,
+    amount_minor: given.amount_minor,
+    currency: given.currency,
+    status: 'pending',
+    note: given.note ?? null,
+    paid_at: null,
+    created_at: now.getTime(),
+    updated_at: now.getTime(),
+  }
+  await scope.insert('payments', { ...row })
+  return fromRow(row)
+}
+
+/** Throws InvalidInput for a move that is not possible, an amount that is settled, or a task that is not the account's. */
+export async function updatePaymentFields(scope: Scope, current: Payment, changes: Partial<Payment>, now: Date): Promise<Payment> {
+  assertMove(MOVES, current.status, changes.status)
+  for (const field of ['amount_minor', 'currency'] as const) {
+    if (changes[field] !== undefined && current.status !== 'pending')
+      throw new InvalidInput({ [field]: [`cannot be changed: the payment is ${current.status}.`] })
+  }
+  await assertReference(scope, 'task_id', 'tasks', changes.task_id)
+  const row = { ...changes, ...(changes.status === 'paid' && { paid_at: now.getTime() }), updated_at: nextUpdatedAt(current, now) }
+  const [updated] = await scope.rows('payments').where({ id: current.id }).update(row).returning('*')
+  return fromRow(updated as PaymentRow)
+}
+
+export async function deletePaymentRow(scope: Scope, id: string): Promise<void> {
+  await scope.rows('payments').where({ id }).delete()
+}

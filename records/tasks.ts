@@ -1,0 +1,100 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { components } from '../generated/openapi.ts'
+import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
+import type { Scope } from './db.ts'
+import { InvalidInput } from './invalid-input.ts'
+import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
+import { assertReference, clearReferences, findRow, withStoredIds } from './references.ts'
+
+export type Task = components['schemas']['Task']
+type NewTask = components['schemas']['TaskCreate']
+
+const MOVES: Moves<Task['status']> = {
+  open: ['in_progress', 'completed', 'cancelled'],
+  in_progress: ['open', 'completed', 'cancelled'],
+  completed: [],
+  cancelled: [],
+}
+
+interface TaskRow {
+  id: string
+  title: string
+  description: string
+  status: Task['status']
+  participant_id: string | null
+  due_at: number | null
+  completed_at: number | null
+  created_at: number
+  updated_at: number
+}
+
+function fromRow(row: TaskRow): Task {
+  return {
+    id: row.id,
+    title: row.title,
+    description: row.description,
+    status: row.status,
+    participant_id: row.participant_id,
+    due_at: toNullableTimestamp(row.due_at),
+    completed_at: toNullableTimestamp(row.completed_at),
+    created_at: toTimestamp(row.created_at),
+    updated_at: toTimestamp(row.updated_at),
+  }
+}
+
+export const taskListing: Listing<TaskRow, Task> = { table: 'tasks', fromRow, nullable: ['due_at', 'completed_at'] }
+
+export async function findTask(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<Task | undefined> {
+  const row = await findRow<TaskRow>(scope, 'tasks', id, options)
+  return row && fromRow(row)
+}
+
+/** Of what the contract takes: an offset can lead out of these years, to a time that we would not take back. */
+const FIRST_MILLIS = Date.UTC(1000, 0)
+const END_MILLIS = Date.UTC(3000, 0)
+
+function dueMillis(time: string): number {
+  const millis = toMillis(time)
+  if (millis < FIRST_MILLIS || millis >= END_MILLIS) throw new InvalidInput({ due_at: ['must be in the years 1000 to 2999, in UTC.'] })
+  return millis
+}
+
+/** Throws InvalidInput for a participant that is not the account's, or a time out of bounds. */
+export async function insertTask(scope: Scope, given: NewTask, now: Date): Promise<Task> {
+  const { participant_id = null } = withStoredIds(given)
+  await assertReference(scope, 'participant_id', 'participants', participant_id)
+  const row: TaskRow = {
+    id: uuidv7(),
+    title: given.title,
+    description: given.description ?? '',
+    status: given.status ?? 'open',
+    participant_id,
+    due_at: given.due_at ? dueMillis(given.due_at) : null,
+    completed_at: null,
+    created_at: now.getTime(),
+    updated_at: now.getTime(),
+  }
+  await scope.insert('tasks', { ...row })
+  return fromRow(row)
+}
+
+/** Throws InvalidInput for a move that is not possible or a participant that is not the account's. */
+export async function updateTaskFields(scope: Scope, current: Task, changes: Partial<Task>, now: Date): Promise<Task> {
+  assertMove(MOVES, current.status, changes.status)
+  await assertReference(scope, 'participant_id', 'participants', changes.participant_id)
+  const row = {
+    ...changes,
+    ...(changes.due_at && { due_at: dueMillis(changes.due_at) }),
+    ...(changes.status === 'completed' && { completed_at: now.getTime() }),
+    updated_at: nextUpdatedAt(current, now),
+  }
+  const [updated] = await scope.rows('tasks').where({ id: current.id }).update(row).returning('*')
+  return fromRow(updated as TaskRow)
+}
+
+/** Deletes a task; payments for it stay without one. Returns the ids of those payments. */
+export async function deleteTaskRow(scope: Scope, id: string, now: Date): Promise<{ payments: string[] }> {
+  const payments = await clearReferences(scope, 'payments', 'task_id', id, now)
+  await scope.rows('tasks').where({ id }).delete()
+  return { payments }
+}

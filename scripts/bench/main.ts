@@ -1,0 +1,75 @@
+/** `npm run bench`: what Muster costs beside doing the same with less, on both databases, in one run. */
+import { Command, Option } from 'commander'
+import { listOf } from '../../cli/shell.ts'
+import { contract } from './contract.ts'
+import { drain } from './drain.ts'
+import { latency } from './latency.ts'
+import { list } from './list.ts'
+import { isMet, printed, type Result } from './result.ts'
+import { type Bench, type DatabaseKind, databaseKinds, openDatabases } from './set-up.ts'
+import { startup } from './startup.ts'
+
+const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: string }> = {
+  contract: { run: contract, about: 'what the contract adds to a request, beside the same work by hand' },
+  list: { run: list, about: 'the first 25 of 10,000 participants, beside bare Koa with the same two statements' },
+  drain: { run: drain, about: 'a backlog of deliveries, beside raw POSTs of the same bytes to the same receivers' },
+  latency: { run: latency, about: 'from a change by the API to the webhook that tells of it, at 25 a second' },
+  startup: { run: startup, about: '"muster serve" until it is ready' },
+}
+
+interface Options {
+  only: string[]
+  on: DatabaseKind[]
+  quick: boolean
+  json: boolean
+}
+
+const names = Object.keys(measures)
+const options: Options = new Command('npm run bench --')
+  .description('Measures Muster on SQLite with the embedded queue and on PostgreSQL, beside doing the same with less, in one run.')
+  .addOption(new Option('--only <measures>', 'some of them, with commas between').argParser(listOf(...names)).default(names, 'all'))
+  .addOption(new Option('--on <databases>', 'sqlite or postgres').argParser(listOf(...databaseKinds)).default([...databaseKinds], 'both'))
+  .option('--quick', 'fewer rounds of less: shows that everything works, not how fast', false)
+  .option('--json', 'print one JSON document instead of the table', false)
+  .addHelpText('after', `\nMeasures:\n${names.map((name) => `  ${name.padEnd(10)} ${measures[name]?.about}`).join('\n')}\n`)
+  .addHelpText(
+    'after',
+    'Takes about five minutes, and means something on a machine that does nothing else. A goal that is missed is no error.',
+  )
+  .parse()
+  .opts()
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`)
+// Otherwise a signal would leave the database server behind.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
+const results: (Result & { measure: string; database: DatabaseKind })[] = []
+await using databases = await openDatabases(options.on)
+for (const measure of options.only) {
+  for (const database of options.on) {
+    const name = `${measure} on ${database}`
+    const bench: Bench = {
+      database,
+      quick: options.quick,
+      newEnvironment: () => databases.newEnvironment(database),
+      progress: (text) => say(`${name}: ${text}`),
+    }
+    bench.progress('setting up')
+    try {
+      const found = (await measures[measure]?.run(bench)) ?? []
+      results.push(...found.map((result) => ({ measure, database, ...result })))
+    } catch (error) {
+      console.error(`${name} failed:`, error)
+      process.exitCode = 1
+    }
+  }
+}
+console.log(
+  options.json
+    ? JSON.stringify(
+        results.map((result) => ({ ...result, met: isMet(result) })),
+        null,
+        2,
+      )
+    : printed(results),
+)

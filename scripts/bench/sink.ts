@@ -1,0 +1,59 @@
+/** A process that receives POSTs on 127.0.0.1 to 127.0.0.100, which are as many origins, and answers 204. */
+import { createServer } from 'node:http'
+import { type AddressInfo, createServer as createListener } from 'node:net'
+import { answer, sharedNowMs } from './child.ts'
+
+const ORIGINS = 100
+
+interface Arrival {
+  /** Of the first, in shared milliseconds. */
+  at: number
+  times: number
+  chunks: Buffer[]
+}
+
+const arrivals = new Map<string, Arrival>()
+
+const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
+  const id = String(request.headers['webhook-id'])
+  const known = arrivals.get(id)
+  const arrival = known ?? { at: sharedNowMs(), times: 0, chunks: [] }
+  arrival.times++
+  if (known) request.resume()
+  else {
+    arrivals.set(id, arrival)
+    request.on('data', (chunk: Buffer) => arrival.chunks.push(chunk))
+  }
+  request.on('end', () => response.writeHead(204).end())
+})
+
+const calls = {
+  /** The origins, such as `http://127.0.0.7:40123`. */
+  async listen(): Promise<string[]> {
+    let port = 0
+    const origins: string[] = []
+    for (let number = 1; number <= ORIGINS; number++) {
+      const host = `127.0.0.${number}`
+      const listener = createListener((socket) => server.emit('connection', socket))
+      await new Promise<void>((resolve, reject) => listener.once('error', reject).listen(port, host, resolve))
+      port = (listener.address() as AddressInfo).port
+      origins.push(`http://${host}:${port}`)
+    }
+    return origins
+  },
+  reset: () => arrivals.clear(),
+  /** How many different deliveries arrived, how many POSTs more than that, and when the first one did. */
+  summary() {
+    const all = [...arrivals.values()]
+    const posts = all.reduce((sum, { times }) => sum + times, 0)
+    return { arrived: all.length, doubled: posts - all.length, firstAt: all.reduce((first, { at }) => Math.min(first, at), Infinity) }
+  },
+  /** When the first POST about each record arrived. */
+  firstArrivals(): Map<string, number> {
+    const bodies = [...arrivals.values()].map(({ at, chunks }) => ({ at, body: JSON.parse(Buffer.concat(chunks).toString()) }))
+    return new Map(bodies.map(({ at, body }) => [body.resource.id, at]))
+  },
+}
+
+export type Sink = typeof calls
+answer(calls)

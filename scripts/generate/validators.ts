@@ -1,0 +1,140 @@
+import { type Compiler, newCompiler, type Openness } from './compiler.ts'
+import type { Contract, Operation, Response } from './contract.ts'
+import { follow, type Placed, type Sources } from './references.ts'
+import type { Schema } from './schema.ts'
+import { HEADER, literal } from './text.ts'
+
+/** generated/validators.js: tables of functions by operation and event. */
+export function validators({ sources, operations, events }: Contract): string {
+  const compiler = newCompiler(sources)
+  const tables = {
+    params: table(operations, (operation) => ({
+      path: parameters(compiler, operation, 'path'),
+      query: parameters(compiler, operation, 'query'),
+      headers: requestHeaders(compiler, operation),
+    })),
+    bodies: Object.fromEntries(operations.flatMap(({ id, body }) => (body ? [[id, compile(compiler, `${id}_body`, body, 'open')]] : []))),
+    responses: table(operations, ({ id, responses }) =>
+      Object.fromEntries(
+        responses.map((response) => [
+          response.status,
+          {
+            headers: responseHeaders(compiler, sources, `${id}_${response.status}_headers`, response),
+            body: responseBody(compiler, `${id}_${response.status}`, response),
+          },
+        ]),
+      ),
+    ),
+    events: Object.fromEntries(
+      events.map(({ type, payloadName, payload, headers }) => [
+        type,
+        {
+          payload: compile(compiler, `${payloadName}_payload`, payload, 'closed'),
+          // Open: every request has more headers than the ones we promise.
+          headers: compile(compiler, `${payloadName}_headers`, headers, 'open'),
+        },
+      ]),
+    ),
+  }
+  return (
+    HEADER +
+    compiler.code() +
+    Object.entries(tables)
+      .map(([name, rows]) => `\nexport const ${name} = ${unquote(literal(rows))}\n`)
+      .join('')
+  )
+}
+
+/** generated/validators.d.ts */
+export function validatorTypes(): string {
+  return `${HEADER}import type { ErrorObject } from 'ajv'
+import type { EventType } from './asyncapi.ts'
+import type { OperationId } from './operations.ts'
+
+/** True if the data is valid; else \`errors\` says why, until the next call. */
+export type Validator = ((data: unknown) => boolean) & { errors?: ErrorObject[] | null }
+
+export const params: { readonly [Id in OperationId]: ParameterValidators }
+
+export interface ParameterValidators {
+  readonly path: Validator
+  /** Of values that are already converted. What has a default and is missing is set in place; unknown names are errors. */
+  readonly query: Validator
+  /** Null if the operation declares none. \`names\` are as declared; \`validator\` takes them in lower case, and others may be there. */
+  readonly headers: { readonly names: readonly string[]; readonly validator: Validator } | null
+}
+
+/** Of operations that take a body. What has a default and is missing is set in place. */
+export const bodies: { readonly [Id in OperationId]?: Validator }
+
+/** By status. Objects may hold nothing that is not declared, unless their schema says so. */
+export const responses: { readonly [Id in OperationId]: { readonly [status: number]: ResponseValidators } }
+
+export interface ResponseValidators {
+  /** Headers by lower-case name, as text or, if an integer, number. Others may be there. */
+  readonly headers: Validator | null
+  /** By media type; null for one that is not JSON. Null as a whole if there is no body. */
+  readonly body: { readonly [mediaType: string]: Validator | null } | null
+}
+
+/** Objects in a payload may hold nothing that is not declared; headers are by lower-case name, and others may be there. */
+export const events: { readonly [T in EventType]: { readonly payload: Validator; readonly headers: Validator } }
+`
+}
+
+function table<T>(operations: Operation[], row: (operation: Operation) => T): Record<string, T> {
+  return Object.fromEntries(operations.map((operation) => [operation.id, row(operation)]))
+}
+
+function compile(compiler: Compiler, name: string, placed: Placed<Schema>, openness: Openness): string {
+  return compiler.add(name, compiler.prepare(placed, openness), placed)
+}
+
+/** Of one object that holds the parameters of one place. Only unknown headers are let through. */
+function parameters(compiler: Compiler, { id, place, parameters }: Operation, where: 'path' | 'query' | 'header'): string {
+  const declared = parameters.filter((parameter) => parameter.in === where)
+  const nameOf = (name: string) => (where === 'header' ? name.toLowerCase() : name)
+  const schema: Schema = {
+    type: 'object',
+    properties: Object.fromEntries(declared.map(({ name, schema }) => [nameOf(name), compiler.prepare(schema, 'open')])),
+    required: declared.filter(({ required }) => required).map(({ name }) => nameOf(name)),
+    additionalProperties: where === 'header',
+  }
+  return compiler.add(declared.length === 0 ? 'no_parameters' : `${id}_${where}`, schema, place)
+}
+
+function requestHeaders(compiler: Compiler, operation: Operation): { names: string[]; validator: string } | null {
+  const names = operation.parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name)
+  return names.length === 0 ? null : { names, validator: parameters(compiler, operation, 'header') }
+}
+
+function responseHeaders(compiler: Compiler, sources: Sources, name: string, { place, headers }: Response): string | null {
+  const declared = Object.entries(headers)
+  if (declared.length === 0) return null
+  const schema: Schema = {
+    type: 'object',
+    properties: Object.fromEntries(
+      declared.map(([name, { schema }]) => [name, headerValue(compiler.prepare(follow(sources, schema), 'open'))]),
+    ),
+    required: declared.filter(([, { required }]) => required).map(([name]) => name),
+  }
+  return compiler.add(name, schema, place)
+}
+
+/** Headers are text; Node also lets an integer be set as a number. */
+function headerValue(schema: Schema): Schema {
+  return schema.type === 'integer' ? { ...schema, type: ['integer', 'string'], pattern: '^-?\\d+$' } : schema
+}
+
+function responseBody(compiler: Compiler, name: string, { content }: Response): Record<string, string | null> | null {
+  const bodies = Object.entries(content).map(([mediaType, placed]) => [
+    mediaType,
+    /[/+]json$/.test(mediaType) ? compile(compiler, `${name}_body`, placed, 'closed') : null,
+  ])
+  return bodies.length === 0 ? null : Object.fromEntries(bodies)
+}
+
+/** Names of functions stand in the tables as text. */
+function unquote(text: string): string {
+  return text.replace(/: '(\w+)'/g, ': $1')
+}

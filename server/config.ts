@@ -1,0 +1,178 @@
+/** Settings: read once at the start, from the environment alone. Nothing else reads `process.env`. */
+import { randomBytes } from 'node:crypto'
+import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
+import ipaddr from 'ipaddr.js'
+
+/** The environment holds a setting that cannot be. Its message names each. */
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+export type Cidr = ReturnType<typeof ipaddr.parseCIDR>
+
+export interface Config {
+  /** 0 lets the system choose. */
+  port: number
+  host: string
+  /** Where clients reach this service: no trailing slash. */
+  baseUrl: string
+  /** Where the records are. */
+  database: { databaseUrl: string } | { dataDir: string }
+  role: 'all' | 'api' | 'worker'
+  /** Encrypts webhook signing secrets at rest. */
+  secretKey: string
+  signUp: boolean
+  logLevel: string
+  /** Requests per minute of one user, over all their keys. */
+  rateLimitPerMinute: number
+  /** Ranges that webhooks may reach although they are not public. */
+  webhookAllowAddresses: Cidr[]
+  /** Delay before attempts 2 to 10, each counted from the end of the one before. */
+  webhookRetryDelaysMs: number[]
+  /** One attempt, from the start of connecting to the end of the body. */
+  webhookTimeoutMs: number
+  /** What happens to a response that breaks the contract: nothing, a log line, or a 500. */
+  validateResponses: 'off' | 'log' | 'enforce'
+  /** Origins whose browsers may call the API. None by default. */
+  corsOrigins: string[]
+}
+
+/** service-spec §8: two quick retries, then 1 min, 5 min, 30 min, 2 h, 5 h, 10 h and 24 h. */
+export const RETRY_DELAYS_SECONDS = [5, 5, 60, 300, 1_800, 7_200, 18_000, 36_000, 86_400]
+
+const list = (input: string): string[] =>
+  input
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean)
+
+const integer = (min: number, max: number) =>
+  makeValidator<number>((input) => {
+    const value = Number(input)
+    if (!/^\d+$/.test(input) || value < min || value > max) throw new Error(`must be a whole number from ${min} to ${max}, not "${input}"`)
+    return value
+  })
+
+const httpUrl = makeValidator<string>((input) => {
+  if (!URL.canParse(input) || !/^https?:$/.test(new URL(input).protocol))
+    throw new Error(`must be an http or https address, not "${input}"`)
+  return input.replace(/\/+$/, '')
+})
+
+const postgresUrl = makeValidator<string>((input) => {
+  if (!/^postgres(ql)?:\/\//.test(input) || !URL.canParse(input)) throw new Error('must begin with postgres:// or postgresql://')
+  return input
+})
+
+const secret = makeValidator<string>((input) => {
+  if (input.length < 32) throw new Error('must be at least 32 characters long')
+  return input
+})
+
+const cidrs = makeValidator<Cidr[]>((input) =>
+  list(input).map((range) => {
+    try {
+      return ipaddr.parseCIDR(range)
+    } catch {
+      throw new Error(`must be comma-separated address ranges such as 127.0.0.0/8, and "${range}" is none`)
+    }
+  }),
+)
+
+const origins = makeValidator<string[]>((input) =>
+  list(input).map((origin) => {
+    if (!URL.canParse(origin) || new URL(origin).origin !== origin)
+      throw new Error(`must be comma-separated origins such as https://app.example.com, and "${origin}" is none`)
+    return origin
+  }),
+)
+
+const delays = makeValidator<number[]>((input) => {
+  const seconds = list(input).map(Number)
+  if (seconds.length !== RETRY_DELAYS_SECONDS.length || !seconds.every((value) => value >= 0 && value <= 7 * 86_400))
+    throw new Error(
+      `must be ${RETRY_DELAYS_SECONDS.length} comma-separated numbers of seconds, such as "${RETRY_DELAYS_SECONDS.join(',')}"`,
+    )
+  return seconds
+})
+
+/** Every setting, its default and its meaning. The README's table has a row for each. */
+const settings = {
+  PORT: integer(0, 65_535)({ default: 3000 }),
+  HOST: str({ default: '127.0.0.1' }),
+  BASE_URL: httpUrl({ default: undefined }),
+  DATA_DIR: str({ default: './data' }),
+  DATABASE_URL: postgresUrl({ default: undefined }),
+  ROLE: str({ choices: ['all', 'api', 'worker'], default: 'all' }),
+  SECRET_KEY: secret({ default: undefined }),
+  SIGN_UP: str({ choices: ['on', 'off'], default: 'on' }),
+  LOG_LEVEL: str({ choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], default: 'info' }),
+  RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000_000)({ default: 60 }),
+  WEBHOOK_ALLOW_ADDRESSES: cidrs({ default: [] }),
+  WEBHOOK_RETRY_DELAYS: delays({ default: RETRY_DELAYS_SECONDS }),
+  WEBHOOK_TIMEOUT_MS: integer(1, 60_000)({ default: 15_000 }),
+  VALIDATE_RESPONSES: str({ choices: ['off', 'log', 'enforce'], default: 'log' }),
+  CORS_ORIGINS: origins({ default: [] }),
+}
+
+/** Reads and checks the settings. Throws `ConfigError` naming every bad one. Makes `DATA_DIR` and its secret key when they are needed. */
+export function readConfig(environment: Record<string, string | undefined>): Config {
+  // An empty variable is an unset one, as in most shells' scripts.
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  const env = {
+    ...cleanEnv(given, settings, {
+      reporter({ errors }) {
+        const lines = Object.entries(errors).map(
+          ([name, error]) => `${name} ${error instanceof EnvMissingError ? 'is missing' : error?.message}`,
+        )
+        if (lines.length > 0) throw new ConfigError(lines.join('\n'))
+      },
+    }),
+  }
+  const embedded = env.DATABASE_URL === undefined
+  const dataDir = resolve(env.DATA_DIR)
+  if (embedded && env.ROLE !== 'all') throw new ConfigError(`ROLE ${env.ROLE} needs DATABASE_URL: the embedded database serves one process`)
+  if (!embedded && env.SECRET_KEY === undefined)
+    throw new ConfigError('SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters')
+
+  return {
+    port: env.PORT,
+    host: env.HOST,
+    baseUrl: env.BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
+    database: env.DATABASE_URL === undefined ? { dataDir } : { databaseUrl: env.DATABASE_URL },
+    role: env.ROLE,
+    secretKey: env.SECRET_KEY ?? keptSecretKey(dataDir),
+    signUp: env.SIGN_UP === 'on',
+    logLevel: env.LOG_LEVEL,
+    rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+    webhookAllowAddresses: env.WEBHOOK_ALLOW_ADDRESSES,
+    webhookRetryDelaysMs: env.WEBHOOK_RETRY_DELAYS.map((seconds) => Math.round(seconds * 1000)),
+    webhookTimeoutMs: env.WEBHOOK_TIMEOUT_MS,
+    validateResponses: env.VALIDATE_RESPONSES,
+    corsOrigins: env.CORS_ORIGINS,
+  }
+}
+
+/** The secret key of an embedded installation: made once, readable by its owner alone. */
+function keptSecretKey(dataDir: string): string {
+  const file = join(dataDir, 'secret.key')
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new ConfigError(`DATA_DIR ${dataDir} cannot be made: ${(error as Error).message}`, { cause: error })
+  }
+  if (!existsSync(file)) {
+    // Written aside and linked into place: the file is never seen half written, and of two processes that start at once one wins.
+    const draft = `${file}.${process.pid}`
+    writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flush: true })
+    try {
+      linkSync(draft, file)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    unlinkSync(draft)
+  }
+  return readFileSync(file, 'utf8').trim()
+}

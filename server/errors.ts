@@ -1,0 +1,48 @@
+/** The only place that answers an error. Everybody else throws. */
+import { HttpError } from 'http-errors'
+import type { Context, Next } from 'koa'
+import type { Logger } from 'pino'
+import { isUnavailable } from '../records/db.ts'
+import { InvalidInput } from '../records/invalid-input.ts'
+
+const RETRY_AFTER_SECONDS = 5
+
+/** Koa middleware: answers whatever was thrown below it as `{ message, errors? }`, and what was not found.
+ *  Headers that were set before the error stay; those of the error are added. */
+export function answerErrors(log: Logger) {
+  return async (ctx: Context, next: Next): Promise<void> => {
+    try {
+      await next()
+      if (ctx.status === 404 && ctx.body == null) ctx.throw(404, 'There is nothing at this address.')
+      if (ctx.status >= 400 && ctx.body == null) ctx.throw(ctx.status, `${ctx.method} is not possible here.`)
+    } catch (error) {
+      answer(ctx, error, log)
+    }
+  }
+}
+
+function answer(ctx: Context, error: unknown, log: Logger): void {
+  const requestId = ctx.state.requestId
+  ctx.remove('ETag')
+  ctx.remove('Location')
+  ctx.set('Cache-Control', 'no-store')
+  if (error instanceof InvalidInput) {
+    reply(ctx, 422, { message: error.message, errors: error.errors })
+  } else if (error instanceof HttpError && error.expose) {
+    ctx.set(error.headers ?? {})
+    reply(ctx, error.status, { message: error.message })
+  } else if (isUnavailable(error) || (error instanceof HttpError && error.status === 503)) {
+    log.error({ err: error, requestId, path: ctx.path }, 'The database cannot be reached or is overloaded')
+    ctx.set('Retry-After', String(RETRY_AFTER_SECONDS))
+    reply(ctx, 503, { message: 'The service is not available just now. Try again in a few seconds.' })
+  } else {
+    log.error({ err: error, requestId, operationId: ctx.state.operationId, method: ctx.method, path: ctx.path }, 'A request failed')
+    reply(ctx, 500, { message: `Something went wrong on our side. When you report it, name request ${requestId}.` })
+  }
+}
+
+function reply(ctx: Context, status: number, body: object): void {
+  ctx.status = status
+  ctx.set('Content-Type', 'application/json')
+  ctx.body = JSON.stringify(body)
+}

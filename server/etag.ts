@@ -1,0 +1,17 @@
+import { hash } from 'node:crypto'
+
+/** A strong entity tag of a representation (RFC 9110 §8.8.3). */
+export function etagOf(representation: string): string {
+  return `"${hash('sha256', representation, 'base64url').slice(0, 22)}"`
+}
+
+/** Does an `If-Match` header name this version? Weak tags never do (RFC 9110 §13.1.1). */
+export function ifMatchHolds(header: string, etag: string): boolean {
+  return header.trim() === '*' || header.split(',').some((tag) => tag.trim() === etag)
+}
+
+/** Does an `If-None-Match` header name this version, by weak comparison (RFC 9110 §13.1.2)? The request's Cache-Control speaks to caches, not
+ *  to us: browsers' `fetch` adds `no-cache` to such requests of its own accord. */
+export function ifNoneMatchHolds(header: string, etag: string): boolean {
+  return header.trim() === '*' || header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)
+}

@@ -1,0 +1,100 @@
+/** One server: its database, delivery engine and HTTP, from start to stop. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type Db, openDatabase } from '../records/db.ts'
+import { deleteExpiredFiles, listDueExportIds } from '../records/exports.ts'
+import { deleteExpiredIdempotencyKeys, releaseAbandonedKeys } from '../records/idempotency-keys.ts'
+import { deleteOldRequests } from '../records/request-log.ts'
+import { type Engine, startEngine } from '../webhooks/engine.ts'
+import { createApp } from './app.ts'
+import type { Config } from './config.ts'
+import { makeExport } from './exports.ts'
+import { type HttpServer, listen } from './http.ts'
+import { newMetrics, reportDeliveries } from './metrics.ts'
+import { startRequestLog } from './request-log.ts'
+
+/** For requests and attempts in flight: what follows still fits into the 20 s that a stop may take. */
+const GRACE_MS = 18_000
+const PROBE_MS = 3_000
+const QUERY_TIMEOUT_MS = 15_000
+const HOUSEKEEPING_MS = 60_000
+
+export interface Running {
+  /** Where it listens, such as `http://127.0.0.1:3000`. */
+  url: string
+  db: Db
+  /** Takes no more requests, finishes what is in flight within 20 s, writes what is waiting, closes everything. */
+  stop(): Promise<void>
+}
+
+export interface StartOptions {
+  log: Logger
+  now?: () => Date
+}
+
+/** Starts a server on a migrated database. Throws when the port is taken or the database is out of reach; nothing is left open then. */
+export async function start(config: Config, { log, now = () => new Date() }: StartOptions): Promise<Running> {
+  const db = openDatabase(config.database, { queryTimeoutMs: QUERY_TIMEOUT_MS })
+  const metrics = newMetrics()
+  const requestLog = startRequestLog(db, log)
+  let engine: Engine | undefined
+  let http: HttpServer | undefined
+  const housekeeping = setInterval(() => void cleanUp(db, now().getTime(), log), HOUSEKEEPING_MS)
+  housekeeping.unref()
+
+  async function close(): Promise<void> {
+    clearInterval(housekeeping)
+    const deadline = Date.now() + GRACE_MS
+    // The engine first stops to begin attempts, while requests still in flight are answered.
+    await Promise.all([http?.stop(GRACE_MS), engine?.stop(GRACE_MS)])
+    await requestLog.stop()
+    await db.close()
+    if (Date.now() > deadline) log.warn('Some requests or attempts did not finish in time; attempts are made again at the next start')
+  }
+
+  async function unready(): Promise<string[]> {
+    const isDatabaseUp = db.read.raw('select 1').then(
+      () => true,
+      () => false,
+    )
+    const isScheduleUp = config.role === 'api' || (engine?.ready() ?? false)
+    const tooLate = delay(PROBE_MS, false, { ref: false })
+    const [database, schedule] = await Promise.all([Promise.race([isDatabaseUp, tooLate]), Promise.race([isScheduleUp, tooLate])])
+    return [database ? [] : ['database'], schedule ? [] : ['schedule']].flat()
+  }
+
+  try {
+    const app = createApp({ db, config, log, now, metrics, requestLog, unready })
+    // Where there is one server, whatever another left unfinished was cut off.
+    if (db.dialect === 'sqlite') await releaseAbandonedKeys(db)
+    // First: a port that is taken shows at once, and requests are answered while the schedule is made from the records.
+    http = await listen(app.callback(), config)
+    if (config.role !== 'api') {
+      const exports = {
+        due: (at: Date) => listDueExportIds(db, at),
+        run: (id: string, signal: AbortSignal) => makeExport(db, id, now, signal),
+      }
+      engine = await startEngine({ ...queuePlace(config), db, config, log, now, jobs: { exports } })
+      reportDeliveries(metrics.registry, engine)
+    }
+    return { url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`, db, stop: close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** The queue is in the same PostgreSQL, or embedded, where only what makes its next start quicker is kept. */
+function queuePlace({ database }: Config): { databaseUrl: string } | { cacheDir: string } {
+  return 'databaseUrl' in database ? { databaseUrl: database.databaseUrl } : { cacheDir: database.dataDir }
+}
+
+async function cleanUp(db: Db, now: number, log: Logger): Promise<void> {
+  try {
+    await deleteExpiredIdempotencyKeys(db, now)
+    await deleteOldRequests(db, now)
+    await deleteExpiredFiles(db, now)
+  } catch (error) {
+    log.warn({ err: error }, 'Old rows could not be removed; trying again in a minute')
+  }
+}

@@ -1,0 +1,270 @@
+/** The operations of openapi.yaml: match, authenticate, limit, permit, read, validate, call, answer. Each step once, in this order. */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Context as KoaContext } from 'koa'
+import OpenAPIBackendModule, { type Document, type Context as OperationMatch } from 'openapi-backend'
+import { authenticate, isWellFormed, type Principal } from '../auth/api-key.ts'
+import { newRateLimiter, type RateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
+import type { EventData, EventType } from '../generated/asyncapi.ts'
+import { handlers } from '../generated/handlers.ts'
+import { type Operation, type OperationId, operations } from '../generated/operations.ts'
+import * as validators from '../generated/validators.js'
+import { accountScope, type Db, type Trx, transaction, writeScope } from '../records/db.ts'
+import { claimIdempotencyKey, keepAnswer, releaseIdempotencyKey } from '../records/idempotency-keys.ts'
+import { InvalidInput } from '../records/invalid-input.ts'
+import { assertValid } from '../records/validate.ts'
+import { emit, emitMany } from '../webhooks/emit.ts'
+import { type AnswerServices, answer, sendJson } from './answer.ts'
+import { readJson } from './body.ts'
+import type { Config } from './config.ts'
+import { etagOf, ifMatchHolds } from './etag.ts'
+import { compileRoutes, type Match } from './router.ts'
+import { readQuery } from './validate.ts'
+
+// The package is CommonJS: its default export arrives one level down.
+const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
+
+export interface OperationServices extends AnswerServices {
+  db: Db
+  config: Pick<Config, 'rateLimitPerMinute' | 'validateResponses'>
+  now: () => Date
+}
+
+/** Of every limit here. */
+const WINDOW_SECONDS = 60
+/** Failed sign-ins with well-formed, unknown keys that one address may make in a minute. */
+const UNKNOWN_KEYS_PER_MINUTE = 120
+const MAX_URL_BYTES = 8 * 1024
+const UNAUTHORIZED = 'The API key is missing, malformed or revoked.'
+
+type AnyHandler = (ctx: KoaContext) => Promise<void>
+
+/** The middleware that serves every path of the contract, and answers 404 for all others below it. */
+export function serveOperations(services: OperationServices): (ctx: KoaContext) => Promise<void> {
+  const { db, config } = services
+  const match = compileRoutes(operations)
+  const requests = newRateLimiter(db, 'requests', config.rateLimitPerMinute, WINDOW_SECONDS)
+  const unknownKeys = newRateLimiter(db, 'unknown_keys', UNKNOWN_KEYS_PER_MINUTE, WINDOW_SECONDS)
+
+  const api = new OpenAPIBackend({
+    definition: JSON.parse(readFileSync(new URL('../generated/openapi.json', import.meta.url), 'utf8')) as Document,
+    strict: true,
+    validate: false,
+    quick: true,
+    handlers: {
+      notFound: (_: OperationMatch, ctx: KoaContext) => ctx.throw(404, 'There is nothing at this address.'),
+      unauthorizedHandler: (found: OperationMatch, ctx: KoaContext) => refuse(found, ctx),
+      ...Object.fromEntries(
+        Object.entries(handlers).map(([id, handler]) => [
+          id,
+          (_: OperationMatch, ctx: KoaContext) =>
+            serve(
+              {
+                services,
+                id: id as OperationId,
+                operation: operations[id as OperationId],
+                handler: handler as unknown as AnyHandler,
+                ctx,
+                principal: ctx.state.principal,
+              },
+              requests,
+            ),
+        ]),
+      ),
+    },
+    securityHandlers: {
+      apiKey: async (_: OperationMatch, ctx: KoaContext) => {
+        ctx.state.principal = await principalOf(ctx)
+        return ctx.state.principal
+      },
+    },
+  })
+  const ready = api.init().then(() => {
+    // Ours is compiled once; theirs is rebuilt for every request. The match was made before: see below.
+    const documented = new Map(api.router.getOperations().map((operation) => [operation.operationId ?? '', operation]))
+    api.router.matchOperation = ((request: { operationId: string }) => documented.get(request.operationId)) as never
+    api.router.parseRequest = (request) =>
+      ({ ...request, params: {}, query: {}, headers: {}, cookies: {}, requestBody: undefined }) as never
+  })
+
+  async function principalOf(ctx: KoaContext): Promise<Principal | undefined> {
+    const token = /^Bearer +([^ ]+)$/i.exec(ctx.get('Authorization'))?.[1]
+    if (token === undefined) return undefined
+    const principal = await authenticate(db.read, token)
+    // What cannot be a key costs no look-up, and is not counted.
+    if (principal === undefined && isWellFormed(token)) {
+      const state = await unknownKeys.consume(ctx.ip)
+      if (!state.allowed) tooManyRequests(ctx, state)
+    }
+    return principal
+  }
+
+  return async (ctx) => {
+    await ready
+    const found = findRoute(ctx, match)
+    if (ctx.method === 'OPTIONS') {
+      ctx.set('Allow', found.route.allow)
+      ctx.status = 204
+      return
+    }
+    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
+    const operationId = found.route.operations.get(method)
+    if (operationId === undefined) {
+      ctx.throw(405, `${ctx.method} is not possible here; ${found.route.allow} are.`, { headers: { Allow: found.route.allow } })
+    }
+    ctx.state.operationId = operationId
+    ctx.state.params = found.params
+    await api.handleRequest({ method, path: ctx.path, headers: {}, operationId } as never, ctx)
+  }
+}
+
+function findRoute(ctx: KoaContext, match: (path: string) => Match | undefined): Match {
+  if (ctx.url.length > MAX_URL_BYTES) ctx.throw(414, 'The address is longer than 8 KiB.')
+  try {
+    decodeURIComponent(ctx.path)
+  } catch {
+    ctx.throw(400, 'The address holds a broken percent-encoding.')
+  }
+  const found = match(ctx.path)
+  if (found === undefined) ctx.throw(404, 'There is nothing at this address.')
+  return found
+}
+
+/** 401, or the error that kept us from knowing: openapi-backend would swallow it. */
+function refuse(found: OperationMatch, ctx: KoaContext): void {
+  const error = (found.security?.apiKey as { error?: unknown } | undefined)?.error
+  if (error !== undefined) throw error
+  ctx.throw(401, UNAUTHORIZED, { headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' } })
+}
+
+function tooManyRequests(ctx: KoaContext, { msBeforeNext }: RateLimitState): never {
+  const seconds = Math.max(1, Math.ceil(msBeforeNext / 1000))
+  return ctx.throw(429, `Too many requests. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`, {
+    headers: { 'Retry-After': String(seconds) },
+  })
+}
+
+/** One call of an operation, on its way through the steps. */
+interface Call {
+  services: OperationServices
+  id: OperationId
+  operation: Operation
+  handler: AnyHandler
+  ctx: KoaContext
+  principal: Principal
+}
+
+async function serve(call: Call, limiter: RateLimiter): Promise<void> {
+  const { services, id, operation, handler, ctx, principal } = call
+  ctx.set('Cache-Control', 'private, no-cache')
+  await limit(ctx, limiter, principal)
+  assertPermitted(ctx, operation, principal)
+  const bodyValidator = validators.bodies[id]
+  const body = bodyValidator ? await readJson(ctx) : undefined
+  readParameters(call)
+  if (bodyValidator) assertValid(bodyValidator, body?.value)
+  // A path that cannot name a record is a record that does not exist.
+  if (!validators.params[id].path(ctx.state.params)) ctx.throw(404, 'There is no such record.')
+
+  Object.assign(ctx.state, {
+    path: ctx.state.params,
+    input: body?.value,
+    now: services.now(),
+    assertMatch(current: object) {
+      const header = ctx.get('If-Match')
+      if (header !== '' && !ifMatchHolds(header, etagOf(JSON.stringify(current))))
+        ctx.throw(412, 'The record has changed since you read it.')
+    },
+  })
+
+  if (operation.access === 'read') {
+    ctx.state.scope = accountScope({ dialect: services.db.dialect, sql: services.db.read }, principal.accountId)
+    await handler(ctx)
+    answer(services, id, operation, ctx)
+  } else {
+    const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
+    await (key === '' ? transaction(services.db, (trx) => run(call, trx)) : runOnce(call, key, body?.text ?? ''))
+  }
+}
+
+async function limit(ctx: KoaContext, limiter: RateLimiter, principal: Principal): Promise<void> {
+  const state = await limiter.consume(principal.userId)
+  ctx.set({
+    'X-RateLimit-Limit': String(state.limit),
+    'X-RateLimit-Remaining': String(state.remaining),
+    'X-RateLimit-Reset': String(Math.ceil(state.resetAtMs / 1000)),
+    RateLimit: `"default";r=${state.remaining};t=${Math.ceil(state.msBeforeNext / 1000)}`,
+    'RateLimit-Policy': `"default";q=${state.limit};w=${WINDOW_SECONDS}`,
+  })
+  if (!state.allowed) tooManyRequests(ctx, state)
+}
+
+function assertPermitted(ctx: KoaContext, operation: Operation, principal: Principal): void {
+  if (operation.access === 'write' && principal.accessLevel !== 'full_access') ctx.throw(403, 'This API key is Read Only.')
+  if (operation.permission !== 'finance') return
+  const isAllowed = principal.finance === 'write' || (principal.finance === 'read' && operation.access === 'read')
+  if (!isAllowed) ctx.throw(403, `The owner of this API key has no Finance permission to ${operation.access} payments.`)
+}
+
+function readParameters({ id, operation, ctx }: Call): void {
+  const { query, headers } = validators.params[id]
+  ctx.state.query = readQuery(ctx, operation)
+  assertValid(query, ctx.state.query, ([name = '']) => name)
+  if (headers) assertValid(headers.validator, ctx.headers, ([name]) => headers.names.find((header) => header.toLowerCase() === name) ?? '')
+}
+
+/** Runs the handler. Its changes, its events and, with `runOnce`, the answer kept for repeats are committed together or not at all. */
+async function run({ services, id, operation, handler, ctx, principal }: Call, trx: Trx): Promise<void> {
+  const scope = writeScope(trx, principal.accountId)
+  const { now } = ctx.state
+  Object.assign(ctx.state, {
+    scope,
+    emit: (eventType: EventType, resourceId: string, data: EventData[EventType] = []) => emit(scope, eventType, resourceId, data, now),
+    emitMany: (eventType: EventType, resourceIds: string[]) =>
+      emitMany(
+        scope,
+        resourceIds.map((resourceId) => ({ eventType, resourceId, data: [] })),
+        now,
+      ),
+  })
+  await handler(ctx)
+  answer(services, id, operation, ctx)
+}
+
+/** What makes two requests the same for an `Idempotency-Key`. */
+export function idempotencyFingerprint(method: string, url: string, body: string): string {
+  return createHash('sha256').update(`${method} ${url}\n${body}`).digest('base64url')
+}
+
+/** As `run`, unless the key was used before: then its answer comes again. */
+async function runOnce(call: Call, key: string, text: string): Promise<void> {
+  const { services, ctx, principal } = call
+  const fingerprint = idempotencyFingerprint(ctx.method, ctx.url, text)
+  const claim = await claimIdempotencyKey(services.db, principal.userId, key, fingerprint, services.now().getTime())
+  if (claim.kind === 'in_flight') stillWorking(ctx)
+  if (claim.kind === 'other_request') throw new InvalidInput({ 'Idempotency-Key': ['was used for another request.'] })
+  if (claim.kind === 'answered') {
+    ctx.set(claim.answer.headers)
+    ctx.set('Idempotent-Replayed', 'true')
+    return sendJson(ctx, claim.answer.status, claim.answer.body)
+  }
+  try {
+    await transaction(services.db, async (trx) => {
+      await run(call, trx)
+      const headers = Object.fromEntries(
+        ['Location', 'ETag'].map((name) => [name, ctx.response.get(name)]).filter(([, value]) => value !== ''),
+      )
+      const kept = { status: ctx.status, headers, body: ctx.state.responseText ?? '' }
+      if (!(await keepAnswer(trx, principal.userId, key, claim.lockedUntil, kept))) stillWorking(ctx)
+    })
+  } catch (error) {
+    await releaseIdempotencyKey(services.db, principal.userId, key, claim.lockedUntil).catch(() => {
+      services.log.warn({ requestId: ctx.state.requestId }, 'An idempotency key could not be released; it is free again in a minute')
+    })
+    throw error
+  }
+}
+
+function stillWorking(ctx: KoaContext): never {
+  return ctx.throw(409, 'A request with this Idempotency-Key is still being worked on.', { headers: { 'Retry-After': '1' } })
+}

@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest'
+import { authenticate, hashToken, issueApiKey, isWellFormed, newApiKey } from '../../auth/api-key.ts'
+import { createFirstAccount } from '../../auth/first-account.ts'
+import { verifyPassword } from '../../auth/password.ts'
+import { findApiKey, listApiKeys, revokeApiKey, touchApiKeys, updateAccessLevel } from '../../records/api-keys.ts'
+import { accountScope, type Db, openDatabase } from '../../records/db.ts'
+import { migrate, whileAlone } from '../../records/migrate.ts'
+import { findCredentials, insertUser, updateGrants, updatePermissions, updateUserStatus } from '../../records/users.ts'
+import { newMuster } from '../cli/muster.ts'
+
+const NOW = new Date('2026-11-21T09:00:00.000Z')
+
+interface Installation {
+  db: Db
+  accountId: string
+  userId: string
+  token: string
+  password: string
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+async function newInstallation(): Promise<Installation> {
+  const muster = await newMuster()
+  const where = { dataDir: muster.dataDir }
+  const db = openDatabase(where)
+  const first = await whileAlone(where, async () => {
+    await migrate(db)
+    return createFirstAccount(db, NOW)
+  })
+  if (!first) throw new Error('There was an account already')
+  return {
+    db,
+    ...first,
+    async [Symbol.asyncDispose]() {
+      await db.close()
+      await muster[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const scopeOf = ({ db, accountId }: Installation) => accountScope({ dialect: db.dialect, sql: db.write }, accountId)
+
+/** An admin, and a key of theirs. */
+async function newAdmin(made: Installation) {
+  const scope = scopeOf(made)
+  const userId = await insertUser(scope, { email: 'bob@example.com', fullName: 'Bob', passwordHash: 'none', role: 'admin' }, NOW)
+  return { scope, userId, ...(await issueApiKey(scope, { userId, name: 'Key', accessLevel: 'full_access' }, NOW)) }
+}
+
+describe('newApiKey', () => {
+  it('has the promised shape, and a checksum that finds every slip of one character', () => {
+    const { token, hash, prefix } = newApiKey()
+    expect(token).toMatch(/^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/)
+    expect(prefix).toBe(token.slice(0, 8))
+    expect(hash).toBe(hashToken(token))
+    expect(isWellFormed(token)).toBe(true)
+    for (let at = 0; at < token.length; at++) {
+      const slip = token[at] === 'x' ? 'y' : 'x'
+      expect(isWellFormed(token.slice(0, at) + slip + token.slice(at + 1)), `slip at ${at}`).toBe(false)
+    }
+  })
+
+  it('uses all digits in every place but the first, which 256 bits do not fill', () => {
+    const places = Array.from({ length: 43 }, () => new Set<string>())
+    for (let n = 0; n < 2_000; n++) {
+      const { token } = newApiKey()
+      for (const [at, digits] of places.entries()) digits.add(token.charAt(4 + at))
+    }
+    for (const digits of places.slice(1)) expect(digits.size).toBe(62)
+  })
+})
+
+describe('hashToken', () => {
+  it('is SHA-256 (FIPS 180-2, B.1)', () => {
+    expect(hashToken('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+  })
+})
+
+describe('createFirstAccount', () => {
+  it('makes an Owner who can sign in and a key that works, and only once', async () => {
+    await using made = await newInstallation()
+    const { db, accountId, userId, token } = made
+    expect(await authenticate(db.read, token)).toEqual({
+      keyId: expect.any(String),
+      userId,
+      accountId,
+      accessLevel: 'full_access',
+      finance: 'write',
+    })
+    const found = await findCredentials(db.read, 'owner@muster.local')
+    expect(await verifyPassword(found?.passwordHash ?? null, made.password)).toBe(true)
+    expect(await createFirstAccount(db, NOW)).toBeUndefined()
+  })
+})
+
+describe('authenticate', () => {
+  it('knows no malformed and no foreign token', async () => {
+    await using made = await newInstallation()
+    for (const token of ['', 'x', made.token.slice(0, -1), `${made.token} `, newApiKey().token])
+      expect(await authenticate(made.db.read, token), token).toBeUndefined()
+  })
+
+  it('sees a revocation, a deactivation and a changed permission at once', async () => {
+    await using made = await newInstallation()
+    const { scope, userId, id, token } = await newAdmin(made)
+    const seen = () => authenticate(made.db.read, token)
+    expect(await seen()).toMatchObject({ keyId: id, finance: 'none' })
+
+    await updatePermissions(scope, userId, { finance: 'read' }, NOW)
+    await updateAccessLevel(scope, id, 'read_only', NOW)
+    expect(await seen()).toMatchObject({ accessLevel: 'read_only', finance: 'read' })
+
+    await updateUserStatus(scope, userId, 'deactivated', NOW)
+    expect(await seen()).toBeUndefined()
+    await expect(issueApiKey(scope, { userId, name: 'Key', accessLevel: 'full_access' }, NOW)).rejects.toThrow('active user')
+    await updateUserStatus(scope, userId, 'active', NOW)
+    expect(await seen()).toBeDefined()
+
+    expect(await revokeApiKey(scope, id, NOW)).toBe(true)
+    expect(await seen()).toBeUndefined()
+  })
+
+  it('asks the database by indexes alone', async () => {
+    await using made = await newInstallation()
+    const plan: { detail: string }[] = await made.db.read.raw(
+      'explain query plan select 1 from api_keys join users on users.id = api_keys.user_id where api_keys.token_hash = ?',
+      [''],
+    )
+    expect(plan.map(({ detail }) => detail).join('\n')).not.toContain('SCAN')
+  })
+})
+
+describe('revokeApiKey', () => {
+  it('keeps the first time, and knows no key of another account', async () => {
+    await using made = await newInstallation()
+    const { scope, userId, id } = await newAdmin(made)
+    expect(await revokeApiKey(scope, id, NOW)).toBe(true)
+    expect(await revokeApiKey(scope, id, new Date(NOW.getTime() + 1))).toBe(true)
+    expect(await listApiKeys(scope, userId)).toMatchObject([{ id, revokedAt: NOW.getTime() }])
+    const other = accountScope({ dialect: 'sqlite', sql: made.db.write }, made.userId)
+    expect(await revokeApiKey(other, id, NOW)).toBe(false)
+  })
+})
+
+describe('touchApiKeys', () => {
+  it('notes the latest use of each key, and minds no unknown one', async () => {
+    await using made = await newInstallation()
+    const { id, userId, scope } = await newAdmin(made)
+    const { id: second } = await issueApiKey(scope, { userId, name: 'Second', accessLevel: 'read_only' }, NOW)
+    await touchApiKeys(made.db.write, [])
+    await touchApiKeys(made.db.write, [
+      { id, at: 2_000 },
+      { id: second, at: 5_000 },
+      { id, at: 3_000 },
+      { id, at: 1_000 },
+      { id: made.userId, at: 9_000 },
+    ])
+    expect((await findApiKey(made.db.read, id))?.lastUsedAt).toBe(3_000)
+    expect((await findApiKey(made.db.read, second))?.lastUsedAt).toBe(5_000)
+  })
+})
+
+describe('the Owner', () => {
+  it('cannot be deactivated, and keeps both grants', async () => {
+    await using made = await newInstallation()
+    const scope = scopeOf(made)
+    await expect(updateUserStatus(scope, made.userId, 'deactivated', NOW)).rejects.toThrow('The Account Owner cannot be deactivated')
+    await updateGrants(scope, made.userId, [], NOW)
+    expect((await findCredentials(made.db.read, 'owner@muster.local'))?.user.grants).toEqual(['api_keys', 'webhooks'])
+  })
+})

@@ -1,0 +1,47 @@
+import { argon2Sync } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { hashPassword, newPassword, verifyPassword } from '../../auth/password.ts'
+
+describe('hashPassword', () => {
+  it('keeps the cost beside a salt of its own', async () => {
+    const [one, other] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
+    expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+    expect(other).not.toBe(one)
+  })
+
+  it('wants 8 to 200 characters, however many bytes they take', async () => {
+    for (const password of ['1234567', '🔑'.repeat(7), 'x'.repeat(201)])
+      await expect(hashPassword(password)).rejects.toThrow('characters long')
+    for (const password of ['12345678', '🔑'.repeat(200)]) await expect(hashPassword(password)).resolves.toContain('$argon2id$')
+  })
+})
+
+describe('verifyPassword', () => {
+  it('knows the password, composed or decomposed', async () => {
+    const hash = await hashPassword('caf\u00e9 au lait')
+    expect(await verifyPassword(hash, 'caf\u00e9 au lait')).toBe(true)
+    expect(await verifyPassword(hash, 'cafe\u0301 au lait')).toBe(true)
+    expect(await verifyPassword(hash, 'cafe au lait')).toBe(false)
+    expect(await verifyPassword(hash, '')).toBe(false)
+    expect(await verifyPassword(hash, 'x'.repeat(1_000_000))).toBe(false)
+  })
+
+  it('reads the cost from the hash', async () => {
+    const nonce = Buffer.from('saltsaltsaltsalt')
+    const tag = argon2Sync('argon2id', { message: 'older password', nonce, memory: 64, passes: 1, parallelism: 2, tagLength: 32 })
+    const [salt, hash] = [nonce, tag].map((bytes) => bytes.toString('base64').replaceAll('=', ''))
+    expect(await verifyPassword(`$argon2id$v=19$m=64,t=1,p=2$${salt}$${hash}`, 'older password')).toBe(true)
+  })
+
+  it('matches nothing without a hash that it can read', async () => {
+    for (const hash of [null, '', 'none', '$argon2id$v=19$m=19456,t=2,p=1$$']) expect(await verifyPassword(hash, 'none')).toBe(false)
+  })
+})
+
+describe('newPassword', () => {
+  it('is four groups that can be read out', () => {
+    const made = Array.from({ length: 100 }, newPassword)
+    for (const password of made) expect(password).toMatch(/^([a-km-np-z2-9]{5}-){3}[a-km-np-z2-9]{5}$/)
+    expect(new Set(made).size).toBe(made.length)
+  })
+})

@@ -1,0 +1,93 @@
+/** Runs the real command, as a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const BIN = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
+
+export interface Ended {
+  status: number | null
+  stdout: string
+  stderr: string
+}
+
+export interface Muster {
+  dataDir: string
+  /** Runs a command to its end. */
+  run(args: string[], options?: RunOptions): Promise<Ended>
+  /** Runs it with --json; the one document that it prints. Throws when it fails or prints anything else. */
+  // biome-ignore lint/suspicious/noExplicitAny: a document under test may be anything; the assertions are the types.
+  json(args: string[], options?: RunOptions): Promise<any>
+  /** Starts a command that goes on until it is stopped. */
+  start(args: string[], options?: RunOptions): Started
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export interface RunOptions {
+  environment?: Record<string, string>
+  input?: string
+  /** The Node to run it under: by default the one that runs the tests. */
+  node?: string
+}
+
+export interface Started {
+  process: ChildProcess
+  /** What it has printed so far. */
+  output: { stdout: string; stderr: string }
+  ended: Promise<Ended>
+}
+
+/** Commands on a data directory of their own, which is gone afterwards, as is what was started. */
+export async function newMuster(): Promise<Muster> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'muster-test-'))
+  const running = new Set<Started>()
+
+  const start: Muster['start'] = (args, { environment, input, node = process.execPath } = {}) => {
+    const child = spawn(node, [BIN, ...args], { env: { DATA_DIR: dataDir, ...environment } })
+    const output = { stdout: '', stderr: '' }
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      output.stdout += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      output.stderr += text
+    })
+    child.stdin.end(input)
+    const ended = new Promise<Ended>((resolve, reject) => {
+      child.on('error', reject)
+      child.on('close', (status) => {
+        running.delete(started)
+        resolve({ status, ...output })
+      })
+    })
+    const started = { process: child, output, ended }
+    running.add(started)
+    return started
+  }
+  const run: Muster['run'] = (args, options) => start(args, options).ended
+
+  return {
+    dataDir,
+    start,
+    run,
+    async json(args, options) {
+      const { status, stdout, stderr } = await run([...args, '--json'], options)
+      if (status !== 0 || stderr !== '') throw new Error(`muster ${args.join(' ')} ended with ${status}: ${stderr}`)
+      return JSON.parse(stdout)
+    },
+    async [Symbol.asyncDispose]() {
+      const left = [...running]
+      for (const { process } of left) process.kill('SIGKILL')
+      await Promise.all(left.map(({ ended }) => ended))
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+export const PASSWORD = 'correct horse battery'
+
+/** An account whose Owner is ann@example.com. */
+export function newAccount(muster: Muster): Promise<{ account_id: string; user_id: string }> {
+  return muster.json(['account', 'create', '--name', 'Acme', '--email', 'ann@example.com', '--password', PASSWORD])
+}

@@ -1,0 +1,80 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { type Muster, newMuster, type RunOptions, type Started } from './muster.ts'
+
+interface Ready {
+  url: string
+  first_account: { account_id: string; user_id: string; email: string; password: string; token: string } | null
+}
+
+const ENVIRONMENT = { PORT: '0', LOG_LEVEL: 'warn' }
+
+async function startServing(muster: Muster, options: RunOptions = {}): Promise<Started & { ready: Ready }> {
+  const started = muster.start(['serve', '--json'], { ...options, environment: { ...ENVIRONMENT, ...options.environment } })
+  const ready = await new Promise<Ready>((resolve, reject) => {
+    started.process.stdout?.on('data', () => {
+      if (started.output.stdout.includes('\n')) resolve(JSON.parse(started.output.stdout))
+    })
+    started.ended.then(({ stderr }) => reject(new Error(stderr)), reject)
+  })
+  return { ...started, ready }
+}
+
+const list = (url: string, token: string) => fetch(`${url}/public/v1/participants`, { headers: { Authorization: `Bearer ${token}` } })
+
+// Each start brings up the whole service, several times.
+describe('serve', { timeout: 120_000 }, () => {
+  it('makes the first account once, works beside other commands, is alone, and is back at once after a kill', async () => {
+    await using muster = await newMuster()
+    const first = await startServing(muster)
+    const { url, first_account: account } = first.ready
+    expect(account).toMatchObject({ email: 'owner@muster.local', token: expect.stringMatching(/^mst_/) })
+    const token = account?.token ?? ''
+    expect((await list(url, token)).status).toBe(200)
+
+    const { id, token: other } = await muster.json([
+      'key',
+      'create',
+      '--email',
+      'owner@muster.local',
+      '--name',
+      'B',
+      '--access',
+      'read_only',
+    ])
+    expect((await list(url, other)).status).toBe(200)
+    await muster.json(['key', 'revoke', id])
+    expect((await list(url, other)).status).toBe(401)
+
+    const second = await muster.run(['serve'], { environment: ENVIRONMENT })
+    expect(second).toMatchObject({ status: 1, stdout: '' })
+    expect(second.stderr).toContain(`Another muster serve is already running on DATA_DIR ${muster.dataDir}.`)
+
+    first.process.kill('SIGKILL')
+    await first.ended
+    const again = await startServing(muster)
+    expect(again.ready.first_account).toBeNull()
+    expect((await list(again.ready.url, token)).status).toBe(200)
+    expect((await list(again.ready.url, other)).status).toBe(401)
+
+    // Twice within a moment, as Ctrl-C under npm does: one wish.
+    again.process.kill('SIGINT')
+    again.process.kill('SIGTERM')
+    const { status, stdout } = await again.ended
+    expect(status).toBe(0)
+    expect(JSON.parse(stdout)).toEqual(again.ready)
+  })
+
+  it('shows a person the first account, even if the port is taken', async () => {
+    await using muster = await newMuster()
+    const taken = createServer()
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+    const { port } = taken.address() as AddressInfo
+    const { status, stdout, stderr } = await muster.run(['serve'], { environment: { ...ENVIRONMENT, PORT: String(port) } })
+    await new Promise((resolve) => taken.close(resolve))
+    expect(status).toBe(1)
+    expect(stdout).toMatch(/E-mail +owner@muster\.local\n +Password +(\w{5}-){3}\w{5}\n +API key +mst_\w{43}_\w{6}\n/)
+    expect(stderr).toBe(`Port ${port} of 127.0.0.1 is in use: set PORT to another one\n`)
+  })
+})

@@ -1,0 +1,66 @@
+import { readdir, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { hasAccount } from '../../records/accounts.ts'
+import { openDatabase } from '../../records/db.ts'
+import { newAccount, newMuster } from './muster.ts'
+
+describe('migrate', () => {
+  it('names what it ran, and runs nothing twice', async () => {
+    await using muster = await newMuster()
+    const { migrations } = await muster.json(['migrate'])
+    expect(migrations).toContain('202611210900_initial.ts')
+    expect(await muster.json(['migrate'])).toEqual({ migrations: [] })
+    expect(await muster.run(['migrate'])).toEqual({ status: 0, stdout: 'The tables are up to date.\n', stderr: '' })
+  })
+
+  it('runs once when several processes start at the same time', async () => {
+    await using muster = await newMuster()
+    const all: { migrations: string[] }[] = await Promise.all([1, 2, 3].map(() => muster.json(['migrate'])))
+    const lengths = all.map(({ migrations }) => migrations.length > 0)
+    expect(lengths.filter(Boolean)).toHaveLength(1)
+  })
+})
+
+describe('backup', () => {
+  it('copies the records into a file that only its owner can read', async () => {
+    await using muster = await newMuster()
+    const { account_id: account } = await newAccount(muster)
+    await using restored = await newMuster()
+    const file = join(restored.dataDir, 'muster.sqlite')
+
+    const made = await muster.json(['backup', file])
+    const { size, mode } = await stat(file)
+    expect(made).toEqual({ file, byte_size: size })
+    expect(mode & 0o777).toBe(0o600)
+    expect(await readdir(restored.dataDir)).toEqual(['muster.sqlite'])
+
+    const db = openDatabase({ dataDir: restored.dataDir })
+    expect(await hasAccount(db.read, account)).toBe(true)
+    await db.close()
+  })
+
+  it('refuses to overwrite a file, a folder that is not there, and PostgreSQL', async () => {
+    await using muster = await newMuster()
+    const file = join(muster.dataDir, 'there')
+    await writeFile(file, 'precious')
+    expect(await muster.run(['backup', file])).toEqual({ status: 1, stdout: '', stderr: `${file} exists already, and is left alone\n` })
+    const nowhere = join(muster.dataDir, 'nowhere', 'file')
+    expect(await muster.run(['backup', nowhere])).toMatchObject({ status: 1, stderr: expect.stringContaining('its folder does not exist') })
+
+    const environment = { DATABASE_URL: 'postgres://127.0.0.1:1/muster', SECRET_KEY: 'a secret key that only tests would ever use' }
+    const { status, stderr } = await muster.run(['backup', file], { environment })
+    expect(status).toBe(1)
+    expect(stderr).toContain('pg_dump')
+  })
+})
+
+describe('generate --check', () => {
+  it('lists what is stale, and ends with 1 if anything is', async () => {
+    await using muster = await newMuster()
+    const { status, stdout, stderr } = await muster.run(['generate', '--check', '--json'])
+    const { written, removed, stale } = JSON.parse(stdout)
+    expect({ written, removed, stderr }).toEqual({ written: [], removed: [], stderr: '' })
+    expect(status).toBe(stale.length === 0 ? 0 : 1)
+  })
+})

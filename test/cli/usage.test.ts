@@ -1,0 +1,159 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, realpathSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { BIN, newMuster } from './muster.ts'
+
+const COMMANDS = [
+  ['serve'],
+  ['migrate'],
+  ['backup', '<file>'],
+  ['generate'],
+  ['account', 'create'],
+  ['user', 'create'],
+  ['key', 'create'],
+  ['key', 'list'],
+  ['key', 'revoke', '<id>'],
+  ['webhook', 'create'],
+  ['webhook', 'list'],
+  ['webhook', 'disable', '<id>'],
+  ['webhook', 'enable', '<id>'],
+  ['webhook', 'rotate', '<id>'],
+  ['deliveries', 'list'],
+  ['deliveries', 'retry', '<id>'],
+  ['deliveries', 'attempts', '<id>'],
+  ['listen'],
+  ['check-receiver', '<url>'],
+]
+
+describe('help', () => {
+  it('of every command shows its arguments, --json and an example', async () => {
+    await using muster = await newMuster()
+    for (const command of COMMANDS) {
+      const words = command.filter((word) => !word.startsWith('<'))
+      const { status, stdout, stderr } = await muster.run([...words, '--help'])
+      expect({ status, stderr }, words.join(' ')).toEqual({ status: 0, stderr: '' })
+      expect(stdout).toContain(`Usage: muster ${words.join(' ')} [options]`)
+      for (const argument of command) expect(stdout).toContain(argument)
+      expect(stdout).toContain('--json')
+      expect(stdout).toMatch(new RegExp(`Examples:\n +\\$ (\\w+=\\S+ )*muster ${words.join(' ')}`))
+    }
+    expect(await readdir(muster.dataDir)).toEqual([])
+  })
+
+  it('of muster lists the commands', async () => {
+    await using muster = await newMuster()
+    const { status, stdout } = await muster.run(['--help'])
+    expect(status).toBe(0)
+    for (const [name = ''] of COMMANDS) expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'))
+    expect(await muster.run(['--version'])).toEqual({ status: 0, stdout: '1.0.0\n', stderr: '' })
+  })
+})
+
+describe('wrong usage', () => {
+  it('ends with 2, names what is wrong and touches nothing', async () => {
+    await using muster = await newMuster()
+    for (const [args, message] of [
+      [[], /Usage: muster/],
+      [['key'], /Usage: muster key/],
+      [['bogus'], /unknown command 'bogus'/],
+      [['key', 'lst'], /Did you mean list\?/],
+      [['migrate', '--bogus'], /unknown option '--bogus'/],
+      [['migrate', 'now'], /too many arguments/],
+      [['backup'], /missing required argument 'file'/],
+      [['key', 'list'], /required option '--email <address>'/],
+      [
+        ['key', 'create', '--email', 'a@b', '--name', 'A', '--access', 'all'],
+        /option '--access <level>' argument 'all' is invalid.*full_access, read_only/,
+      ],
+      [['user', 'create', '--grant', 'api_keys,money'], /option '--grant <list>'.*"money" is none of api_keys, webhooks/],
+      [['deliveries', 'list', '--webhook', 'x', '--state', 'lost'], /option '--state <state>'/],
+      [['deliveries', 'list', '--webhook', 'x', '--limit', '0'], /option '--limit <n>'/],
+      [
+        ['webhook', 'create', '--account', 'x', '--url', 'https://example.com', '--events', 'cat.fed'],
+        /option '--events <list>': "cat.fed"/,
+      ],
+      [['listen', '--port', '65536'], /option '--port <port>'/],
+      [['listen', '--secret', 'abc'], /option '--secret <secret>'/],
+      [['check-receiver', 'ftp://example.com', '--secret', 'whsec_YWJj'], /argument 'url'|ftp/],
+    ] as const) {
+      const { status, stdout, stderr } = await muster.run([...args])
+      expect({ status, stdout }, args.join(' ')).toEqual({ status: 2, stdout: '' })
+      expect(stderr).toMatch(message)
+    }
+  })
+})
+
+describe('settings', () => {
+  it('that cannot be are refused by name', async () => {
+    await using muster = await newMuster()
+    const { status, stdout, stderr } = await muster.run(['migrate', '--json'], { environment: { PORT: 'http', ROLE: 'boss' } })
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toMatch(/^PORT .*\nROLE .*\n$/)
+  })
+
+  it('that lead to no database are said in a sentence', async () => {
+    await using muster = await newMuster()
+    const environment = { DATABASE_URL: 'postgres://127.0.0.1:1/muster', SECRET_KEY: 'a secret key that only tests would ever use' }
+    const { status, stderr } = await muster.run(['webhook', 'list'], { environment })
+    expect(status).toBe(1)
+    expect(stderr).toBe('The database cannot be reached or is overloaded: connect ECONNREFUSED 127.0.0.1:1\n')
+  })
+})
+
+describe('bin/muster.js', () => {
+  const older = olderNode()
+
+  // Only a machine that has an older Node of its own can show it.
+  it.runIf(older)('hands over to the installed Node, with arguments, input, output and status', async () => {
+    await using muster = await newMuster()
+    const args = ['account', 'create', '--name', 'A B', '--email', 'ann@example.com', '--password', '-']
+    expect(await muster.json(args, { node: older, input: 'correct horse' })).toHaveProperty('account_id')
+    expect(await muster.run(args, { node: older, input: 'correct horse' })).toMatchObject({ status: 1, stdout: '' })
+    expect(await muster.run(['bogus'], { node: older })).toMatchObject({ status: 2, stdout: '' })
+  })
+
+  it.runIf(older)('passes signals on, and does not outlive the one that started it', async () => {
+    await using muster = await newMuster()
+    const listening = async (signal: NodeJS.Signals) => {
+      const listener = muster.start(['listen', '--port', '0'], { node: older })
+      const url = await new Promise<string>((resolve) => {
+        listener.process.stdout?.on('data', () => {
+          const [, found] = listener.output.stdout.match(/Listening on (\S+)/) ?? []
+          if (found) resolve(found)
+        })
+      })
+      listener.process.kill(signal)
+      const { status } = await listener.ended
+      return { url, status }
+    }
+    expect(await listening('SIGTERM')).toMatchObject({ status: 0 })
+    // "close" comes when the last process that holds the pipes is gone: the inner one too.
+    const killed = await listening('SIGKILL')
+    expect(killed.status).toBeNull()
+    await expect(fetch(killed.url, { method: 'POST' })).rejects.toThrow()
+  })
+
+  it('says what is needed where no Node serves', async () => {
+    const asIfOlder = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.1.0'})`
+    await using muster = await newMuster()
+    const { status, stderr } = await muster.run([], { node: process.execPath, environment: { NODE_OPTIONS: `--import="${asIfOlder}"` } })
+    expect(status).toBe(1)
+    expect(stderr).toContain('Muster needs Node.js 24.7 or newer, and this is 20.1.0.')
+    expect(stderr).toContain('npm ci')
+  })
+
+  it('can be executed as it is', () => {
+    expect(execFileSync(BIN, ['--version'], { encoding: 'utf8' })).toBe('1.0.0\n')
+  })
+})
+
+function olderNode(): string | undefined {
+  const candidates = (process.env.PATH ?? '').split(delimiter).map((directory) => join(directory, 'node'))
+  return candidates.find((node) => {
+    if (!existsSync(node) || realpathSync(node) === realpathSync(process.execPath)) return false
+    const [, major] = execFileSync(node, ['--version'], { encoding: 'utf8' }).match(/^v(\d+)/) ?? []
+    return Number(major) < 24
+  })
+}

@@ -1,0 +1,195 @@
+import { v7 as uuidv7 } from 'uuid'
+import { describe, expect, it } from 'vitest'
+import { openDatabase, transaction, writeScope } from '../../records/db.ts'
+import { insertDeliveries } from '../../records/deliveries.ts'
+import { findSealedSecrets } from '../../records/webhooks.ts'
+import { readConfig } from '../../server/config.ts'
+import { openSecret } from '../../webhooks/secret.ts'
+import { type Muster, newAccount, newMuster } from './muster.ts'
+
+const UNKNOWN = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
+const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/
+const URL = 'https://example.com/webhooks'
+
+async function newWebhook(muster: Muster): Promise<{ accountId: string; id: string; secret: string }> {
+  const { account_id: accountId } = await newAccount(muster)
+  return { accountId, ...(await muster.json(['webhook', 'create', '--account', accountId, '--url', URL, '--events', '*'])) }
+}
+
+/** The secret that signs, as the server would read it. */
+async function signingSecret(muster: Muster, accountId: string, id: string): Promise<string> {
+  const { secretKey } = readConfig({ DATA_DIR: muster.dataDir })
+  const db = openDatabase({ dataDir: muster.dataDir })
+  const sealed = await transaction(db, (trx) => findSealedSecrets(writeScope(trx, accountId), id))
+  await db.close()
+  return openSecret(secretKey, id, sealed?.current ?? '')
+}
+
+/** A delivery in this state, as the engine would have left it. */
+async function newDelivery(muster: Muster, accountId: string, webhookId: string, state: string): Promise<string> {
+  const id = uuidv7()
+  const db = openDatabase({ dataDir: muster.dataDir })
+  const delivery = { id, webhookId, eventId: null, eventType: 'task.created', body: Buffer.from('{}'), trigger: 'schedule' as const }
+  await transaction(db, async (trx) => {
+    await insertDeliveries(writeScope(trx, accountId), [delivery], new Date(0))
+    const ended = state === 'pending' ? {} : { next_attempt_at: null, next_trigger: null, attempts: 1 }
+    await trx
+      .sql('deliveries')
+      .where({ id })
+      .update({ state, ...ended })
+    if (state === 'pending') return
+    const attempt = {
+      id: uuidv7(),
+      account_id: accountId,
+      delivery_id: id,
+      number: 1,
+      trigger: 'schedule',
+      started_at: 1_000,
+      duration_ms: 12,
+    }
+    await trx.sql('attempts').insert({
+      ...attempt,
+      outcome: 'http_error',
+      status: 500,
+      response_headers: '{"server":"x"}',
+      response_body: 'oh',
+      error: 'It said 500',
+    })
+  })
+  await db.close()
+  return id
+}
+
+describe('webhook create', () => {
+  it('shows the id and the secret, and keeps the secret sealed', async () => {
+    await using muster = await newMuster()
+    const { accountId, id, secret } = await newWebhook(muster)
+    expect(secret).toMatch(SECRET)
+    expect(await signingSecret(muster, accountId, id)).toBe(secret)
+
+    const types = ['--events', 'task.created, participant.created']
+    const other = await muster.json(['webhook', 'create', '--account', accountId, '--url', URL, ...types, '--description', 'Second'])
+    const listed = await muster.json(['webhook', 'list'])
+    expect(listed).toMatchObject([
+      { id, account_id: accountId, url: URL, description: '', event_types: ['*'], enabled: true, has_next_secret: false },
+      { id: other.id, description: 'Second', event_types: ['task.created', 'participant.created'] },
+    ])
+    expect(await muster.json(['webhook', 'list', '--account', accountId])).toEqual(listed)
+    expect((await muster.run(['webhook', 'list'])).stdout).not.toContain(secret)
+  })
+
+  it('accepts http to what the operator allows, and to nothing else', async () => {
+    await using muster = await newMuster()
+    const { account_id: account } = await newAccount(muster)
+    const args = ['webhook', 'create', '--account', account, '--url', 'http://127.0.0.1:4000/', '--events', '*']
+    expect(await muster.run(args)).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('127.0.0.1') })
+    expect(await muster.json(args, { environment: { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' } })).toHaveProperty('secret')
+  })
+})
+
+describe('webhook disable and enable', () => {
+  it('switch it', async () => {
+    await using muster = await newMuster()
+    const { id } = await newWebhook(muster)
+    expect(await muster.json(['webhook', 'disable', id])).toEqual({ id, enabled: false })
+    expect(await muster.json(['webhook', 'list'])).toMatchObject([{ id, enabled: false }])
+    expect(await muster.json(['webhook', 'enable', id])).toEqual({ id, enabled: true })
+    expect(await muster.json(['webhook', 'list'])).toMatchObject([{ id, enabled: true }])
+  })
+})
+
+describe('webhook rotate', () => {
+  it('prepares a secret, which signs once it is activated', async () => {
+    await using muster = await newMuster()
+    const { accountId, id, secret } = await newWebhook(muster)
+    expect(await muster.run(['webhook', 'rotate', id, '--activate'])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('next secret'),
+    })
+
+    const prepared = await muster.json(['webhook', 'rotate', id])
+    expect(prepared).toEqual({ id, next_secret: expect.stringMatching(SECRET) })
+    expect(await signingSecret(muster, accountId, id)).toBe(secret)
+    expect(await muster.json(['webhook', 'list'])).toMatchObject([{ has_next_secret: true }])
+
+    expect(await muster.json(['webhook', 'rotate', id, '--activate'])).toEqual({ id, activated: true })
+    expect(await signingSecret(muster, accountId, id)).toBe(prepared.next_secret)
+  })
+})
+
+describe('deliveries', () => {
+  it('list shows them newest first, by state if asked', async () => {
+    await using muster = await newMuster()
+    const { accountId, id: webhook } = await newWebhook(muster)
+    const pending = await newDelivery(muster, accountId, webhook, 'pending')
+    const failed = await newDelivery(muster, accountId, webhook, 'failed')
+    const list = ['deliveries', 'list', '--webhook', webhook]
+    expect(await muster.json(list)).toEqual([
+      { id: failed, event_type: 'task.created', state: 'failed', attempts: 1, next_attempt_at: null },
+      { id: pending, event_type: 'task.created', state: 'pending', attempts: 0, next_attempt_at: '1970-01-01T00:00:00.000Z' },
+    ])
+    expect(await muster.json([...list, '--state', 'pending'])).toMatchObject([{ id: pending }])
+    expect(await muster.json([...list, '--limit', '1'])).toMatchObject([{ id: failed }])
+    expect(await muster.json([...list, '--state', 'retrying'])).toEqual([])
+  })
+
+  it('attempts shows what came of each', async () => {
+    await using muster = await newMuster()
+    const { accountId, id: webhook } = await newWebhook(muster)
+    const failed = await newDelivery(muster, accountId, webhook, 'failed')
+    expect(await muster.json(['deliveries', 'attempts', failed])).toEqual([
+      {
+        id: expect.any(String),
+        number: 1,
+        trigger: 'schedule',
+        started_at: '1970-01-01T00:00:01.000Z',
+        duration_ms: 12,
+        outcome: 'http_error',
+        status: 500,
+        response_headers: { server: 'x' },
+        response_body: 'oh',
+        error: 'It said 500',
+      },
+    ])
+  })
+
+  it('retry retries a failed one, resends a delivered one and leaves a scheduled one alone', async () => {
+    await using muster = await newMuster()
+    const { accountId, id: webhook } = await newWebhook(muster)
+    const failed = await newDelivery(muster, accountId, webhook, 'failed')
+    const delivered = await newDelivery(muster, accountId, webhook, 'delivered')
+    const pending = await newDelivery(muster, accountId, webhook, 'pending')
+    expect(await muster.json(['deliveries', 'retry', failed])).toEqual({ id: failed, trigger: 'retry' })
+    expect(await muster.json(['deliveries', 'retry', delivered])).toEqual({ id: delivered, trigger: 'resend' })
+    expect(await muster.run(['deliveries', 'retry', pending])).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringContaining('is pending'),
+    })
+
+    const db = openDatabase({ dataDir: muster.dataDir })
+    const due = await db.read('deliveries').whereNotNull('next_attempt_at').orderBy('id').select('id', 'next_trigger')
+    await db.close()
+    expect(due).toEqual([
+      { id: failed, next_trigger: 'retry' },
+      { id: delivered, next_trigger: 'resend' },
+      { id: pending, next_trigger: 'schedule' },
+    ])
+  })
+})
+
+describe('webhook and deliveries: what does not exist', () => {
+  it('is refused', async () => {
+    await using muster = await newMuster()
+    for (const [args, message] of [
+      [['webhook', 'create', '--account', UNKNOWN, '--url', URL, '--events', '*'], `There is no account ${UNKNOWN}\n`],
+      [['webhook', 'list', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
+      [['webhook', 'rotate', 'nonsense'], 'There is no webhook nonsense\n'],
+      [['webhook', 'disable', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
+      [['deliveries', 'list', '--webhook', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
+      [['deliveries', 'retry', UNKNOWN], `There is no delivery ${UNKNOWN}\n`],
+      [['deliveries', 'attempts', 'nonsense'], 'There is no delivery nonsense\n'],
+    ] as const)
+      expect(await muster.run([...args, '--json'])).toEqual({ status: 1, stdout: '', stderr: message })
+  })
+})

@@ -1,0 +1,131 @@
+/** Dredd with what it lacks: bracketed query names, and response bodies held to the whole JSON Schema. */
+import { EventEmitter } from 'node:events'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import type { Contract, Operation, Response } from '../../scripts/generate/contract.ts'
+import { inlineReferences } from '../../scripts/generate/references.ts'
+import { type Schema, toJsonSchema } from '../../scripts/generate/schema.ts'
+
+const require = createRequire(import.meta.url)
+
+/** The part of Dredd's transaction that we read or change. */
+export interface Transaction {
+  name: string
+  host: string
+  port: string
+  fullPath: string
+  fail?: string
+  request: { method: string; body: string; headers: Record<string, string> }
+  expected: { statusCode: string; headers: Record<string, string>; body?: string; bodySchema?: string }
+}
+
+export interface Declared {
+  operation: Operation
+  response: Response
+  mediaType: string | undefined
+}
+
+interface Statistics {
+  tests: number
+  failures: number
+  errors: number
+  passes: number
+  skipped: number
+}
+
+type Expand = (template: string, parameters: Record<string, unknown>) => { uri: string | null }
+
+/** Dredd's URI expansion takes `page%5Bnumber%5D` for an unknown name and drops the operation without a word. */
+function mendBracketedNames(): void {
+  const path = require.resolve('dredd-transactions/compile/compileURI/expandURItemplate')
+  const original = require(path) as Expand
+  const hide = (text: string): string => text.replace(/%5B|\[/gi, '__LB__').replace(/%5D|\]/gi, '__RB__')
+  const mended: Expand = (template, parameters) => {
+    const result = original(hide(template), Object.fromEntries(Object.entries(parameters).map(([name, value]) => [hide(name), value])))
+    if (result.uri) result.uri = result.uri.replaceAll('__LB__', '%5B').replaceAll('__RB__', '%5D')
+    return result
+  }
+  const cached = require.cache[path]
+  if (cached) cached.exports = mended
+}
+
+/** Runs every transaction of openapi.yaml against `endpoint`; `prepare` makes each come out as declared. Returns what failed. */
+export async function runDredd(
+  endpoint: string,
+  prepare: (transaction: Transaction) => Promise<void>,
+): Promise<{ statistics: Statistics; failures: string[] }> {
+  mendBracketedNames()
+  const Dredd = require('dredd') as new (
+    configuration: object,
+  ) => {
+    configuration: { emitter: { on(event: string, listener: (test: { title: string; message: string }) => void): void } }
+    run(done: (error: Error | null, statistics: Statistics) => void): void
+  }
+  // Its reports go to standard output whatever the level; what failed is collected below.
+  require('dredd/build/reporters/reporterOutputLogger').default.transports.console.silent = true
+  const emitter = new EventEmitter()
+  const failures: string[] = []
+  emitter.on('test fail', (test: { title: string; message: string }) => failures.push(`${test.title}: ${test.message}`))
+  Object.assign(globalThis, { beforeDreddTransaction: prepare })
+  const dredd = new Dredd({
+    endpoint,
+    path: [fileURLToPath(new URL('../../openapi.yaml', import.meta.url))],
+    hookfiles: [fileURLToPath(new URL('dredd-hooks.cjs', import.meta.url))],
+    loglevel: 'silent',
+    reporter: [],
+    emitter,
+    sorted: false,
+  })
+  const statistics = await new Promise<Statistics>((resolve, reject) => {
+    dredd.run((error, result) => (error ? reject(error) : resolve(result)))
+  })
+  return { statistics, failures }
+}
+
+/** What the contract declares for a transaction, found by its name: `path > summary > status > media type`. */
+export function declaredFor(contract: Contract, { name }: Transaction): Declared {
+  const [path, summary, status, mediaType] = name.slice(name.indexOf('/')).split(' > ')
+  const operation = contract.operations.find((candidate) => candidate.path === path && candidate.summary === summary)
+  const response = operation?.responses.find((candidate) => String(candidate.status) === status)
+  if (!operation || !response) throw new Error(`${name} is not an operation of the contract`)
+  return { operation, response, mediaType }
+}
+
+/** How many transactions the contract declares. */
+export function transactionCount(contract: Contract): number {
+  return contract.operations
+    .flatMap(({ responses }) => responses.map(({ content }) => Math.max(1, Object.keys(content).length)))
+    .reduce((sum, count) => sum + count, 0)
+}
+
+/** Formats that Dredd's own validator does not know, and words that only OpenAPI has. */
+const UNKNOWN_FORMATS = ['int32', 'int64', 'float', 'double', 'byte', 'binary', 'password']
+
+/** The expectation that Dredd should have made: the whole schema, closed; headers that are always there. */
+export function expectSchema(contract: Contract, transaction: Transaction, { response, mediaType }: Declared): void {
+  const schema = mediaType === undefined ? undefined : response.content[mediaType]
+  delete transaction.expected.body
+  if (schema && mediaType === 'application/json') {
+    const whole = toJsonSchema(inlineReferences(contract.sources, schema))
+    transaction.expected.bodySchema = JSON.stringify({ $schema: 'http://json-schema.org/draft-07/schema#', ...closed(whole) })
+  }
+  for (const name of Object.keys(transaction.expected.headers)) {
+    if (response.headers[name.toLowerCase()]?.required === false) delete transaction.expected.headers[name]
+    // Of this header it compares the value, and knows none.
+    if (name === 'Accept' && transaction.expected.headers[name] !== undefined) transaction.expected.headers[name] = 'application/json'
+  }
+}
+
+function closed(schema: Schema): Schema {
+  const copy: Schema = { ...schema }
+  delete copy.examples
+  if (UNKNOWN_FORMATS.includes(String(copy.format))) delete copy.format
+  if (copy.properties) {
+    copy.properties = Object.fromEntries(Object.entries(copy.properties).map(([name, child]) => [name, closed(child)]))
+    copy.additionalProperties ??= false
+  }
+  if (copy.items) copy.items = closed(copy.items)
+  if (typeof copy.additionalProperties === 'object') copy.additionalProperties = closed(copy.additionalProperties)
+  for (const list of ['oneOf', 'anyOf', 'allOf'] as const) if (copy[list]) copy[list] = copy[list].map(closed)
+  return copy
+}

@@ -1,0 +1,90 @@
+/** Several nodes on one PostgreSQL. */
+import { describe, expect, inject, test } from 'vitest'
+import { openDatabase, transaction, writeScope } from '../../records/db.ts'
+import { migrate, whileAlone } from '../../records/migrate.ts'
+import { insertWebhook } from '../../records/webhooks.ts'
+import { readConfig } from '../../server/config.ts'
+import { newSecret, sealSecret } from '../../webhooks/secret.ts'
+import { newDatabase, startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
+
+const onPostgres = describe.skipIf(inject('database') !== 'postgres')
+
+async function subscribe(app: TestApp, { accountId }: TestAccount, url: string): Promise<void> {
+  const secret = newSecret()
+  await transaction(app.db, (trx) =>
+    insertWebhook(
+      writeScope(trx, accountId),
+      { url, description: '', eventTypes: ['*'], createdBy: null },
+      (id) => sealSecret(app.config.secretKey, id, secret),
+      new Date(),
+    ),
+  )
+}
+
+onPostgres('several nodes', () => {
+  test('start at once on an empty database: one migrates, the others wait', async () => {
+    await using database = await newDatabase()
+    const { database: where } = readConfig({ ...database.environment })
+    const ran = await Promise.all(
+      [1, 2, 3].map(() =>
+        whileAlone(where, async () => {
+          const db = openDatabase(where)
+          return migrate(db).finally(() => db.close())
+        }),
+      ),
+    )
+    expect(ran.map((names) => names.length).sort()).toEqual([0, 0, 1])
+  })
+
+  test('count the requests of a user together, and refuse a revoked key at once', async () => {
+    await using database = await newDatabase()
+    const environment = { RATE_LIMIT_PER_MINUTE: '4' }
+    await using first = await startApp({ database, environment })
+    await using second = await startApp({ database, environment })
+    const account = await first.newAccount()
+    const statuses: number[] = []
+    for (const node of [first, second, first, second, first, second]) statuses.push((await node.as(account).get('/participants')).status)
+    expect(statuses).toEqual([200, 200, 200, 200, 429, 429])
+    await first.db.write('api_keys').where({ user_id: account.userId }).update({ revoked_at: Date.now() })
+    expect((await second.as(account).get('/participants')).status).toBe(401)
+  })
+
+  test('an API node takes the request, a worker node delivers the event', async () => {
+    await using receiver = await startReceiver()
+    await using database = await newDatabase()
+    await using api = await startApp({ database, role: 'api' })
+    await using worker = await startApp({ database, role: 'worker' })
+    const account = await api.newAccount()
+    await subscribe(api, account, receiver.url)
+    const { body } = await api.as(account).post('/participants', { full_name: 'Ada' })
+    const [request] = await receiver.received(1)
+    expect(JSON.parse(request?.body.toString() ?? '')).toMatchObject({ event_type: 'participant.created', resource: { id: body.id } })
+    expect((await worker.as(account).get('/participants')).status).toBe(404)
+    expect((await worker.call('GET', '/readyz')).status).toBe(200)
+  })
+
+  test('the database away → 503 with Retry-After, alive but not ready; and back → 200', async () => {
+    await using database = await newDatabase()
+    await using app = await startApp({ database })
+    const account = await app.newAccount()
+    const real = app.db.read.client.config.connection.connectionString
+    const name = new URL(real).pathname.slice(1)
+    await using admin = await adminOf(real)
+    await admin.run(`alter database ${name} allow_connections false`)
+    await admin.run(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
+    const answer = await app.as(account).post('/participants', { full_name: 'Ada' })
+    expect([answer.status, Number(answer.headers.get('retry-after')) > 0]).toEqual([503, true])
+    expect([(await app.call('GET', '/healthz')).status, (await app.call('GET', '/readyz')).status]).toEqual([200, 503])
+    await admin.run(`alter database ${name} allow_connections true`)
+    expect((await app.as(account).post('/participants', { full_name: 'Ada' })).status).toBe(201)
+    expect((await app.as(account).get('/participants')).body.meta.total).toBe(1)
+  })
+})
+
+async function adminOf(url: string): Promise<{ run(sql: string): Promise<void> } & AsyncDisposable> {
+  const { default: pg } = await import('pg')
+  const client = new pg.Client({ connectionString: Object.assign(new URL(url), { pathname: '/postgres' }).href })
+  await client.connect()
+  return { run: async (sql) => void (await client.query(sql)), [Symbol.asyncDispose]: () => client.end() }
+}

@@ -1,0 +1,300 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { expectMove, expectRead, expectUpdate, faults, pairsOf } from './checks.ts'
+import { type Body, eventsAbout, exampleOf, newApplication, newJob, newParticipant, UNKNOWN_ID } from './made.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp()
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+const newClient = async (): Promise<Client> => app.as(await app.newAccount())
+
+const defaults = { status: 'submitted', answers: {}, screening_outcome: null }
+const times = { created_at: expect.any(String), updated_at: expect.any(String) }
+
+describe('createJobApplication', () => {
+  test('the contract’s example → 201 with every field, the same when read', async () => {
+    const client = await newClient()
+    const job = await newJob(client, exampleOf('JobCreate'))
+    const example = { ...exampleOf('JobApplicationCreate'), job_id: job.id, participant_id: (await newParticipant(client)).id }
+    const answer = await client.post('/job-applications', example)
+    expect(answer.status).toBe(201)
+    expect(answer.body).toEqual({ id: expect.any(String), ...defaults, ...example, screening_outcome: 'meets_all', ...times })
+    await expectRead(client, `/job-applications/${answer.body.id}`, answer)
+    expect(await eventsAbout(client, answer.body.id)).toEqual(['job_application.created'])
+  })
+
+  const given: { name: string; fields: { answers?: object } }[] = [
+    { name: 'nothing but the two ids', fields: {} },
+    { name: 'no answers', fields: { answers: {} } },
+    { name: 'answers of every type', fields: { answers: { string: '', number: -0.5, true: true, false: false, zero: 0, 'ä ö': '日本' } } },
+    {
+      name: 'as many answers as there may be',
+      fields: { answers: Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`a${i}`, i])) },
+    },
+    { name: 'an answer as long as it may be', fields: { answers: { long: 'ä'.repeat(2_000) } } },
+    {
+      name: 'names that JavaScript treats apart',
+      fields: { answers: JSON.parse('{"__proto__":"a","constructor":"b","hasOwnProperty":1}') },
+    },
+  ]
+  test.each(given)('$name → 201 with it, and defaults for the rest', async ({ fields }) => {
+    const client = await newClient()
+    const [job_id, participant_id] = [(await newJob(client)).id, (await newParticipant(client)).id]
+    const answer = await client.post('/job-applications', { job_id, participant_id, ...fields })
+    expect(answer).toMatchObject({ status: 201 })
+    expect(answer.body).toEqual({ id: expect.any(String), job_id, participant_id, ...defaults, ...fields, ...times })
+    expect(Object.entries(answer.body.answers)).toEqual(Object.entries(fields.answers ?? {}))
+    await expectRead(client, `/job-applications/${answer.body.id}`, answer)
+  })
+
+  const refused: [string, unknown, string?][] = [
+    ['job_id', undefined],
+    ['job_id', null],
+    ['job_id', UNKNOWN_ID],
+    ['participant_id', undefined],
+    ['participant_id', 'ada'],
+    ['participant_id', UNKNOWN_ID],
+    ['status', 'accepted'],
+    ['screening_outcome', 'meets_all'],
+    ['answers', null],
+    ['answers', ['yes']],
+    ['answers', { french: null }, 'answers.french'],
+    ['answers', { french: ['yes'] }, 'answers.french'],
+    ['answers', { french: 'x'.repeat(2_001) }, 'answers.french'],
+    ['answers', Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`a${i}`, i])), 'answers'],
+  ]
+  test.each(refused)('%s: %j → 422 on it', async (name, value, field = name) => {
+    const client = await newClient()
+    const ids = { job_id: (await newJob(client)).id, participant_id: (await newParticipant(client)).id }
+    expect(faults(await client.post('/job-applications', { ...ids, [name]: value }))).toEqual([422, [field]])
+    expect((await client.get('/job-applications')).body.meta.total).toBe(0)
+  })
+
+  test.each(['draft', 'closed'])('for a job that is %s → 422 on job_id that says so', async (status) => {
+    const client = await newClient()
+    const job = await newJob(client, { status: 'draft' })
+    await client.patch(`/jobs/${job.id}`, { status })
+    const answer = await client.post('/job-applications', { job_id: job.id, participant_id: (await newParticipant(client)).id })
+    expect(faults(answer)).toEqual([422, ['job_id']])
+    expect(answer.body.errors.job_id[0]).toContain(status)
+  })
+
+  test('for a job that was closed and opened again → 201', async () => {
+    const client = await newClient()
+    const job = await newJob(client)
+    for (const status of ['closed', 'open']) await client.patch(`/jobs/${job.id}`, { status })
+    await newApplication(client, { job_id: job.id })
+  })
+
+  test('once for each job and participant → 422 on participant_id, also after the first was withdrawn; free again once deleted', async () => {
+    const client = await newClient()
+    const first = await newApplication(client)
+    const { job_id, participant_id } = first
+    const again = () => client.post('/job-applications', { job_id, participant_id })
+    expect(faults(await again())).toEqual([422, ['participant_id']])
+    await client.patch(`/job-applications/${first.id}`, { status: 'withdrawn' })
+    expect(faults(await again())).toEqual([422, ['participant_id']])
+    await newApplication(client, { job_id })
+    await newApplication(client, { participant_id })
+    await client.delete(`/job-applications/${first.id}`)
+    expect((await again()).status).toBe(201)
+  })
+
+  test('many at once for one job and participant → exactly one 201', async () => {
+    const client = await newClient()
+    const [job_id, participant_id] = [(await newJob(client)).id, (await newParticipant(client)).id]
+    const answers = await Promise.all(Array.from({ length: 5 }, () => client.post('/job-applications', { job_id, participant_id })))
+    expect(answers.map(faults).sort()).toEqual([[201, []], ...Array(4).fill([422, ['participant_id']])])
+    expect((await client.get('/job-applications')).body.meta.total).toBe(1)
+  })
+
+  test('while the job is closed → 201 or 422 on job_id, never a 500', async () => {
+    const client = await newClient()
+    const { id: participant_id } = await newParticipant(client)
+    const rounds = Array.from({ length: 6 }, async () => {
+      const { id: job_id } = await newJob(client)
+      const [created, closed] = await Promise.all([
+        client.post('/job-applications', { job_id, participant_id }),
+        client.patch(`/jobs/${job_id}`, { status: 'closed' }),
+      ])
+      expect(closed.status).toBe(200)
+      if (created.status !== 201) expect(faults(created)).toEqual([422, ['job_id']])
+    })
+    await Promise.all(rounds)
+  })
+})
+
+describe('createJobApplication: screening', () => {
+  /** What each question expects, by its key. */
+  interface Case {
+    must?: Record<string, unknown>
+    nice?: Record<string, unknown>
+    answers: string
+    want: string | null
+  }
+  const both = { must: { french: true }, nice: { years: 5 } }
+  const table: Case[] = [
+    { answers: '{}', want: null },
+    { answers: '{"french": true}', want: null },
+    { ...both, answers: '{"french": true, "years": 5}', want: 'meets_all' },
+    { ...both, answers: '{"french": true, "years": 5.0, "other": "x"}', want: 'meets_all' },
+    { ...both, answers: '{"french": true, "years": 4}', want: 'missing_nice_to_have' },
+    { ...both, answers: '{"french": true}', want: 'missing_nice_to_have' },
+    { ...both, answers: '{"french": false, "years": 5}', want: 'missing_must_have' },
+    { ...both, answers: '{"french": false, "years": 4}', want: 'missing_must_have' },
+    { ...both, answers: '{"years": 5}', want: 'missing_must_have' },
+    { ...both, answers: '{}', want: 'missing_must_have' },
+    { must: { a: 1, b: 1 }, answers: '{"a": 1, "b": 2}', want: 'missing_must_have' },
+    { nice: { a: 1 }, answers: '{}', want: 'missing_nice_to_have' },
+    { nice: { a: 1 }, answers: '{"a": 1}', want: 'meets_all' },
+    // The same type: nothing is converted.
+    { must: { a: 5 }, answers: '{"a": "5"}', want: 'missing_must_have' },
+    { must: { a: '5' }, answers: '{"a": 5}', want: 'missing_must_have' },
+    { must: { a: true }, answers: '{"a": "true"}', want: 'missing_must_have' },
+    { must: { a: 'true' }, answers: '{"a": true}', want: 'missing_must_have' },
+    { must: { a: true }, answers: '{"a": 1}', want: 'missing_must_have' },
+    { must: { a: 0 }, answers: '{"a": false}', want: 'missing_must_have' },
+    // An expected value that JavaScript takes for false.
+    { must: { a: false }, answers: '{"a": false}', want: 'meets_all' },
+    { must: { a: false }, answers: '{}', want: 'missing_must_have' },
+    { must: { a: '' }, answers: '{"a": ""}', want: 'meets_all' },
+    { must: { a: '' }, answers: '{"a": " "}', want: 'missing_must_have' },
+    { must: { a: '' }, answers: '{}', want: 'missing_must_have' },
+    { must: { a: 0 }, answers: '{"a": -0}', want: 'meets_all' },
+    // The same value however it is written, and only that.
+    { must: { a: 0.1 }, answers: '{"a": 0.10}', want: 'meets_all' },
+    { must: { a: 100 }, answers: '{"a": 1e2}', want: 'meets_all' },
+    { must: { a: 'Oui' }, answers: '{"a": "oui"}', want: 'missing_must_have' },
+    { must: { a: 1 }, answers: '{"A": 1}', want: 'missing_must_have' },
+    // What every object has is no answer.
+    { must: { constructor: true }, answers: '{}', want: 'missing_must_have' },
+    { must: { toString: 'x' }, answers: '{}', want: 'missing_must_have' },
+    { must: { constructor: 'x' }, answers: '{"constructor": "x"}', want: 'meets_all' },
+    { must: { ['__proto__']: 'x' }, answers: '{}', want: 'missing_must_have' },
+    { must: { ['__proto__']: 'x' }, answers: '{"__proto__": "x"}', want: 'meets_all' },
+    { must: { ['__proto__']: 'x' }, answers: '{"__proto__": "y"}', want: 'missing_must_have' },
+  ]
+  const questionsOf = ({ must = {}, nice = {} }: Pick<Case, 'must' | 'nice'>): object[] =>
+    Object.entries({ must_have: must, nice_to_have: nice }).flatMap(([requirement, expectations]) =>
+      Object.entries(expectations).map(([key, expected]) => ({ key, label: 'A question', requirement, expected })),
+    )
+  const named = table.map((row) => ({ ...row, asked: JSON.stringify({ must: row.must, nice: row.nice }) }))
+  test.each(named)('$asked answered with $answers → $want', async ({ answers, want, ...questions }) => {
+    const client = await newClient()
+    const job = await newJob(client, { screening_questions: questionsOf(questions) })
+    const { id: participant } = await newParticipant(client)
+    const answer = await client.post('/job-applications', `{"job_id":"${job.id}","participant_id":"${participant}","answers":${answers}}`)
+    expect(answer).toMatchObject({ status: 201, body: { screening_outcome: want } })
+    const [event] = (await client.get(`/events?filter[resource_id]=${answer.body.id}`)).body.data
+    expect(event.data).toEqual({ screening_outcome: want })
+  })
+
+  test('without answers → missing_must_have', async () => {
+    const client = await newClient()
+    const job = await newJob(client, { screening_questions: questionsOf(both) })
+    expect((await newApplication(client, { job_id: job.id })).screening_outcome).toBe('missing_must_have')
+  })
+
+  test('is fixed when the answers or the job’s questions change later', async () => {
+    const client = await newClient()
+    const job = await newJob(client, { screening_questions: questionsOf(both) })
+    const application = await newApplication(client, { job_id: job.id })
+    const path = `/job-applications/${application.id}`
+    await expectUpdate(client, path, { answers: { french: true, years: 5 } })
+    await client.patch(`/jobs/${job.id}`, { screening_questions: [] })
+    expect((await client.get(path)).body.screening_outcome).toBe('missing_must_have')
+    expect((await newApplication(client, { job_id: job.id })).screening_outcome).toBeNull()
+  })
+})
+
+describe('updateJobApplication', () => {
+  const changes: { given: object; events: string[] }[] = [
+    { given: exampleOf('JobApplicationUpdate'), events: ['job_application.updated', 'job_application.status_changed'] },
+    { given: { answers: { french: false } }, events: ['job_application.updated'] },
+    { given: { answers: {} }, events: ['job_application.updated'] },
+    { given: { status: 'withdrawn', answers: { other: 1 } }, events: ['job_application.updated', 'job_application.status_changed'] },
+  ]
+  test.each(changes)('$given → 200, the rest as it was, the same when read', async ({ given, events }) => {
+    const client = await newClient()
+    const { id } = await newApplication(client, { answers: { french: true } })
+    await expectUpdate(client, `/job-applications/${id}`, given)
+    expect(await eventsAbout(client, id)).toEqual(['job_application.created', ...events])
+  })
+
+  test('answers are replaced as a whole; the same in another order are no change', async () => {
+    const client = await newClient()
+    const before = await newApplication(client, { answers: { a: 1, b: 2 } })
+    const path = `/job-applications/${before.id}`
+    expect((await client.patch(path, { answers: { b: 2, a: 1 } })).body).toEqual(before)
+    expect((await expectUpdate(client, path, { answers: { b: 2 } })).answers).toEqual({ b: 2 })
+  })
+
+  test.each([
+    ['status', null],
+    ['status', 'hired'],
+    ['answers', null],
+    ['job_id', UNKNOWN_ID],
+    ['participant_id', UNKNOWN_ID],
+    ['screening_outcome', null],
+  ])('%s: %j → 422 on it and nothing is changed', async (field, value) => {
+    const client = await newClient()
+    const before = await newApplication(client)
+    expect(faults(await client.patch(`/job-applications/${before.id}`, { [field]: value }))).toEqual([422, [field]])
+    expect((await client.get(`/job-applications/${before.id}`)).body).toEqual(before)
+  })
+})
+
+describe('updateJobApplication: moves', () => {
+  const MOVES = {
+    submitted: ['shortlisted', 'rejected', 'withdrawn'],
+    shortlisted: ['accepted', 'rejected', 'withdrawn'],
+    accepted: [],
+    rejected: [],
+    withdrawn: [],
+  }
+  const ways: Record<string, string[]> = {
+    submitted: [],
+    shortlisted: ['shortlisted'],
+    accepted: ['shortlisted', 'accepted'],
+    rejected: ['rejected'],
+    withdrawn: ['withdrawn'],
+  }
+  test.each(pairsOf(MOVES))('$from → $to is possible: $isPossible', async ({ from, to, isPossible }) => {
+    const client = await newClient()
+    const application: Body = await newApplication(client)
+    const path = `/job-applications/${application.id}`
+    for (const status of ways[from] ?? []) await client.patch(path, { status })
+    await expectMove(client, path, from, to, isPossible)
+    const moves = (ways[from]?.length ?? 0) + (isPossible && from !== to ? 1 : 0)
+    const types = await eventsAbout(client, application.id)
+    expect(types.filter((type) => type === 'job_application.status_changed')).toHaveLength(moves)
+  })
+
+  test('also when the job is no longer open', async () => {
+    const client = await newClient()
+    const { id, job_id } = await newApplication(client)
+    await client.patch(`/jobs/${job_id}`, { status: 'closed' })
+    await expectMove(client, `/job-applications/${id}`, 'submitted', 'shortlisted', true)
+  })
+})
+
+describe('deleteJobApplication', () => {
+  test('in any state → 204, and its job and participant stay', async () => {
+    const client = await newClient()
+    const { id, job_id, participant_id } = await newApplication(client)
+    await client.patch(`/job-applications/${id}`, { status: 'rejected' })
+    expect((await client.delete(`/job-applications/${id}`)).status).toBe(204)
+    for (const path of [`/jobs/${job_id}`, `/participants/${participant_id}`]) expect((await client.get(path)).status).toBe(200)
+    expect((await eventsAbout(client, id)).at(-1)).toBe('job_application.deleted')
+  })
+
+  test('unknown → 404, as for a read and an update', async () => {
+    const client = await newClient()
+    const path = `/job-applications/${UNKNOWN_ID}`
+    const answers = [await client.get(path), await client.patch(path, { status: 'rejected' }), await client.delete(path)]
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404])
+  })
+})

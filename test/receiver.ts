@@ -1,0 +1,142 @@
+/** A real receiver of webhooks on loopback. Every request that it gets is held against asyncapi.yaml. */
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { EventType } from '../generated/asyncapi.ts'
+import { events } from '../generated/validators.js'
+
+export interface ReceivedRequest {
+  method: string
+  path: string
+  headers: IncomingHttpHeaders
+  body: Buffer
+  /** Epoch milliseconds. */
+  receivedAt: number
+}
+
+/** What to answer. A number is a status with an empty body. */
+export type Answer =
+  | number
+  | { status: number; headers?: Record<string, string>; body?: string | Buffer }
+  /** Never answers. */
+  | 'hang'
+  /** Cuts the connection before it answers. */
+  | 'reset'
+  /** Sends status and headers, then a byte now and then without end. */
+  | 'drip'
+  /** Answers 200 after this long. */
+  | { afterMs: number }
+
+export interface ReceiverOptions {
+  /** One for each request, in order; the last is used from then on. 204 by default. Or a function of the request and its number, from 0. */
+  answers?: Answer[] | ((request: ReceivedRequest, index: number) => Answer)
+  /** False for requests that are not the engine's own. */
+  validate?: boolean
+}
+
+export interface Receiver extends AsyncDisposable {
+  url: string
+  port: number
+  requests: ReceivedRequest[]
+  /** Resolves when there are so many requests. */
+  received(count: number, timeoutMs?: number): Promise<ReceivedRequest[]>
+  /** How many connections were opened. */
+  connections(): number
+  close(): Promise<void>
+}
+
+const DRIP_MS = 20
+
+export async function startReceiver({ answers = [204], validate = true }: ReceiverOptions = {}): Promise<Receiver> {
+  const requests: ReceivedRequest[] = []
+  const violations: string[] = []
+  const sockets = new Set<Socket>()
+  const timers = new Set<NodeJS.Timeout>()
+  let connections = 0
+
+  const server = createServer(async (request, response) => {
+    const received = await readRequest(request).catch(() => undefined)
+    if (!received) return
+    const index = requests.push(received) - 1
+    if (validate) violations.push(...contractViolations(received))
+    answer(response, typeof answers === 'function' ? answers(received, index) : (answers[Math.min(index, answers.length - 1)] ?? 204))
+  })
+  server.on('connection', (socket) => {
+    connections++
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', () => undefined)
+  })
+
+  function answer(response: ServerResponse, what: Answer): void {
+    if (what === 'hang') return
+    if (what === 'reset') return void response.socket?.resetAndDestroy()
+    if (what === 'drip') {
+      response.writeHead(200, { 'content-type': 'text/plain' })
+      timers.add(setInterval(() => response.write('.'), DRIP_MS))
+      return
+    }
+    if (typeof what === 'number') return void response.writeHead(what).end()
+    if ('afterMs' in what) return void timers.add(setTimeout(() => response.writeHead(200).end(), what.afterMs))
+    response.writeHead(what.status, what.headers).end(what.body)
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The receiver has no port')
+
+  const close = async (): Promise<void> => {
+    for (const timer of timers) clearTimeout(timer)
+    const closed = new Promise((resolve) => server.close(resolve))
+    for (const socket of sockets) socket.destroy()
+    await closed
+  }
+  return {
+    url: `http://127.0.0.1:${address.port}/webhooks`,
+    port: address.port,
+    requests,
+    connections: () => connections,
+    async received(count, timeoutMs = 10_000) {
+      const deadline = Date.now() + timeoutMs
+      while (requests.length < count) {
+        if (Date.now() > deadline) throw new Error(`The receiver got ${requests.length} requests, not ${count}, within ${timeoutMs} ms`)
+        await new Promise((resolve) => setTimeout(resolve, 2))
+      }
+      return requests
+    },
+    close,
+    async [Symbol.asyncDispose]() {
+      await close()
+      if (violations.length > 0) throw new Error(`Requests break asyncapi.yaml:\n${violations.join('\n')}`)
+    },
+  }
+}
+
+async function readRequest(request: IncomingMessage): Promise<ReceivedRequest> {
+  const chunks: Buffer[] = []
+  for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+  return {
+    method: request.method ?? '',
+    path: request.url ?? '',
+    headers: request.headers,
+    body: Buffer.concat(chunks),
+    receivedAt: Date.now(),
+  }
+}
+
+/** What asyncapi.yaml does not allow about a request. */
+function contractViolations({ method, headers, body }: ReceivedRequest): string[] {
+  if (method !== 'POST') return [`${method} instead of POST`]
+  let payload: { event_type?: EventType }
+  try {
+    payload = JSON.parse(body.toString('utf8')) as { event_type?: EventType }
+  } catch {
+    return [`not JSON: ${body.toString('utf8').slice(0, 200)}`]
+  }
+  const type = payload.event_type
+  if (type === undefined || !(type in events)) return [`unknown event_type ${type}`]
+  const { payload: validPayload, headers: validHeaders } = events[type]
+  return [
+    ...(validPayload(payload) ? [] : [`${type} body: ${JSON.stringify(validPayload.errors)}`]),
+    ...(validHeaders(headers) ? [] : [`${type} headers: ${JSON.stringify(validHeaders.errors)}`]),
+  ]
+}

@@ -1,0 +1,72 @@
+import { createHmac } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
+import { describe, expect, test } from 'vitest'
+import { newSecret, openSecret, SecretUnreadable, sealSecret, secretOpener, signingKeys } from '../../webhooks/secret.ts'
+import { deliveryHeaders } from '../../webhooks/sign.ts'
+
+const ID = '0193d7a0-6c1e-7b3a-9f42-5d8e1c2a7b90'
+const KEY = 'a secret key of the installation, long enough'
+
+describe('deliveryHeaders', () => {
+  test('the vector of the Standard Webhooks libraries', () => {
+    const body = Buffer.from('{"test": 2432232314}')
+    const headers = deliveryHeaders(
+      signingKeys('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
+      'msg_p5jXN8AQM9LWM0D4loKWxJek',
+      body,
+      new Date(1_614_265_330_000),
+    )
+    expect(headers['webhook-signature']).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
+    expect(headers['webhook-timestamp']).toBe('1614265330')
+  })
+
+  test('X-Service-Signature: lower-case hex of the raw body, keyed with the whole secret (service-spec §5)', () => {
+    const secret = newSecret()
+    const body = Buffer.from('{"full_name":"Zoë"}')
+    const headers = deliveryHeaders(signingKeys(secret), ID, body, new Date())
+    expect(headers['x-service-signature']).toBe(createHmac('sha256', secret).update(body).digest('hex'))
+    expect(headers['x-service-signature']).toMatch(/^[0-9a-f]{64}$/)
+    expect(headers).toMatchObject({ 'content-type': 'application/json', 'user-agent': 'Muster-Webhooks/1', 'webhook-id': ID })
+  })
+
+  test('the standardwebhooks package verifies it, and refuses another secret, body or time', () => {
+    const secret = newSecret()
+    const body = Buffer.from(JSON.stringify({ id: ID, text: 'Grüße 🎉' }))
+    const headers = deliveryHeaders(signingKeys(secret), ID, body, new Date())
+    expect(new Webhook(secret).verify(body, headers)).toEqual({ id: ID, text: 'Grüße 🎉' })
+    expect(() => new Webhook(newSecret()).verify(body, headers)).toThrow('No matching signature')
+    expect(() => new Webhook(secret).verify(`${body} `, headers)).toThrow('No matching signature')
+    const old = deliveryHeaders(signingKeys(secret), ID, body, new Date(Date.now() - 10 * 60_000))
+    expect(() => new Webhook(secret).verify(body, old)).toThrow('too old')
+  })
+})
+
+describe('secrets', () => {
+  test('newSecret: whsec_ and 32 bytes, never the same', () => {
+    expect(newSecret()).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
+    expect(newSecret()).not.toBe(newSecret())
+  })
+
+  test('sealed and opened; the same secret is never sealed alike', () => {
+    const secret = newSecret()
+    const sealed = sealSecret(KEY, ID, secret)
+    expect(openSecret(KEY, ID, sealed)).toBe(secret)
+    expect(sealed).not.toContain(secret.slice(6))
+    expect(sealSecret(KEY, ID, secret)).not.toBe(sealed)
+    const open = secretOpener(KEY)
+    expect(open(ID, sealed).whole.export().toString()).toBe(secret)
+    expect(open(ID, sealed)).toBe(open(ID, sealed))
+  })
+
+  const sealed = sealSecret(KEY, ID, newSecret())
+  test.each([
+    { name: 'another key', open: () => openSecret(`${KEY}!`, ID, sealed) },
+    { name: 'another webhook', open: () => openSecret(KEY, ID.replace('0', '1'), sealed) },
+    { name: 'a changed byte', open: () => openSecret(KEY, ID, sealed.slice(0, -2) + (sealed.endsWith('AA') ? 'BB' : 'AA')) },
+    { name: 'a short text', open: () => openSecret(KEY, ID, 'v1.AAAA') },
+    { name: 'another version', open: () => openSecret(KEY, ID, sealed.replace('v1', 'v2')) },
+    { name: 'nothing', open: () => openSecret(KEY, ID, '') },
+  ])('openSecret refuses $name', ({ open }) => {
+    expect(open).toThrow(SecretUnreadable)
+  })
+})

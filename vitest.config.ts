@@ -1,0 +1,17 @@
+import { defineConfig } from 'vitest/config'
+
+/** The same suite on both databases. What needs no database runs once, in `plain`. */
+const plain = ['test/{auth,cli,scripts,server}/**/*.test.ts']
+const onBoth = ['test/{handlers,webhooks,contract,crash}/**/*.test.ts']
+const shared = { testTimeout: 30_000, hookTimeout: 60_000, globalSetup: ['test/postgres.ts'] }
+
+export default defineConfig({
+  test: {
+    maxWorkers: 2,
+    projects: [
+      { test: { ...shared, name: 'plain', include: plain, globalSetup: [], provide: { database: 'sqlite' } } },
+      { test: { ...shared, name: 'sqlite', include: onBoth, globalSetup: [], provide: { database: 'sqlite' } } },
+      { test: { ...shared, name: 'postgres', include: onBoth, provide: { database: 'postgres' } } },
+    ],
+  },
+})

@@ -1,0 +1,207 @@
+/** Makes the attempts: claims what is due as places become free, sends, and hands the results on. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Agent } from 'undici'
+import { v7 as uuidv7 } from 'uuid'
+import type { Db } from '../records/db.ts'
+import { loadSendables, type MadeAttempt, type Outcome, type Sendable } from '../records/deliveries.ts'
+import type { Claim, Queue } from './queue.ts'
+import { type SecretOpener, SecretUnreadable } from './secret.ts'
+import { type SendResult, send } from './send.ts'
+import type { Settled } from './settle.ts'
+import { deliveryHeaders } from './sign.ts'
+import { wakeable } from './wakeable.ts'
+
+export interface Pump {
+  /** The queue may have something that is due. */
+  wake(): void
+  /** Results are stored, and their places free. */
+  free(settled: Settled[]): void
+  counts(): { claimed: number; sending: number; outcomes: Record<Outcome, number> }
+  /** Claims nothing more and resolves when nothing is being sent, or after `graceMs`. */
+  drain(graceMs: number): Promise<void>
+  /** Stops touching claims, and gives back those that are left. */
+  stop(): Promise<void>
+}
+
+export interface PumpOptions {
+  db: Db
+  queue: Queue
+  agent: Agent
+  openSecret: SecretOpener
+  timeoutMs: number
+  now: () => Date
+  log: Logger
+  onSettled: (settled: Settled) => void
+  /** Called when the queue had nothing more to claim. */
+  onEmpty: () => void
+}
+
+/** Attempts held by this process, those whose results are not stored included: as many may be made twice when it is killed. */
+const PLACES = 512
+/** Claims are made when at least this many places are free, so that each is worth its query. */
+const CLAIM_AT = PLACES / 4
+/** Attempts of one webhook under way at once, results to be stored included: a slow endpoint cannot take all the places. */
+const SHARE = 16
+/** And of one whose endpoint has just answered quickly: for most of the time, storing is what they wait for. */
+const QUICK_SHARE = 128
+const QUICK_MS = 250
+const JUST_MS = 1_000
+const POLL_MS = 1_000
+const TOUCH_MS = 3_000
+const RETRY_MS = 500
+
+interface Held {
+  claim: Claim
+  touchedAt: number
+}
+
+export function startPump(options: PumpOptions): Pump {
+  const { db, queue, agent, openSecret, timeoutMs, now, log, onSettled, onEmpty } = options
+  const held = new Map<string, Held>()
+  const webhooks = new Map<string, { held: number; quickAt: number }>()
+  const outcomes: Record<Outcome, number> = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
+  const sending = new Set<Promise<void>>()
+  let waitingForPlaces = false
+  let stopping = false
+
+  const loop = wakeable(
+    async () => {
+      while (!stopping) {
+        const free = PLACES - held.size
+        waitingForPlaces = free < CLAIM_AT
+        if (waitingForPlaces) return
+        // Fewer than asked for does not mean that the queue is empty: a webhook's share may have cut the answer short.
+        let claims = await queue.claim(free, SHARE)
+        if (claims.length === 0) claims = await claimMoreOfQuick(free)
+        if (claims.length === 0) return onEmpty()
+        const work = makeAttempts(claims.filter(hold))
+        sending.add(work)
+        work.finally(() => sending.delete(work))
+      }
+    },
+    (error) => log.warn({ err: error }, 'attempts could not be claimed from the queue'),
+  )
+  const poll = setInterval(loop.wake, POLL_MS)
+  const touching = setInterval(touch, TOUCH_MS)
+
+  /** When every webhook that has something due has its share: more for those that are quick. */
+  async function claimMoreOfQuick(free: number): Promise<Claim[]> {
+    const full = [...webhooks].filter(([, { held }]) => held >= SHARE)
+    const isQuick = ({ quickAt }: { quickAt: number }): boolean => Date.now() - quickAt < JUST_MS
+    if (!full.some(([, webhook]) => isQuick(webhook) && webhook.held < QUICK_SHARE)) return []
+    const slow = full.filter(([, webhook]) => !isQuick(webhook)).map(([id]) => id)
+    return queue.claim(free, QUICK_SHARE, slow)
+  }
+
+  /** Takes a place. False when this process makes the attempt already: its claim had lapsed, and is now renewed. */
+  function hold(claim: Claim): boolean {
+    const known = held.get(claim.jobId)
+    if (known) {
+      known.claim.retryCount = claim.retryCount
+      return false
+    }
+    held.set(claim.jobId, { claim, touchedAt: Date.now() })
+    const { webhookId } = claim.planned
+    const webhook = webhooks.get(webhookId)
+    if (webhook) webhook.held++
+    else webhooks.set(webhookId, { held: 1, quickAt: 0 })
+    return true
+  }
+
+  async function makeAttempts(claims: Claim[]): Promise<void> {
+    const sendables = await load(claims.map(({ planned }) => planned.deliveryId))
+    if (!sendables) return
+    await Promise.all(claims.map((claim) => makeAttempt(claim, sendables.get(claim.planned.deliveryId))))
+  }
+
+  /** Undefined when the engine stops before the database answers. */
+  async function load(ids: string[]): Promise<Map<string, Sendable> | undefined> {
+    while (!stopping) {
+      try {
+        return await loadSendables(db, ids)
+      } catch (error) {
+        log.warn({ err: error }, 'deliveries could not be loaded, and will be tried again')
+        await delay(RETRY_MS)
+      }
+    }
+    return undefined
+  }
+
+  async function makeAttempt(claim: Claim, delivery: Sendable | undefined): Promise<void> {
+    const { planned } = claim
+    if (delivery?.attempts !== planned.number - 1 || delivery.nextAttemptAt !== planned.dueAt) return onSettled({ claim })
+    const { webhook } = delivery
+    if (!webhook.enabled) {
+      const notMade = webhook.deleted ? 'webhook_deleted' : 'webhook_disabled'
+      return onSettled({ claim, settlement: { planned, result: { notMade }, endedAt: now().getTime() } })
+    }
+    const result = await sendOne(delivery)
+    const attempt: MadeAttempt = { id: uuidv7(), trigger: delivery.trigger, ...result }
+    outcomes[attempt.outcome]++
+    const known = webhooks.get(webhook.id)
+    if (known && result.status !== null && result.durationMs <= QUICK_MS) known.quickAt = Date.now()
+    const fields = {
+      delivery: delivery.id,
+      webhook: webhook.id,
+      attempt: planned.number,
+      outcome: attempt.outcome,
+      status: attempt.status,
+      duration_ms: attempt.durationMs,
+    }
+    if (attempt.outcome === 'success') log.debug(fields, 'delivered')
+    else log.info({ ...fields, error: attempt.error }, 'an attempt to deliver failed')
+    onSettled({ claim, settlement: { planned, result: { attempt }, endedAt: now().getTime() } })
+  }
+
+  async function sendOne(delivery: Sendable): Promise<SendResult> {
+    const { webhook, body } = delivery
+    try {
+      const headers = deliveryHeaders(openSecret(webhook.id, webhook.sealedSecret), delivery.id, body, now())
+      return await send(agent, { url: webhook.url, headers, body, timeoutMs })
+    } catch (error) {
+      if (!(error instanceof SecretUnreadable)) throw error
+      const unsent = { status: null, responseHeaders: null, responseBody: null, startedAt: now().getTime(), durationMs: 0 }
+      return { ...unsent, outcome: 'blocked', error: 'Nothing was sent: the signing secret cannot be read. Was SECRET_KEY changed?' }
+    }
+  }
+
+  function touch(): void {
+    const before = Date.now() - TOUCH_MS
+    const old = [...held.values()].filter(({ touchedAt }) => touchedAt <= before)
+    for (const each of old) each.touchedAt = Date.now()
+    queue.touch(old.map(({ claim }) => claim)).catch((error: unknown) => log.warn({ err: error }, 'claims could not be renewed'))
+  }
+
+  return {
+    wake: loop.wake,
+    free(settled) {
+      // On PostgreSQL other processes may hold the rest of a share, so any place may be the one that was missing.
+      let shareFreed = db.dialect === 'postgres'
+      for (const { claim } of settled) {
+        if (!held.delete(claim.jobId)) continue
+        const { webhookId } = claim.planned
+        const known = webhooks.get(webhookId)
+        if (!known) continue
+        shareFreed ||= known.held >= SHARE
+        known.held--
+        if (known.held === 0) webhooks.delete(webhookId)
+      }
+      if (shareFreed || (waitingForPlaces && PLACES - held.size >= CLAIM_AT)) loop.wake()
+    },
+    counts: () => ({ claimed: held.size, sending: sending.size, outcomes: { ...outcomes } }),
+    async drain(graceMs) {
+      stopping = true
+      clearInterval(poll)
+      await loop.stop()
+      const grace = new AbortController()
+      await Promise.race([Promise.all(sending), delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)])
+      grace.abort()
+    },
+    async stop() {
+      clearInterval(touching)
+      const left = [...held.values()].map(({ claim }) => claim)
+      await queue.release(left).catch((error: unknown) => log.warn({ err: error }, 'claims could not be given back'))
+    },
+  }
+}

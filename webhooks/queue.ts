@@ -1,0 +1,224 @@
+/** The queue: pg-boss on PostgreSQL, or on an embedded one in memory. Nothing that is only here is worth keeping: the records make it anew.
+ *  The only file that knows pg-boss. */
+import { hash } from 'node:crypto'
+import { Worker } from 'node:worker_threads'
+import type { Knex } from 'knex'
+import { type Db as BossDb, fromKnex, fromPglite, PgBoss } from 'pg-boss'
+import type { Logger } from 'pino'
+import type { PlannedAttempt } from '../records/deliveries.ts'
+import type { PgliteAnswer, PgliteCall, PgliteOptions } from './pglite-worker.ts'
+
+/** A planned attempt that this process holds until it drops, releases or loses it. */
+export interface Claim {
+  planned: PlannedAttempt
+  jobId: string
+  /** Counts the claims of a job: a claim that was lost and taken by another no longer counts. */
+  retryCount: number
+}
+
+/** Work in the background. Rows are the truth here too: `due` names those that need work, `run` works at one of them. */
+export interface BackgroundJobs {
+  /** Ids (UUIDs) of what needs work now. */
+  due(now: Date): Promise<string[]>
+  /** Must end soon after `signal` aborts, in a state in which `due` names the id again. What it throws is logged. */
+  run(id: string, signal: AbortSignal): Promise<void>
+}
+
+export interface Queue {
+  /** Adds attempts, those it has excepted. */
+  add(planned: PlannedAttempt[], now: Date): Promise<void>
+  /** Attempts that are due, at most `limit`, and of each webhook so many that at most `share` are claimed, over all processes.
+   *  None back may mean that all shares are used up. */
+  claim(limit: number, share: number, leaveOut?: string[]): Promise<Claim[]>
+  /** Says that the claims are still being worked at. */
+  touch(claims: Claim[]): Promise<void>
+  /** Removes attempts that are settled. `trx`: only once that transaction commits (PostgreSQL). */
+  drop(claims: Claim[], trx?: Knex.Transaction): Promise<void>
+  /** Gives claims back, for whoever comes next. */
+  release(claims: Claim[]): Promise<void>
+  /** Calls `heard` with the payload of each NOTIFY of a channel, and without one after each reconnection. */
+  listen(channel: string, heard: (payload?: string) => void): Promise<void>
+  /** Makes a queue for background work and works at it. */
+  work(name: string, run: BackgroundJobs['run']): Promise<{ add(ids: string[]): Promise<void> }>
+  isReady(): Promise<boolean>
+  stop(graceMs: number): Promise<void>
+}
+
+export interface QueueOptions {
+  /** Where PostgreSQL is. Undefined: embedded, in memory. */
+  databaseUrl?: string
+  /** Where the embedded one may keep what makes its next start quicker. */
+  cacheDir?: string
+  /** The longest that one attempt takes. */
+  attemptTimeoutMs: number
+  log: Logger
+}
+
+const ATTEMPTS = 'deliveries'
+/** A claim that is not touched for this long is somebody else's. pg-boss takes no less than 10. */
+const HEARTBEAT_SECONDS = 10
+const SUPERVISE_SECONDS = 5
+/** Kept for storing the result of an attempt, before another process may make it again. */
+const SETTLING_SECONDS = 45
+/** A job is never given up: how often an attempt is made is not the queue's to say. */
+const NO_LIMIT = 1_000_000
+const BOSS_CONNECTIONS = 6
+/** A claim that a crash of the database forgets is made again: no need to wait for the disk. */
+const LAZY_COMMIT = '-c synchronous_commit=off'
+const BACKGROUND_CONCURRENCY = 2
+
+export async function startQueue({ databaseUrl, cacheDir, attemptTimeoutMs, log }: QueueOptions): Promise<Queue> {
+  const embedded = databaseUrl === undefined ? await startPglite({ cacheDir }, log) : undefined
+  const boss = new PgBoss({
+    ...(embedded
+      ? { db: embedded.db, backend: 'pglite' as const }
+      : { connectionString: databaseUrl, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: LAZY_COMMIT }),
+    schedule: false,
+    superviseIntervalSeconds: SUPERVISE_SECONDS,
+    monitorIntervalSeconds: SUPERVISE_SECONDS,
+    warningQueueSize: NO_LIMIT,
+  })
+  boss.on('error', (error) => log.error({ err: error }, 'the queue reported an error'))
+  boss.on('warning', (warning) => log.warn({ warning }, 'the queue reported a warning'))
+  const makeQueue = async (name: string, options: { policy: 'standard' | 'exclusive'; retryLimit: number; expireInSeconds: number }) => {
+    const { policy, ...changeable } = { ...options, heartbeatSeconds: HEARTBEAT_SECONDS, retryDelay: 0 }
+    await boss.createQueue(name, { policy, ...changeable })
+    await boss.updateQueue(name, changeable)
+  }
+  try {
+    await boss.start()
+    await makeQueue(ATTEMPTS, {
+      policy: 'standard',
+      retryLimit: NO_LIMIT,
+      expireInSeconds: Math.ceil(attemptTimeoutMs / 1000) + SETTLING_SECONDS,
+    })
+  } catch (error) {
+    await boss.stop({ graceful: false }).catch(() => undefined)
+    await embedded?.stop()
+    throw error
+  }
+
+  const stopping = new AbortController()
+  const listeners: { close(): Promise<void> }[] = []
+  const within = (trx: Knex.Transaction | undefined) => (trx ? { db: fromKnex(trx) } : {})
+  const attemptsOf = (claims: Claim[]) => claims.map(({ jobId, retryCount }) => ({ id: jobId, retryCount }))
+
+  return {
+    async add(planned, now) {
+      if (planned.length === 0) return
+      const jobs = planned.map((attempt) => ({
+        id: jobId(attempt),
+        data: attempt,
+        group: { id: attempt.webhookId },
+        // Due already: at once by the database's own clock, which may be behind ours.
+        ...(attempt.dueAt > now.getTime() ? { startAfter: new Date(attempt.dueAt) } : {}),
+      }))
+      await boss.insert(ATTEMPTS, jobs)
+    },
+    async claim(limit, share, leaveOut = []) {
+      const jobs = await boss.fetch<PlannedAttempt>(ATTEMPTS, { batchSize: limit, groupConcurrency: share, ignoreGroups: leaveOut })
+      return jobs.map(({ id, retryCount, data }) => ({ planned: data, jobId: id, retryCount }))
+    },
+    async touch(claims) {
+      if (claims.length > 0) await boss.touch(ATTEMPTS, attemptsOf(claims))
+    },
+    async drop(claims, trx) {
+      if (claims.length > 0) await boss.deleteJob(ATTEMPTS, attemptsOf(claims), within(trx))
+    },
+    async release(claims) {
+      if (claims.length > 0) await boss.fail(ATTEMPTS, attemptsOf(claims))
+    },
+    async listen(channel, heard) {
+      const listener = await boss.getDb().listen?.(channel, heard, () => heard())
+      if (listener) listeners.push(listener)
+    },
+    async work(name, run) {
+      // Exclusive: one job for each id at a time, whichever node asked.
+      await makeQueue(name, { policy: 'exclusive', retryLimit: 0, expireInSeconds: 12 * 3600 })
+      const worker = await boss.work<{ id: string }>(
+        name,
+        { localConcurrency: BACKGROUND_CONCURRENCY, pollingIntervalSeconds: 0.5, heartbeatRefreshSeconds: 3 },
+        async ([job]) => {
+          if (!job || stopping.signal.aborted) return
+          const { id } = job.data
+          await run(id, AbortSignal.any([job.signal, stopping.signal])).catch((error: unknown) => {
+            log.error({ err: error, queue: name, id }, 'work in the background failed')
+          })
+        },
+      )
+      return {
+        async add(ids) {
+          if (ids.length === 0) return
+          await boss.insert(
+            name,
+            ids.map((id) => ({ data: { id }, singletonKey: id })),
+          )
+          boss.notifyWorker(worker)
+        },
+      }
+    },
+    async isReady() {
+      await boss.getDb().executeSql('select 1')
+      return true
+    },
+    async stop(graceMs) {
+      stopping.abort()
+      await Promise.all(listeners.map((listener) => listener.close()))
+      await boss.stop({ graceful: true, timeout: graceMs })
+      await embedded?.stop()
+    },
+  }
+}
+
+/** The same planned attempt is the same job, whoever adds it and however often. */
+function jobId({ deliveryId, number, dueAt }: PlannedAttempt): string {
+  const hex = hash('sha256', `${deliveryId}:${number}:${dueAt}`)
+  // RFC 9562 §5.8: version 8 is for ids made in ways of one's own.
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+async function startPglite(options: PgliteOptions, log: Logger): Promise<{ db: BossDb; stop(): Promise<void> }> {
+  const worker = new Worker(new URL('./pglite-worker.ts', import.meta.url), { workerData: options })
+  const waiting = new Map<number, { resolve(rows: unknown[][]): void; reject(error: Error): void }>()
+  let calls = 0
+  let ended: Error | undefined
+  const end = (error: Error): void => {
+    ended = error
+    for (const call of waiting.values()) call.reject(error)
+    waiting.clear()
+  }
+  const ready = new Promise<void>((resolve, reject) => {
+    worker.once('message', () => resolve())
+    worker.once('error', reject)
+  })
+  worker.on('error', (error) => {
+    log.fatal({ err: error }, 'the embedded queue has ended, and webhooks wait until the next start')
+    end(error as Error)
+  })
+  worker.on('exit', () => end(ended ?? new Error('The embedded queue is stopped')))
+  worker.on('message', (answer: PgliteAnswer | 'ready') => {
+    if (answer === 'ready') return
+    const call = waiting.get(answer.id)
+    waiting.delete(answer.id)
+    if ('rows' in answer) call?.resolve(answer.rows)
+    else call?.reject(Object.assign(new Error(answer.error.message), { code: answer.error.code }))
+  })
+  const run = (text: string, values?: unknown[]): Promise<unknown[][]> =>
+    new Promise((resolve, reject) => {
+      if (ended) return reject(ended)
+      const id = calls++
+      waiting.set(id, { resolve, reject })
+      worker.postMessage({ id, text, values } satisfies PgliteCall)
+    })
+  await ready
+  const db = fromPglite({
+    async query<T>(text: string, values?: unknown[]) {
+      const [rows] = await run(text, values ?? [])
+      return { rows: (rows ?? []) as T[] }
+    },
+    async exec(text) {
+      return (await run(text)).map((rows) => ({ rows }))
+    },
+  })
+  return { db, stop: async () => void (await worker.terminate()) }
+}

@@ -1,0 +1,53 @@
+import type { DeliveryPlan, FailureReason, SettlingDelivery, Trigger } from '../records/deliveries.ts'
+
+/** An attempt that has ended. */
+export interface EndedAttempt {
+  /** From 1. */
+  number: number
+  trigger: Trigger
+  /** When it was to be made: tells whether the delivery still wants this attempt, or another one by now. */
+  dueAt: number
+  succeeded: boolean
+  /** Epoch milliseconds. */
+  endedAt: number
+}
+
+/** What becomes of a delivery after an attempt. `delaysMs` come before attempts 2, 3 and so on, each counted from the end of the attempt
+ *  before; when they are used up, the delivery has failed. Attempts by hand are outside the schedule: one each, and a delivered delivery
+ *  stays delivered whatever happens. service-spec §8 "Webhook attempt schedule". */
+export function afterAttempt(
+  delivery: Pick<SettlingDelivery, 'state' | 'failureReason' | 'nextAttemptAt' | 'nextTrigger' | 'webhook'>,
+  attempt: EndedAttempt,
+  delaysMs: number[],
+): DeliveryPlan {
+  if (attempt.succeeded) return { state: 'delivered', failureReason: null, nextAttemptAt: null, nextTrigger: null }
+
+  // Ended or planned anew while the attempt was under way, for example by somebody who disabled the webhook.
+  if (delivery.nextAttemptAt !== attempt.dueAt) {
+    const { state, failureReason, nextAttemptAt, nextTrigger } = delivery
+    return { state, failureReason, nextAttemptAt, nextTrigger }
+  }
+  if (delivery.state === 'delivered') return { state: 'delivered', failureReason: null, nextAttemptAt: null, nextTrigger: null }
+  if (!delivery.webhook.enabled) return failed(delivery.webhook.deleted ? 'webhook_deleted' : 'webhook_disabled')
+  if (attempt.trigger !== 'schedule') return failed('attempt_failed')
+
+  const delayMs = delaysMs[attempt.number - 1]
+  if (delayMs === undefined) return failed('attempts_exhausted')
+  return { state: 'retrying', failureReason: null, nextAttemptAt: attempt.endedAt + delayMs, nextTrigger: 'schedule' }
+}
+
+/** What becomes of a delivery whose planned attempt is not made, because its webhook is disabled or deleted. */
+export function withoutAttempt(
+  delivery: Pick<SettlingDelivery, 'state' | 'failureReason' | 'nextAttemptAt' | 'nextTrigger'>,
+  dueAt: number,
+  reason: FailureReason,
+): DeliveryPlan {
+  const { state, failureReason, nextAttemptAt, nextTrigger } = delivery
+  if (nextAttemptAt !== dueAt) return { state, failureReason, nextAttemptAt, nextTrigger }
+  if (state === 'delivered') return { state, failureReason, nextAttemptAt: null, nextTrigger: null }
+  return failed(reason)
+}
+
+function failed(failureReason: FailureReason): DeliveryPlan {
+  return { state: 'failed', failureReason, nextAttemptAt: null, nextTrigger: null }
+}

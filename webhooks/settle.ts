@@ -1,0 +1,148 @@
+/** Stores the results of attempts, many in one transaction. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type Db, isUnavailable, transaction } from '../records/db.ts'
+import { type DeliveryPlan, type DeliveryState, type Settlement, settle } from '../records/deliveries.ts'
+import type { Claim, Queue } from './queue.ts'
+import { afterAttempt, withoutAttempt } from './schedule.ts'
+import { wakeable } from './wakeable.ts'
+
+/** A claim and what came of it. Without a settlement there was nothing to do: the delivery no longer wants this attempt. */
+export interface Settled {
+  claim: Claim
+  settlement?: Settlement
+}
+
+export interface Settler {
+  add(settled: Settled): void
+  /** Stores what is left, as long as the deadline allows. */
+  stop(graceMs: number): Promise<void>
+}
+
+export interface SettlerOptions {
+  db: Db
+  queue: Queue
+  delaysMs: number[]
+  log: Logger
+  /** Called when results are stored: with the states that deliveries reached. */
+  onStored: (settled: Settled[], states: DeliveryState[]) => void
+}
+
+/** A result waits at most this long for others, unless there are so many already. */
+const GATHER_MS = 10
+const GATHER = 128
+/** Never more in one transaction. */
+const BATCH = 512
+/** At once. SQLite has one writer. */
+const TRANSACTIONS = { postgres: 2, sqlite: 1 }
+const RETRY_MS = 500
+
+export function startSettler({ db, queue, delaysMs, log, onStored }: SettlerOptions): Settler {
+  let gathered: Settled[] = []
+  let timer: NodeJS.Timeout | undefined
+  const storing = new Set<Promise<void>>()
+  const droppings = new Set<Promise<void>>()
+  const giveUp = new AbortController()
+
+  const loop = wakeable(
+    async () => {
+      clearTimeout(timer)
+      timer = undefined
+      while (gathered.length > 0 && !giveUp.signal.aborted) {
+        if (storing.size >= TRANSACTIONS[db.dialect]) await Promise.race(storing)
+        const batch = gathered.slice(0, BATCH)
+        gathered = gathered.slice(BATCH)
+        const work = store(batch).finally(() => storing.delete(work))
+        storing.add(work)
+      }
+    },
+    (error) => log.error({ err: error }, 'results of attempts could not be stored'),
+  )
+
+  /** Tries until it works: what is not stored would be sent again. */
+  async function store(batch: Settled[]): Promise<void> {
+    while (!giveUp.signal.aborted) {
+      try {
+        return await storeOnce(batch)
+      } catch (error) {
+        log.warn({ err: error, attempts: batch.length }, 'results of attempts could not be stored, and will be tried again')
+        // One result that the database does not take must not hold up the others.
+        if (!isUnavailable(error) && batch.length > 1) {
+          for (const settled of batch) await store([settled])
+          return
+        }
+        if (!isUnavailable(error)) {
+          for (const settled of batch) setTimeout(() => add(withoutResponse(settled)), RETRY_MS)
+          return
+        }
+        await delay(RETRY_MS, undefined, { signal: giveUp.signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  async function storeOnce(batch: Settled[]): Promise<void> {
+    const claims = batch.map(({ claim }) => claim)
+    const settlements = batch.flatMap(({ settlement }) => settlement ?? [])
+    const states: DeliveryState[] = []
+    const decide: Parameters<typeof settle>[2] = (delivery, settlement) => {
+      const plan = planAfter(delivery, settlement, delaysMs)
+      if (plan.nextAttemptAt === null) states.push(plan.state)
+      return plan
+    }
+    if (db.dialect === 'postgres') {
+      await transaction(db, async (trx) => {
+        states.length = 0
+        if (settlements.length > 0) await settle(trx, settlements, decide)
+        await queue.drop(claims, trx.sql)
+      })
+      onStored(batch, states)
+      return
+    }
+    if (settlements.length > 0) await transaction(db, (trx) => settle(trx, settlements, decide))
+    // The records have it, and the next batch need not wait for the queue. A job that stays behind is found to be stale when it is claimed.
+    const dropping = queue
+      .drop(claims)
+      .catch((error: unknown) => log.error({ err: error }, 'settled attempts could not be taken off the queue'))
+      .then(() => onStored(batch, states))
+      .finally(() => droppings.delete(dropping))
+    droppings.add(dropping)
+  }
+
+  function add(settled: Settled): void {
+    gathered.push(settled)
+    if (gathered.length >= GATHER) loop.wake()
+    else timer ??= setTimeout(loop.wake, GATHER_MS)
+  }
+
+  return {
+    add,
+    async stop(graceMs) {
+      const deadline = setTimeout(() => giveUp.abort(), graceMs)
+      loop.wake()
+      await loop.stop()
+      if (gathered.length > 0 && !giveUp.signal.aborted) await store(gathered)
+      await Promise.all(storing)
+      await Promise.all(droppings)
+      clearTimeout(deadline)
+      clearTimeout(timer)
+    },
+  }
+}
+
+function planAfter(delivery: Parameters<typeof afterAttempt>[0], settlement: Settlement, delaysMs: number[]): DeliveryPlan {
+  const { planned, result, endedAt } = settlement
+  if ('notMade' in result) return withoutAttempt(delivery, planned.dueAt, result.notMade)
+  const { trigger, outcome } = result.attempt
+  return afterAttempt(
+    delivery,
+    { number: planned.number, trigger, dueAt: planned.dueAt, succeeded: outcome === 'success', endedAt },
+    delaysMs,
+  )
+}
+
+/** The outcome alone, for when the database refuses something of the response. */
+function withoutResponse({ claim, settlement }: Settled): Settled {
+  if (!settlement || 'notMade' in settlement.result) return { claim, settlement }
+  const attempt = { ...settlement.result.attempt, responseHeaders: null, responseBody: null, error: null }
+  return { claim, settlement: { ...settlement, result: { attempt } } }
+}
