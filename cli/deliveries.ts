@@ -1,17 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { accountScope, type Db, type Scope, transaction, writeScope } from '../records/db.ts'
-import {
-  type Attempt,
-  type Delivery,
-  type DeliveryState,
-  findAccountOfDelivery,
-  findDelivery,
-  listAttempts,
-  listDeliveries,
-  resendDelivery,
-  retryDelivery,
-} from '../records/deliveries.ts'
+import { type Attempt, type Delivery, type DeliveryState, findAccountOfDelivery, findDelivery, listAttempts, listDeliveries, resendDelivery, retryDelivery } from '../records/deliveries.ts'
 import { Refused } from '../records/refused.ts'
 import { findAccountOfWebhook } from '../records/webhooks.ts'
 import { examples, type Output, type Shell, table, timeOf } from './shell.ts'
@@ -150,7 +140,6 @@ function tableOf(deliveries: Delivery[]): string {
 
 function attemptDocumentOf(attempt: Attempt) {
   return {
-    id: attempt.id,
     number: attempt.number,
     trigger: attempt.trigger,
     started_at: timeOf(attempt.startedAt),
@@ -160,6 +149,8 @@ function attemptDocumentOf(attempt: Attempt) {
     response_headers: attempt.responseHeaders,
     response_body: attempt.responseBody,
     error: attempt.error,
+    address: attempt.address,
+    phases: attempt.phases,
   }
 }
 

@@ -7,7 +7,6 @@ export async function createExport(ctx: Context<'createExport'>): Promise<void> 
   ctx.assert(isPermitted, 403, 'The owner of this API key has no Finance permission to read payments.')
   const created = await insertExport(scope, input, now)
   await ctx.state.emit('export.created', created.id)
-  // The engine also makes the files of exports.
-  scope.trx.markDue()
+  scope.trx.markDue('jobs')
   ctx.body = created
 }

@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid'
-import type { Scope, Sql } from './db.ts'
+import { type Scope, type Sql, select } from './db.ts'
 import { assertName, Refused } from './refused.ts'
 import { findUser, type Permission } from './users.ts'
 
@@ -118,8 +118,8 @@ const FIND_PRINCIPAL = `
  *  so that a revocation counts from the next request on, on every node. */
 export async function findPrincipal(sql: Sql, tokenHash: string): Promise<Principal | undefined> {
   // PostgreSQL plans a named statement once per connection, which is half of what this takes. SQLite ignores the name.
-  const result: Principal[] | { rows: Principal[] } = await sql.raw(FIND_PRINCIPAL, [tokenHash]).options({ name: 'find_principal' })
-  return (Array.isArray(result) ? result : result.rows)[0]
+  const [principal] = await select<Principal>(sql, FIND_PRINCIPAL, [tokenHash], 'find_principal')
+  return principal
 }
 
 /** Bounds one statement's variables. */

@@ -19,9 +19,9 @@ export interface Db {
   read: Knex
   /** For transactions. On SQLite the only connection that writes. */
   write: Knex
-  /** Called after each commit that made attempts due, in this process. On PostgreSQL other nodes hear of it by NOTIFY. */
-  onDue: Set<() => void>
-  /** The payload of this process's own NOTIFY, which it hears too. */
+  /** Called after each commit that made work due, in this process. On PostgreSQL other nodes hear of it by NOTIFY. */
+  onDue: Set<(work: Due) => void>
+  /** What this process's own NOTIFYs begin with, which it hears too. */
   notifier: string
   close(): Promise<void>
 }
@@ -30,11 +30,14 @@ export interface Db {
 export interface Trx {
   dialect: Db['dialect']
   sql: Knex.Transaction
-  /** Tells the delivery engine, after the commit, that attempts are due now. Cheap to call many times. */
-  markDue(): void
+  /** Tells the delivery engine, after the commit, that work is due now. Cheap to call many times. */
+  markDue(work: Due): void
 }
 
-/** The channel on which PostgreSQL tells every worker node that attempts are due. */
+/** Work that waits for the delivery engine: attempts to deliver, or jobs in the background. */
+export type Due = 'attempts' | 'jobs'
+
+/** The channel on which PostgreSQL tells every worker node what is due: the notifier, a space, and the work. */
 export const DUE_CHANNEL = 'muster_due'
 
 export type DatabaseOptions = { databaseUrl: string } | { dataDir: string }
@@ -193,21 +196,26 @@ export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Pr
 }
 
 async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
-  let due = false
+  const due = new Set<Due>()
   const result = await db.write.transaction(async (sql) => {
     const value = await work({
       dialect: db.dialect,
       sql,
-      markDue: () => {
-        due = true
-      },
+      markDue: (work) => void due.add(work),
     })
     // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
-    if (due && db.dialect === 'postgres') await sql.raw('select pg_notify(?, ?)', [DUE_CHANNEL, db.notifier])
+    if (db.dialect === 'postgres') for (const work of due) await sql.raw('select pg_notify(?, ?)', [DUE_CHANNEL, `${db.notifier} ${work}`])
     return value
   })
-  if (due) for (const listener of db.onDue) listener()
+  for (const work of due) for (const listener of db.onDue) listener(work)
   return result
+}
+
+/** The rows of a statement in plain text. `name`: PostgreSQL plans it once per connection. */
+export async function select<Row>(sql: Sql, text: string, bindings: (string | number)[], name?: string): Promise<Row[]> {
+  const query = sql.raw(text, bindings)
+  const result: Row[] | { rows: Row[] } = await (name === undefined ? query : query.options({ name }))
+  return Array.isArray(result) ? result : result.rows
 }
 
 /** Everything a query may touch on behalf of one account. Handlers get this and never a bare connection,
@@ -273,4 +281,12 @@ export function isUnavailable(error: unknown): boolean {
       error.message,
     )
   )
+}
+
+/** A statement's `from`: the rows of one JSON parameter, as `given`. One parameter however many rows, and one plan. */
+export function given(dialect: Db['dialect'], columns: Record<string, string>): string {
+  const names = Object.keys(columns)
+  return dialect === 'postgres'
+    ? `json_to_recordset(?::json) as given(${names.map((name) => `"${name}" ${columns[name]}`).join(', ')})`
+    : `(select ${names.map((name) => `json_extract(value, '$.${name}') as "${name}"`).join(', ')} from json_each(?)) as given`
 }

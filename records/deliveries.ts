@@ -1,5 +1,5 @@
-/** Deliveries and their attempts. The rows are the truth: whatever the queue holds can be made again from them. */
-import type { Db, Scope, Sql, Trx, WriteScope } from './db.ts'
+/** Deliveries and their attempts, as people and handlers ask for them. */
+import type { Scope, Sql, WriteScope } from './db.ts'
 import { Refused } from './refused.ts'
 
 export type DeliveryState = 'pending' | 'retrying' | 'delivered' | 'failed'
@@ -28,9 +28,8 @@ export interface Delivery {
 }
 
 export interface Attempt {
-  id: string
   deliveryId: string
-  /** From 1. */
+  /** From 1. Names the attempt within its delivery. */
   number: number
   trigger: Trigger
   startedAt: number
@@ -43,6 +42,19 @@ export interface Attempt {
   responseBody: string | null
   /** What went wrong, in a sentence. */
   error: string | null
+  /** The IP address that was connected to, when one was. */
+  address: string | null
+  phases: Phases | null
+}
+
+/** How long each part of an attempt took, in milliseconds. Null: it did not come to that, or, as to connecting, a connection was open. */
+export interface Phases {
+  dns: number | null
+  connect: number | null
+  tls: number | null
+  /** From the request being sent to the first byte of the response. */
+  first_byte: number | null
+  body: number | null
 }
 
 interface DeliveryRow {
@@ -61,7 +73,6 @@ interface DeliveryRow {
 }
 
 interface AttemptRow {
-  id: string
   delivery_id: string
   number: number
   trigger: Trigger
@@ -72,6 +83,8 @@ interface AttemptRow {
   response_headers: string | null
   response_body: string | null
   error: string | null
+  address: string | null
+  phases: string | null
 }
 
 /** All but the body, which only the sender and a detail page need. */
@@ -109,7 +122,6 @@ function deliveryFromRow(row: DeliveryRow): Delivery {
 
 function attemptFromRow(row: AttemptRow): Attempt {
   return {
-    id: row.id,
     deliveryId: row.delivery_id,
     number: row.number,
     trigger: row.trigger,
@@ -120,10 +132,10 @@ function attemptFromRow(row: AttemptRow): Attempt {
     responseHeaders: row.response_headers === null ? null : (JSON.parse(row.response_headers) as Record<string, string>),
     responseBody: row.response_body,
     error: row.error,
+    address: row.address,
+    phases: row.phases === null ? null : (JSON.parse(row.phases) as Phases),
   }
 }
-
-// ---- What people and handlers ask for
 
 export interface NewDelivery {
   id: string
@@ -154,7 +166,7 @@ export async function insertDeliveries(scope: WriteScope, deliveries: NewDeliver
       updated_at: now.getTime(),
     })),
   )
-  scope.trx.markDue()
+  scope.trx.markDue('attempts')
 }
 
 export interface DeliveryFilter {
@@ -256,7 +268,7 @@ async function attemptByHand(scope: WriteScope, id: string, how: ByHand, now: Da
     .update({ next_attempt_at: now.getTime(), next_trigger: how.trigger, queued_at: null })
     .returning(COLUMNS)
   if (row) {
-    scope.trx.markDue()
+    scope.trx.markDue('attempts')
     return deliveryFromRow(row)
   }
   const current = await findDelivery(scope, id)
@@ -273,7 +285,7 @@ export async function retryAllFailedSince(scope: WriteScope, webhookId: string, 
     .whereNull('next_attempt_at')
     .where('updated_at', '>=', since.getTime())
     .update({ next_attempt_at: now.getTime(), next_trigger: 'retry', queued_at: null })
-  if (planned > 0) scope.trx.markDue()
+  if (planned > 0) scope.trx.markDue('attempts')
   return planned
 }
 
@@ -301,340 +313,4 @@ export async function endScheduledDeliveries(
     queued_at: null,
     updated_at: now.getTime(),
   })
-}
-
-// ---- What the delivery engine asks for, over all accounts
-
-/** One planned attempt. Number and due time together tell it from every other that the delivery had or will have. */
-export interface PlannedAttempt {
-  deliveryId: string
-  webhookId: string
-  number: number
-  dueAt: number
-}
-
-interface PlannedRow {
-  id: string
-  webhook_id: string
-  attempts: number
-  next_attempt_at: number
-}
-
-const plannedFromRow = (row: PlannedRow): PlannedAttempt => ({
-  deliveryId: row.id,
-  webhookId: row.webhook_id,
-  number: row.attempts + 1,
-  dueAt: row.next_attempt_at,
-})
-
-/** Attempts due up to `dueUntil` that the queue has not got, earliest first, none of the webhooks to leave out. */
-export async function listUnqueued(sql: Sql, dueUntil: Date, leaveOut: string[], limit: number): Promise<PlannedAttempt[]> {
-  const query = sql('deliveries')
-    .whereNull('queued_at')
-    .where('next_attempt_at', '<=', dueUntil.getTime())
-    .orderBy(['next_attempt_at', 'id'])
-    .limit(limit)
-    .select('id', 'webhook_id', 'attempts', 'next_attempt_at')
-  if (leaveOut.length > 0) query.whereNotIn('webhook_id', leaveOut)
-  const rows: PlannedRow[] = await query
-  return rows.map(plannedFromRow)
-}
-
-/** Attempts overdue at `overdueAt` that were given to the queue at or before `queuedUntil`: their jobs may have been lost. */
-export async function listOverdueQueued(db: Db, overdueAt: Date, queuedUntil: Date, limit: number): Promise<PlannedAttempt[]> {
-  const rows: PlannedRow[] = await db
-    .read('deliveries')
-    .where('next_attempt_at', '<=', overdueAt.getTime())
-    .where('queued_at', '<=', queuedUntil.getTime())
-    .orderBy('next_attempt_at')
-    .limit(limit)
-    .select('id', 'webhook_id', 'attempts', 'next_attempt_at')
-  return rows.map(plannedFromRow)
-}
-
-/** Notes that the queue has these, unless one has been made or replaced since, or is at this moment. */
-export async function markQueued({ dialect, sql }: Trx, planned: PlannedAttempt[], now: Date): Promise<void> {
-  const columns = { deliveryId: 'uuid', number: 'integer', dueAt: 'bigint' }
-  const isPostgres = dialect === 'postgres'
-  // After a crash of the database they are queued again: no need to wait for the disk.
-  if (isPostgres) await sql.raw('set local synchronous_commit = off')
-  // Waiting for rows in another order than those who settle them would be a deadlock.
-  await sql.raw(
-    `update deliveries set queued_at = ? where id in (
-       select deliveries.id from ${given(dialect, columns)} join deliveries
-       on deliveries.id = given."deliveryId" and attempts = given.number - 1 and next_attempt_at = given."dueAt"
-       ${isPostgres ? 'for update of deliveries skip locked' : ''})`,
-    [now.getTime(), JSON.stringify(planned)],
-  )
-}
-
-/** Forgets what the queue had: it is empty after a start of the embedded database. */
-export async function markNoneQueued(db: Db): Promise<void> {
-  await db.write('deliveries').whereNotNull('queued_at').whereNotNull('next_attempt_at').update({ queued_at: null })
-}
-
-/** When the next attempt after `now` is planned, of those the queue has. */
-export async function findNextQueuedDueAt(db: Db, now: Date): Promise<number | undefined> {
-  const row: { next_attempt_at: number } | undefined = await db
-    .read('deliveries')
-    .whereNotNull('queued_at')
-    .where('next_attempt_at', '>', now.getTime())
-    .orderBy('next_attempt_at')
-    .first('next_attempt_at')
-  return row?.next_attempt_at
-}
-
-/** The webhooks of which the queue has at least `atLeast` attempts that are due. */
-export async function listCrowdedWebhookIds(db: Db, atLeast: number, now: Date): Promise<string[]> {
-  // Materialised, or SQLite walks a whole index to group by it.
-  const due = db.read('deliveries').whereNotNull('queued_at').where('next_attempt_at', '<=', now.getTime()).select('webhook_id')
-  const rows: { webhook_id: string }[] = await db.read
-    .withMaterialized('due', due)
-    .from('due')
-    .groupBy('webhook_id')
-    .havingRaw('count(*) >= ?', [atLeast])
-    .select('webhook_id')
-  return rows.map((row) => row.webhook_id)
-}
-
-/** When the attempt that has waited longest was due. Undefined: none is planned. */
-export async function findOldestDueAt(db: Db): Promise<number | undefined> {
-  // Two seeks, one in each partial index.
-  const oldest = async (queued: boolean): Promise<number | undefined> => {
-    const query = db.read('deliveries').whereNotNull('next_attempt_at').orderBy('next_attempt_at')
-    const row: { next_attempt_at: number } | undefined = await (queued
-      ? query.whereNotNull('queued_at')
-      : query.whereNull('queued_at')
-    ).first('next_attempt_at')
-    return row?.next_attempt_at
-  }
-  const times = (await Promise.all([oldest(true), oldest(false)])).filter((time) => time !== undefined)
-  return times.length > 0 ? Math.min(...times) : undefined
-}
-
-/** All that one attempt needs. */
-export interface Sendable {
-  id: string
-  attempts: number
-  nextAttemptAt: number | null
-  trigger: Trigger
-  body: Buffer
-  webhook: { id: string; url: string; sealedSecret: string; enabled: boolean; deleted: boolean }
-}
-
-export async function loadSendables(db: Db, ids: string[]): Promise<Map<string, Sendable>> {
-  const rows: {
-    id: string
-    attempts: number
-    next_attempt_at: number | null
-    next_trigger: Trigger | null
-    body: Buffer
-    webhook_id: string
-    url: string
-    secret_encrypted: string
-    enabled: boolean | number
-    deleted_at: number | null
-  }[] = await db
-    .read('deliveries')
-    .join('webhooks', 'webhooks.id', 'deliveries.webhook_id')
-    .whereIn('deliveries.id', ids)
-    .select(
-      'deliveries.id',
-      'attempts',
-      'next_attempt_at',
-      'next_trigger',
-      'body',
-      'webhook_id',
-      'url',
-      'secret_encrypted',
-      'enabled',
-      'deleted_at',
-    )
-  return new Map(
-    rows.map((row) => [
-      row.id,
-      {
-        id: row.id,
-        attempts: row.attempts,
-        nextAttemptAt: row.next_attempt_at,
-        trigger: row.next_trigger ?? 'schedule',
-        body: row.body,
-        webhook: {
-          id: row.webhook_id,
-          url: row.url,
-          sealedSecret: row.secret_encrypted,
-          enabled: Boolean(row.enabled),
-          deleted: row.deleted_at !== null,
-        },
-      },
-    ]),
-  )
-}
-
-export type MadeAttempt = Omit<Attempt, 'deliveryId' | 'number'>
-
-/** An attempt that ended, or one that was not made because its webhook is gone. */
-export interface Settlement {
-  planned: PlannedAttempt
-  result: { attempt: MadeAttempt } | { notMade: 'webhook_disabled' | 'webhook_deleted' }
-  endedAt: number
-}
-
-/** A delivery as it is now, locked, while the result of its attempt is stored. */
-export interface SettlingDelivery {
-  id: string
-  accountId: string
-  state: DeliveryState
-  failureReason: FailureReason | null
-  attempts: number
-  nextAttemptAt: number | null
-  nextTrigger: Trigger | null
-  webhook: { enabled: boolean; deleted: boolean }
-}
-
-/** What becomes of it. */
-export interface DeliveryPlan {
-  state: DeliveryState
-  failureReason: FailureReason | null
-  nextAttemptAt: number | null
-  nextTrigger: Trigger | null
-}
-
-/** Stores results, in the caller's transaction. `decide` says what becomes of each delivery; a result whose number was stored before, by
- *  whoever else made the same attempt, changes nothing. Returns how many were stored. */
-export async function settle(
-  trx: Trx,
-  settlements: Settlement[],
-  decide: (current: SettlingDelivery, settlement: Settlement) => DeliveryPlan,
-): Promise<number> {
-  const current = await lockForSettling(
-    trx,
-    settlements.map(({ planned }) => planned.deliveryId),
-  )
-  const attempts: Record<string, unknown>[] = []
-  const plans: Record<string, unknown>[] = []
-  for (const settlement of settlements) {
-    const { planned, result, endedAt } = settlement
-    const delivery = current.get(planned.deliveryId)
-    if (delivery?.attempts !== planned.number - 1) continue
-    // One result an attempt number, also within a batch.
-    delivery.attempts = planned.number
-    const made = 'attempt' in result
-    if (made) attempts.push(attemptToRow(delivery, planned, result.attempt))
-    const plan = decide(delivery, settlement)
-    plans.push({
-      id: delivery.id,
-      state: plan.state,
-      failure_reason: plan.failureReason,
-      next_attempt_at: plan.nextAttemptAt,
-      next_trigger: plan.nextTrigger,
-      attempts: made ? planned.number : planned.number - 1,
-      updated_at: endedAt,
-    })
-  }
-  if (attempts.length > 0) {
-    const columns = Object.keys(ATTEMPT_COLUMNS).join(', ')
-    await trx.sql.raw(
-      `insert into attempts (${columns}) select ${columns} from ${given(trx.dialect, ATTEMPT_COLUMNS)} where true
-       on conflict (delivery_id, number) do nothing`,
-      [JSON.stringify(attempts)],
-    )
-  }
-  if (plans.length > 0) {
-    const changed = Object.keys(PLAN_COLUMNS).filter((column) => column !== 'id')
-    await trx.sql.raw(
-      `update deliveries set ${changed.map((column) => `${column} = given.${column}`).join(', ')}, queued_at = null
-       from ${given(trx.dialect, PLAN_COLUMNS)} where deliveries.id = given.id`,
-      [JSON.stringify(plans)],
-    )
-  }
-  return plans.length
-}
-
-const ATTEMPT_COLUMNS = {
-  id: 'uuid',
-  account_id: 'uuid',
-  delivery_id: 'uuid',
-  number: 'integer',
-  trigger: 'text',
-  started_at: 'bigint',
-  duration_ms: 'integer',
-  outcome: 'text',
-  status: 'integer',
-  response_headers: 'text',
-  response_body: 'text',
-  error: 'text',
-}
-
-const PLAN_COLUMNS = {
-  id: 'uuid',
-  state: 'text',
-  failure_reason: 'text',
-  next_attempt_at: 'bigint',
-  next_trigger: 'text',
-  attempts: 'integer',
-  updated_at: 'bigint',
-}
-
-function attemptToRow(delivery: SettlingDelivery, planned: PlannedAttempt, attempt: MadeAttempt): Record<string, unknown> {
-  return {
-    id: attempt.id,
-    account_id: delivery.accountId,
-    delivery_id: delivery.id,
-    number: planned.number,
-    trigger: attempt.trigger,
-    started_at: attempt.startedAt,
-    duration_ms: attempt.durationMs,
-    outcome: attempt.outcome,
-    status: attempt.status,
-    response_headers: attempt.responseHeaders === null ? null : JSON.stringify(attempt.responseHeaders),
-    response_body: attempt.responseBody,
-    error: attempt.error,
-  }
-}
-
-async function lockForSettling(trx: Trx, ids: string[]): Promise<Map<string, SettlingDelivery>> {
-  const query = trx
-    .sql('deliveries')
-    .join('webhooks', 'webhooks.id', 'deliveries.webhook_id')
-    .whereIn('deliveries.id', ids)
-    // In one order everywhere, so that two transactions never wait for each other.
-    .orderBy('deliveries.id')
-    .select(
-      'deliveries.id',
-      'deliveries.account_id',
-      'state',
-      'failure_reason',
-      'attempts',
-      'next_attempt_at',
-      'next_trigger',
-      'enabled',
-      'deleted_at',
-    )
-  const rows: (DeliveryRow & { enabled: boolean | number; deleted_at: number | null })[] = await (trx.dialect === 'postgres'
-    ? query.forUpdate('deliveries')
-    : query)
-  return new Map(
-    rows.map((row) => [
-      row.id,
-      {
-        id: row.id,
-        accountId: row.account_id,
-        state: row.state,
-        failureReason: row.failure_reason,
-        attempts: row.attempts,
-        nextAttemptAt: row.next_attempt_at,
-        nextTrigger: row.next_trigger,
-        webhook: { enabled: Boolean(row.enabled), deleted: row.deleted_at !== null },
-      },
-    ]),
-  )
-}
-
-/** A statement's `from`: the rows of one JSON parameter, as `given`. One parameter however many rows, and one plan. */
-function given(dialect: Db['dialect'], columns: Record<string, string>): string {
-  const names = Object.keys(columns)
-  return dialect === 'postgres'
-    ? `json_to_recordset(?::json) as given(${names.map((name) => `"${name}" ${columns[name]}`).join(', ')})`
-    : `(select ${names.map((name) => `json_extract(value, '$.${name}') as "${name}"`).join(', ')} from json_each(?)) as given`
 }

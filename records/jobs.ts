@@ -37,7 +37,7 @@ function fromRow(row: JobRow): Job {
 export const jobListing: Listing<JobRow, Job> = {
   table: 'jobs',
   fromRow,
-  filters: { search: (query, value) => containing(query, 'jobs.search_text', value) },
+  filters: { search: (value) => containing('jobs.search_text', value) },
 }
 
 export async function findJob(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<Job | undefined> {

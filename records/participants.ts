@@ -40,10 +40,12 @@ export const participantListing: Listing<ParticipantRow, Participant> = {
   fromRow,
   nullable: ['email'],
   filters: {
-    email: (query, value) => query.where('participants.email_key', value.toLowerCase()),
-    search: (query, value) => containing(query, 'participants.search_text', value),
-    tag: (query, value, scope) =>
-      query.whereIn('participants.id', scope.rows('participant_tags').where({ tag: value }).select('participant_id')),
+    email: (value) => ({ sql: 'participants.email_key = ?', bindings: [value.toLowerCase()] }),
+    search: (value) => containing('participants.search_text', value),
+    tag: (value, { accountId }) => ({
+      sql: 'participants.id in (select participant_id from participant_tags where account_id = ? and tag = ?)',
+      bindings: [accountId, value],
+    }),
   },
 }
 

@@ -1,6 +1,7 @@
 /** A real receiver of webhooks on loopback. Every request that it gets is held against asyncapi.yaml. */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { createServer as createTcpServer, type Socket } from 'node:net'
 import type { EventType } from '../generated/asyncapi.ts'
 import { events } from '../generated/validators.js'
 
@@ -25,12 +26,16 @@ export type Answer =
   | 'drip'
   /** Answers 200 after this long. */
   | { afterMs: number }
+  /** Does as it likes with the connection. */
+  | { raw: (socket: Socket) => void }
 
 export interface ReceiverOptions {
   /** One for each request, in order; the last is used from then on. 204 by default. Or a function of the request and its number, from 0. */
   answers?: Answer[] | ((request: ReceivedRequest, index: number) => Answer)
   /** False for requests that are not the engine's own. */
   validate?: boolean
+  /** PEM. With it, the receiver speaks https. */
+  tls?: { key: string; cert: string }
 }
 
 export interface Receiver extends AsyncDisposable {
@@ -41,26 +46,29 @@ export interface Receiver extends AsyncDisposable {
   received(count: number, timeoutMs?: number): Promise<ReceivedRequest[]>
   /** How many connections were opened. */
   connections(): number
+  /** How many of them still are. */
+  openConnections(): number
   close(): Promise<void>
 }
 
 const DRIP_MS = 20
 
-export async function startReceiver({ answers = [204], validate = true }: ReceiverOptions = {}): Promise<Receiver> {
+export async function startReceiver({ answers = [204], validate = true, tls }: ReceiverOptions = {}): Promise<Receiver> {
   const requests: ReceivedRequest[] = []
   const violations: string[] = []
   const sockets = new Set<Socket>()
   const timers = new Set<NodeJS.Timeout>()
   let connections = 0
 
-  const server = createServer(async (request, response) => {
+  const onRequest: RequestListener = async (request, response) => {
     const received = await readRequest(request).catch(() => undefined)
     if (!received) return
     const index = requests.push(received) - 1
     if (validate) violations.push(...contractViolations(received))
     answer(response, typeof answers === 'function' ? answers(received, index) : (answers[Math.min(index, answers.length - 1)] ?? 204))
-  })
-  server.on('connection', (socket) => {
+  }
+  const server = tls ? createTlsServer(tls, onRequest) : createServer(onRequest)
+  server.on('connection', (socket: Socket) => {
     connections++
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
@@ -76,6 +84,7 @@ export async function startReceiver({ answers = [204], validate = true }: Receiv
       return
     }
     if (typeof what === 'number') return void response.writeHead(what).end()
+    if ('raw' in what) return void what.raw(response.socket as Socket)
     if ('afterMs' in what) return void timers.add(setTimeout(() => response.writeHead(200).end(), what.afterMs))
     response.writeHead(what.status, what.headers).end(what.body)
   }
@@ -91,10 +100,11 @@ export async function startReceiver({ answers = [204], validate = true }: Receiv
     await closed
   }
   return {
-    url: `http://127.0.0.1:${address.port}/webhooks`,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${address.port}/webhooks`,
     port: address.port,
     requests,
     connections: () => connections,
+    openConnections: () => sockets.size,
     async received(count, timeoutMs = 10_000) {
       const deadline = Date.now() + timeoutMs
       while (requests.length < count) {
@@ -107,6 +117,50 @@ export async function startReceiver({ answers = [204], validate = true }: Receiv
     async [Symbol.asyncDispose]() {
       await close()
       if (violations.length > 0) throw new Error(`Requests break asyncapi.yaml:\n${violations.join('\n')}`)
+    },
+  }
+}
+
+export interface Listener extends AsyncDisposable {
+  port: number
+  connections(): number
+  openConnections(): number
+}
+
+export interface ListenerOptions {
+  /** On loopback. 127.0.0.1 by default. */
+  host?: string
+  port?: number
+  /** Reads and says nothing by default. */
+  onConnection?: (socket: Socket) => unknown
+}
+
+/** Something that listens, and speaks nothing unless `onConnection` makes it. */
+export async function startListener({
+  host = '127.0.0.1',
+  port = 0,
+  onConnection = (socket) => socket.resume(),
+}: ListenerOptions = {}): Promise<Listener> {
+  const sockets = new Set<Socket>()
+  let connections = 0
+  const server = createTcpServer((socket) => {
+    connections++
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', () => undefined)
+    onConnection(socket)
+  })
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The listener has no port')
+  return {
+    port: address.port,
+    connections: () => connections,
+    openConnections: () => sockets.size,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      for (const socket of sockets) socket.destroy()
+      await closed
     },
   }
 }

@@ -2,21 +2,24 @@
 import type { Logger } from 'pino'
 import { type Db, transaction } from '../records/db.ts'
 import {
+  countQueued,
   findNextQueuedDueAt,
-  listCrowdedWebhookIds,
   listOverdueQueued,
   listUnqueued,
   markNoneQueued,
   markQueued,
-} from '../records/deliveries.ts'
+  type PlannedAttempt,
+} from '../records/planned-attempts.ts'
 import type { Queue } from './queue.ts'
 import { wakeable } from './wakeable.ts'
 
 export interface Dispatcher {
   /** Attempts were planned. */
   wake(): void
-  /** The queue has room: attempts of a webhook that had too many in it may follow. */
+  /** The queue may have room: attempts of a webhook that had enough in it may follow. */
   refill(): void
+  /** Their attempts are settled. */
+  forget(deliveryIds: string[]): void
   stop(): Promise<void>
 }
 
@@ -39,15 +42,22 @@ const REPAIR_MS = 5_000
 const REPAIR_QUEUED_MS = 15_000
 const REPAIR_OVERDUE_MS = 5_000
 const REPAIR_BATCH = 500
-/** Due attempts of one webhook in the queue, about. More would only lengthen every fetch while its endpoint is slow. */
-const CROWD = 4_000
-const REFILL_MS = 100
+/** Due attempts in the queue, about. More would only lengthen every fetch. */
+const ENOUGH = 2_048
+/** Each webhook has an equal part of them, but at least this. */
+const FEWEST = 32
+const REFILL_MS = 50
 /** The timer for the next due time runs at most this often. */
 const TIMER_MS = 5
+/** Due attempts that are in the queue and not settled for so long are noted to be there, and so are any beyond so many. */
+const NOTE_MS = 1_000
+const UNNOTED = 8_192
 
 export async function startDispatcher({ db, queue, now, log, onDue }: DispatcherOptions): Promise<Dispatcher> {
   if (db.dialect === 'sqlite') await markNoneQueued(db)
 
+  /** Due attempts that this process has queued and not noted in the records: nearly all are settled before that would be done. */
+  const unnoted = new Map<string, { planned: PlannedAttempt; queuedAt: number }>()
   let crowded: string[] = []
   let crowdedAt = 0
   let repairedAt = now().getTime()
@@ -56,6 +66,8 @@ export async function startDispatcher({ db, queue, now, log, onDue }: Dispatcher
   const loop = wakeable(
     async () => {
       if (now().getTime() - repairedAt >= REPAIR_MS) await repair()
+      await note(now().getTime() - NOTE_MS)
+      if (crowded.length > 0) await findCrowded()
       while ((await queueRound()) === BATCH) await findCrowded()
       await setTimer()
     },
@@ -63,22 +75,34 @@ export async function startDispatcher({ db, queue, now, log, onDue }: Dispatcher
   )
   const sweep = setInterval(loop.wake, SWEEP_MS)
 
+  /** Queued twice, or by two processes, is queued once. */
   async function queueRound(): Promise<number> {
     const at = now()
-    const planned = await listUnqueued(db.read, new Date(at.getTime() + HORIZON_MS), crowded, BATCH)
+    const leftOut = { webhooks: crowded, deliveries: [...unnoted.keys()] }
+    const planned = await listUnqueued(db, new Date(at.getTime() + HORIZON_MS), leftOut, BATCH)
     if (planned.length === 0) return 0
     await queue.add(planned, at)
-    if (planned.some(({ dueAt }) => dueAt <= at.getTime())) onDue()
-    // After the announcement: the first POST need not wait for this. Queued twice, or by two processes, is queued once.
-    await transaction(db, (trx) => markQueued(trx, planned, at))
+    const [due, later] = partition(planned, ({ dueAt }) => dueAt <= at.getTime())
+    for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: at.getTime() })
+    if (due.length > 0) onDue()
+    if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
+    if (unnoted.size > UNNOTED) await note(at.getTime())
     return planned.length
+  }
+
+  /** Notes what was queued until then. */
+  async function note(until: number): Promise<void> {
+    const entries = [...unnoted.values()].filter(({ queuedAt }) => queuedAt <= until)
+    if (entries.length === 0) return
+    const planned = entries.map((entry) => entry.planned)
+    await transaction(db, (trx) => markQueued(trx, planned, now()))
+    for (const entry of entries) if (unnoted.get(entry.planned.deliveryId) === entry) unnoted.delete(entry.planned.deliveryId)
   }
 
   /** Jobs vanish when the queue's tables do, or when a process is killed between the queue and the records. */
   async function repair(): Promise<void> {
     const at = now()
     repairedAt = at.getTime()
-    if (crowded.length > 0) await findCrowded()
     const overdueAt = new Date(at.getTime() - REPAIR_OVERDUE_MS)
     const overdue = await listOverdueQueued(db, overdueAt, new Date(at.getTime() - REPAIR_QUEUED_MS), REPAIR_BATCH)
     if (overdue.length === 0) return
@@ -87,9 +111,14 @@ export async function startDispatcher({ db, queue, now, log, onDue }: Dispatcher
     onDue()
   }
 
+  /** When the queue has enough, the webhooks that have their part of it wait. */
   async function findCrowded(): Promise<void> {
     crowdedAt = Date.now()
-    crowded = await listCrowdedWebhookIds(db, CROWD, now())
+    const queued = await countQueued(db, now())
+    for (const { planned } of unnoted.values()) queued.set(planned.webhookId, (queued.get(planned.webhookId) ?? 0) + 1)
+    const total = [...queued.values()].reduce((sum, count) => sum + count, 0)
+    const part = Math.max(FEWEST, Math.floor(ENOUGH / queued.size))
+    crowded = total < ENOUGH ? [] : [...queued].filter(([, count]) => count >= part).map(([id]) => id)
   }
 
   async function setTimer(): Promise<void> {
@@ -111,9 +140,10 @@ export async function startDispatcher({ db, queue, now, log, onDue }: Dispatcher
   return {
     wake: loop.wake,
     refill() {
-      if (crowded.length === 0 || Date.now() - crowdedAt < REFILL_MS) return
-      crowdedAt = Date.now()
-      findCrowded().then(loop.wake, () => undefined)
+      if (crowded.length > 0 && Date.now() - crowdedAt >= REFILL_MS) loop.wake()
+    },
+    forget(deliveryIds) {
+      for (const id of deliveryIds) unnoted.delete(id)
     },
     async stop() {
       clearInterval(sweep)
@@ -121,4 +151,9 @@ export async function startDispatcher({ db, queue, now, log, onDue }: Dispatcher
       clearTimeout(timer)
     },
   }
+}
+
+function partition<T>(items: T[], isFirst: (item: T) => boolean): [T[], T[]] {
+  const parts = Object.groupBy(items, (item) => (isFirst(item) ? 'first' : 'second'))
+  return [parts.first ?? [], parts.second ?? []]
 }

@@ -1,9 +1,9 @@
 /** Where webhooks may connect to: to the public internet over https, and to what the operator allows. Decided on the address that is
  *  actually connected to, so a name that changes its mind (DNS rebinding) gains nothing. What cannot be decided is refused. */
-import { type LookupAddress, type LookupOptions, lookup } from 'node:dns'
-import { isIP, type LookupFunction } from 'node:net'
+import { type LookupAddress, type LookupAllOptions, type LookupOptions, lookup as systemLookup } from 'node:dns'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { Agent, buildConnector } from 'undici'
+import { Agent, buildConnector, Client, type Dispatcher, Pool } from 'undici'
 import { Refused } from '../records/refused.ts'
 import type { Cidr } from '../server/config.ts'
 
@@ -39,12 +39,12 @@ export function judgeAddress(address: string, allow: Cidr[]): Verdict {
 const AZURE_PLATFORM = '168.63.129.16'
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3')
 
-/** May this protocol go to this address? Plain http only to what the operator allows. */
-function assertReachable(address: string, protocol: string, allow: Cidr[]): void {
+/** Why this protocol may not go to this address, if so. Plain http only to what the operator allows. */
+function refusal(address: string, protocol: string, allow: Cidr[]): BlockedAddress | undefined {
   const verdict = judgeAddress(address, allow)
-  if (verdict === 'allowed') return
-  if (verdict === 'blocked') throw new BlockedAddress(`The address ${address} is not public, and webhooks may not connect to it.`)
-  if (protocol !== 'https:') throw new BlockedAddress(`The address ${address} may only be reached over https.`)
+  if (verdict === 'blocked') return new BlockedAddress(`The address ${address} is not public, and webhooks may not connect to it.`)
+  if (verdict === 'public' && protocol !== 'https:') return new BlockedAddress(`The address ${address} may only be reached over https.`)
+  return undefined
 }
 
 /** Accepts the address of a new webhook, normalised. Throws `UnacceptableUrl`. Names are checked when they are connected to. */
@@ -57,10 +57,10 @@ export function assertWebhookUrl(text: string, allow: Cidr[]): string {
   if (url.href.length > MAX_URL_LENGTH) throw new UnacceptableUrl(`The URL must be at most ${MAX_URL_LENGTH} characters long.`)
   url.hash = ''
 
-  const host = unbracketed(url.hostname)
+  const host = unbracketed(url.hostname).replace(/\.+$/, '')
   if (isIP(host) === 0) {
     // RFC 6761 §6.3: localhost is always loopback, so it is decided here like a literal.
-    const loopback = /^(.*\.)?localhost\.?$/i.test(host) ? '127.0.0.1' : undefined
+    const loopback = /^(.*\.)?localhost$/i.test(host) ? '127.0.0.1' : undefined
     if (loopback && judgeAddress(loopback, allow) !== 'allowed') throw new UnacceptableUrl('The URL must lead to a public address.')
     // With http, the addresses that the name has when it is connected to must all be allowed: there must be such ranges at least.
     if (url.protocol === 'http:' && allow.length === 0) throw new UnacceptableUrl('The URL must begin with https://.')
@@ -73,65 +73,146 @@ export function assertWebhookUrl(text: string, allow: Cidr[]): string {
 }
 
 const KEEP_ALIVE_MS = 4_000
+const MAX_HEADER_BYTES = 16 * 1024
+
+/** All addresses of a name, as `dns.lookup` finds them. */
+export type Lookup = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
 
 /** Connections that are checked three times: the host if it is a literal (the system looks no literal up), every address that its name has,
- *  and the address that was connected to. */
-export function guardedAgent(allow: Cidr[]): Agent {
-  const connectors = { 'https:': guardedConnector('https:', allow), 'http:': guardedConnector('http:', allow) }
+ *  and the address that was connected to. A request that brings a `Trace` as its `opaque` learns which of them carries it. */
+export function guardedAgent(allow: Cidr[], { lookup = systemLookup }: { lookup?: Lookup } = {}): Agent {
+  const connectors = { 'https:': guardedConnector('https:', allow, lookup), 'http:': guardedConnector('http:', allow, lookup) }
+  const newClient = (origin: URL, options: object): Client =>
+    new TracedClient(origin, options, origin.protocol === 'https:' ? connectors['https:'] : connectors['http:'])
   return new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
     // The deadline of the attempt covers all of it, a slow trickle too.
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect(options, callback) {
-      const connector = options.protocol === 'https:' ? connectors['https:'] : connectors['http:']
-      connector(options, callback)
-    },
+    factory: (origin, options) => new Pool(origin, { ...options, factory: newClient }),
   })
 }
 
-function guardedConnector(protocol: 'https:' | 'http:', allow: Cidr[]): buildConnector.connector {
+/** Which connection carries a request. */
+export class Trace {
+  client: TracedClient | undefined
+
+  get connection(): Connection | undefined {
+    return this.client?.connection
+  }
+}
+
+/** A client has one connection at a time, and the agent's pools give it one request at a time. */
+class TracedClient extends Client {
+  connection: Connection | undefined
+
+  constructor(origin: URL, options: Client.Options, connect: GuardedConnector) {
+    super(origin, {
+      ...options,
+      connect: (target, callback) => {
+        this.connection = connect(target, callback)
+      },
+    })
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    const { opaque } = options as Dispatcher.RequestOptions<unknown>
+    if (opaque instanceof Trace) opaque.client = this
+    return super.dispatch(options, handler)
+  }
+}
+
+/** A connection and when each step of making it was done, in milliseconds of `performance.now()`. */
+export class Connection {
+  readonly startedAt = performance.now()
+  /** Stays undefined for an IP literal, as there is nothing to look up. */
+  lookedUpAt: number | undefined
+  connectedAt: number | undefined
+  /** When requests could be sent: with TLS, when the handshake was done. */
+  readyAt: number | undefined
+  /** The IP address that was connected to. */
+  address: string | null = null
+  readonly isNamed: boolean
+  readonly isSecure: boolean
+  #socket: Socket | undefined
+
+  constructor(host: string, protocol: string) {
+    this.isNamed = isIP(host) === 0
+    this.isSecure = protocol === 'https:'
+  }
+
+  /** Calls `onConnect` with the address, before anything is sent. */
+  watch(socket: Socket, onConnect: (address: string) => void): void {
+    this.#socket = socket
+    socket.once('lookup', (error) => {
+      if (!error) this.lookedUpAt = performance.now()
+    })
+    socket.prependOnceListener('connect', () => {
+      this.connectedAt = performance.now()
+      this.address = socket.remoteAddress ?? null
+      onConnect(socket.remoteAddress ?? 'unknown')
+    })
+  }
+
+  /** Gives up making it. Does nothing once it is made. */
+  abandon(reason: Error): void {
+    if (this.readyAt === undefined) this.#socket?.destroy(reason)
+  }
+}
+
+/** Undefined: the host is a literal that may not be connected to. The callback has been called then. */
+type GuardedConnector = (target: buildConnector.Options, callback: buildConnector.Callback) => Connection | undefined
+
+function guardedConnector(protocol: 'https:' | 'http:', allow: Cidr[], lookup: Lookup): GuardedConnector {
   const connect = buildConnector({
+    // The deadline of the attempt abandons it.
     timeout: 0,
-    lookup: guardedLookup(protocol, allow),
+    lookup: guardedLookup(protocol, allow, lookup),
     // Node's 250 ms would give up on a distant host that has several addresses.
     autoSelectFamilyAttemptTimeout: 2_000,
-  } as buildConnector.BuildOptions)
-  return (options, callback) => {
-    try {
-      const host = unbracketed(options.hostname)
-      if (isIP(host) !== 0) assertReachable(host, protocol, allow)
-    } catch (error) {
-      callback(error as Error, null)
-      return
-    }
-    connect(options, (...[error, socket]) => {
-      if (error) return callback(error, null)
-      try {
-        assertReachable(socket.remoteAddress ?? 'unknown', protocol, allow)
-      } catch (blocked) {
-        socket.destroy()
-        return callback(blocked as Error, null)
+    // Its type says void.
+  } as buildConnector.BuildOptions) as (...args: Parameters<buildConnector.connector>) => Socket
+
+  return (target, callback) => {
+    const host = unbracketed(target.hostname)
+    if (isIP(host) !== 0) {
+      const blocked = refusal(host, protocol, allow)
+      if (blocked) {
+        callback(blocked, null)
+        return undefined
       }
+    }
+    const connection = new Connection(host, protocol)
+    const socket = connect(target, (...[error, socket]) => {
+      if (error) return callback(error, null)
+      if (socket.errored) return callback(socket.errored, null)
+      connection.readyAt = performance.now()
       return callback(null, socket)
     })
+    connection.watch(socket, (address) => {
+      const blocked = refusal(address, protocol, allow)
+      if (blocked) socket.destroy(blocked)
+    })
+    return connection
   }
 }
 
 /** A name with any bad address is refused whole: which of them would be connected to is not ours to say. */
-function guardedLookup(protocol: string, allow: Cidr[]): LookupFunction {
+function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupFunction {
   return (
     hostname: string,
     options: LookupOptions,
     callback: (error: Error | null, address: string | LookupAddress[], family?: number) => void,
   ) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error) return callback(error as Error, [])
-      try {
-        for (const { address } of addresses) assertReachable(address, protocol, allow)
-      } catch (blocked) {
-        return callback(blocked as Error, [])
-      }
+      if (error) return callback(error, [])
+      const blocked = addresses.map(({ address }) => refusal(address, protocol, allow)).find((each) => each !== undefined)
+      if (blocked) return callback(blocked, [])
       const [first] = addresses
       if (options.all || !first) return callback(first ? null : new Error(`${hostname} has no address`), addresses)
       return callback(null, first.address, first.family)

@@ -1,7 +1,8 @@
 /** The delivery engine: dispatch → queue → pump → settle. */
 import type { Logger } from 'pino'
-import { type Db, DUE_CHANNEL } from '../records/db.ts'
-import { type DeliveryState, findOldestDueAt, type Outcome } from '../records/deliveries.ts'
+import { type Db, DUE_CHANNEL, type Due } from '../records/db.ts'
+import type { DeliveryState, Outcome } from '../records/deliveries.ts'
+import { findOldestDueAt } from '../records/planned-attempts.ts'
 import type { Config } from '../server/config.ts'
 import { type Dispatcher, startDispatcher } from './dispatch.ts'
 import { guardedAgent } from './egress.ts'
@@ -39,7 +40,7 @@ export interface Engine {
   /** Can attempts be queued? Never throws. */
   ready(): Promise<boolean>
   /** Something may be due. Committed transactions that made it so have said it already. */
-  wake(): void
+  wake(work?: Due): void
   stats(): EngineStats
   /** How long the attempt that waits longest has been due. 0: none waits. */
   oldestDueAgeMs(): Promise<number>
@@ -64,11 +65,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     queue,
     delaysMs: config.webhookRetryDelaysMs,
     log,
-    onStored(settled, states) {
-      for (const state of states) if (state === 'delivered' || state === 'failed') ended[state]++
+    onStored(settled, plans) {
+      const planned = plans.filter(({ nextAttemptAt }) => nextAttemptAt !== null)
+      for (const { state } of plans) if (state === 'delivered' || state === 'failed') ended[state]++
+      dispatcher?.forget(settled.map(({ claim }) => claim.planned.deliveryId))
       pump.free(settled)
-      // What failed has a next attempt, unless it was the last.
-      if (states.length < settled.length) dispatcher?.wake()
+      if (planned.length > 0) dispatcher?.wake()
     },
   })
   const pump: Pump = startPump({
@@ -80,18 +82,22 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     now,
     log,
     onSettled: settler.add,
-    onEmpty: () => dispatcher?.refill(),
+    onClaimed: () => dispatcher?.refill(),
   })
   dispatcher = await startDispatcher({ db, queue, now, log, onDue: pump.wake })
   const sweeps = await Promise.all(Object.entries(jobs).map(([name, work]) => sweepJobs({ queue, name, work, now, log })))
 
-  const wake = (): void => {
-    dispatcher?.wake()
-    for (const sweep of sweeps) sweep.wake()
+  const wake = (work?: Due): void => {
+    if (work !== 'jobs') dispatcher?.wake()
+    if (work !== 'attempts') for (const sweep of sweeps) sweep.wake()
   }
   db.onDue.add(wake)
   // Its own commits have woken it already.
-  if (databaseUrl !== undefined) await queue.listen(DUE_CHANNEL, (notifier) => notifier !== db.notifier && wake())
+  const hear = (payload = ''): void => {
+    const [notifier, work] = payload.split(' ')
+    if (notifier !== db.notifier) wake(work as Due | undefined)
+  }
+  if (databaseUrl !== undefined) await queue.listen(DUE_CHANNEL, hear)
   pump.wake()
 
   return {

@@ -2,9 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Agent } from 'undici'
-import { v7 as uuidv7 } from 'uuid'
 import type { Db } from '../records/db.ts'
-import { loadSendables, type MadeAttempt, type Outcome, type Sendable } from '../records/deliveries.ts'
+import type { Outcome } from '../records/deliveries.ts'
+import { loadSendables, type MadeAttempt, type Sendable } from '../records/planned-attempts.ts'
 import type { Claim, Queue } from './queue.ts'
 import { type SecretOpener, SecretUnreadable } from './secret.ts'
 import { type SendResult, send } from './send.ts'
@@ -33,8 +33,8 @@ export interface PumpOptions {
   now: () => Date
   log: Logger
   onSettled: (settled: Settled) => void
-  /** Called when the queue had nothing more to claim. */
-  onEmpty: () => void
+  /** Called when attempts were claimed, or none was there to be. */
+  onClaimed: () => void
 }
 
 /** Attempts held by this process, those whose results are not stored included: as many may be made twice when it is killed. */
@@ -50,6 +50,7 @@ const JUST_MS = 1_000
 const POLL_MS = 1_000
 const TOUCH_MS = 3_000
 const RETRY_MS = 500
+const NO_PHASES = { dns: null, connect: null, tls: null, first_byte: null, body: null }
 
 interface Held {
   claim: Claim
@@ -57,7 +58,7 @@ interface Held {
 }
 
 export function startPump(options: PumpOptions): Pump {
-  const { db, queue, agent, openSecret, timeoutMs, now, log, onSettled, onEmpty } = options
+  const { db, queue, agent, openSecret, timeoutMs, now, log, onSettled, onClaimed } = options
   const held = new Map<string, Held>()
   const webhooks = new Map<string, { held: number; quickAt: number }>()
   const outcomes: Record<Outcome, number> = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
@@ -74,7 +75,8 @@ export function startPump(options: PumpOptions): Pump {
         // Fewer than asked for does not mean that the queue is empty: a webhook's share may have cut the answer short.
         let claims = await queue.claim(free, SHARE)
         if (claims.length === 0) claims = await claimMoreOfQuick(free)
-        if (claims.length === 0) return onEmpty()
+        onClaimed()
+        if (claims.length === 0) return
         const work = makeAttempts(claims.filter(hold))
         sending.add(work)
         work.finally(() => sending.delete(work))
@@ -137,7 +139,7 @@ export function startPump(options: PumpOptions): Pump {
       return onSettled({ claim, settlement: { planned, result: { notMade }, endedAt: now().getTime() } })
     }
     const result = await sendOne(delivery)
-    const attempt: MadeAttempt = { id: uuidv7(), trigger: delivery.trigger, ...result }
+    const attempt: MadeAttempt = { trigger: delivery.trigger, ...result }
     outcomes[attempt.outcome]++
     const known = webhooks.get(webhook.id)
     if (known && result.status !== null && result.durationMs <= QUICK_MS) known.quickAt = Date.now()
@@ -161,7 +163,8 @@ export function startPump(options: PumpOptions): Pump {
       return await send(agent, { url: webhook.url, headers, body, timeoutMs })
     } catch (error) {
       if (!(error instanceof SecretUnreadable)) throw error
-      const unsent = { status: null, responseHeaders: null, responseBody: null, startedAt: now().getTime(), durationMs: 0 }
+      const nothing = { status: null, responseHeaders: null, responseBody: null, address: null, phases: NO_PHASES, retryAfterAt: null }
+      const unsent = { ...nothing, startedAt: now().getTime(), durationMs: 0 }
       return { ...unsent, outcome: 'blocked', error: 'Nothing was sent: the signing secret cannot be read. Was SECRET_KEY changed?' }
     }
   }

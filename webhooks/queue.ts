@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads'
 import type { Knex } from 'knex'
 import { type Db as BossDb, fromKnex, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
-import type { PlannedAttempt } from '../records/deliveries.ts'
+import type { PlannedAttempt } from '../records/planned-attempts.ts'
 import type { PgliteAnswer, PgliteCall, PgliteOptions } from './pglite-worker.ts'
 
 /** A planned attempt that this process holds until it drops, releases or loses it. */
@@ -63,16 +63,20 @@ const SETTLING_SECONDS = 45
 /** A job is never given up: how often an attempt is made is not the queue's to say. */
 const NO_LIMIT = 1_000_000
 const BOSS_CONNECTIONS = 6
-/** A claim that a crash of the database forgets is made again: no need to wait for the disk. */
-const LAZY_COMMIT = '-c synchronous_commit=off'
+/** A claim that a crash of the database forgets is made again: no need to wait for the disk. And of a table that is empty one moment and full
+ *  the next, the planner knows nothing: without this it reads and sorts the whole queue for every fetch, instead of its first rows by index. */
+const SESSION = { synchronous_commit: 'off', enable_bitmapscan: 'off' }
 const BACKGROUND_CONCURRENCY = 2
 
 export async function startQueue({ databaseUrl, cacheDir, attemptTimeoutMs, log }: QueueOptions): Promise<Queue> {
-  const embedded = databaseUrl === undefined ? await startPglite({ cacheDir }, log) : undefined
+  const settings = Object.entries(SESSION)
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(' ')
+  const embedded = databaseUrl === undefined ? await startPglite({ cacheDir, settings: SESSION }, log) : undefined
   const boss = new PgBoss({
     ...(embedded
       ? { db: embedded.db, backend: 'pglite' as const }
-      : { connectionString: databaseUrl, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: LAZY_COMMIT }),
+      : { connectionString: databaseUrl, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: settings }),
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,

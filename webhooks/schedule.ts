@@ -1,4 +1,5 @@
-import type { DeliveryPlan, FailureReason, SettlingDelivery, Trigger } from '../records/deliveries.ts'
+import type { FailureReason, Trigger } from '../records/deliveries.ts'
+import type { DeliveryPlan, SettlingDelivery } from '../records/planned-attempts.ts'
 
 /** An attempt that has ended. */
 export interface EndedAttempt {
@@ -12,6 +13,9 @@ export interface EndedAttempt {
   endedAt: number
 }
 
+/** What becomes of a delivery after a success, whatever it was. */
+export const AFTER_SUCCESS: DeliveryPlan = { state: 'delivered', failureReason: null, nextAttemptAt: null, nextTrigger: null }
+
 /** What becomes of a delivery after an attempt. `delaysMs` come before attempts 2, 3 and so on, each counted from the end of the attempt
  *  before; when they are used up, the delivery has failed. Attempts by hand are outside the schedule: one each, and a delivered delivery
  *  stays delivered whatever happens. service-spec §8 "Webhook attempt schedule". */
@@ -20,14 +24,14 @@ export function afterAttempt(
   attempt: EndedAttempt,
   delaysMs: number[],
 ): DeliveryPlan {
-  if (attempt.succeeded) return { state: 'delivered', failureReason: null, nextAttemptAt: null, nextTrigger: null }
+  if (attempt.succeeded) return AFTER_SUCCESS
 
   // Ended or planned anew while the attempt was under way, for example by somebody who disabled the webhook.
   if (delivery.nextAttemptAt !== attempt.dueAt) {
     const { state, failureReason, nextAttemptAt, nextTrigger } = delivery
     return { state, failureReason, nextAttemptAt, nextTrigger }
   }
-  if (delivery.state === 'delivered') return { state: 'delivered', failureReason: null, nextAttemptAt: null, nextTrigger: null }
+  if (delivery.state === 'delivered') return AFTER_SUCCESS
   if (!delivery.webhook.enabled) return failed(delivery.webhook.deleted ? 'webhook_deleted' : 'webhook_disabled')
   if (attempt.trigger !== 'schedule') return failed('attempt_failed')
 

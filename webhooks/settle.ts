@@ -2,9 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Db, isUnavailable, transaction } from '../records/db.ts'
-import { type DeliveryPlan, type DeliveryState, type Settlement, settle } from '../records/deliveries.ts'
+import { type DeliveryPlan, type Settlement, settle } from '../records/planned-attempts.ts'
 import type { Claim, Queue } from './queue.ts'
-import { afterAttempt, withoutAttempt } from './schedule.ts'
+import { AFTER_SUCCESS, afterAttempt, withoutAttempt } from './schedule.ts'
 import { wakeable } from './wakeable.ts'
 
 /** A claim and what came of it. Without a settlement there was nothing to do: the delivery no longer wants this attempt. */
@@ -24,13 +24,13 @@ export interface SettlerOptions {
   queue: Queue
   delaysMs: number[]
   log: Logger
-  /** Called when results are stored: with the states that deliveries reached. */
-  onStored: (settled: Settled[], states: DeliveryState[]) => void
+  /** Called when results are stored: with what became of the deliveries. */
+  onStored: (settled: Settled[], plans: DeliveryPlan[]) => void
 }
 
 /** A result waits at most this long for others, unless there are so many already. */
 const GATHER_MS = 10
-const GATHER = 128
+const GATHER = 256
 /** Never more in one transaction. */
 const BATCH = 512
 /** At once. SQLite has one writer. */
@@ -83,27 +83,22 @@ export function startSettler({ db, queue, delaysMs, log, onStored }: SettlerOpti
   async function storeOnce(batch: Settled[]): Promise<void> {
     const claims = batch.map(({ claim }) => claim)
     const settlements = batch.flatMap(({ settlement }) => settlement ?? [])
-    const states: DeliveryState[] = []
-    const decide: Parameters<typeof settle>[2] = (delivery, settlement) => {
-      const plan = planAfter(delivery, settlement, delaysMs)
-      if (plan.nextAttemptAt === null) states.push(plan.state)
-      return plan
-    }
+    const decide: Parameters<typeof settle>[3] = (delivery, settlement) => planAfter(delivery, settlement, delaysMs)
     if (db.dialect === 'postgres') {
-      await transaction(db, async (trx) => {
-        states.length = 0
-        if (settlements.length > 0) await settle(trx, settlements, decide)
+      const plans = await transaction(db, async (trx) => {
+        const stored = settlements.length > 0 ? await settle(trx, settlements, AFTER_SUCCESS, decide) : []
         await queue.drop(claims, trx.sql)
+        return stored
       })
-      onStored(batch, states)
+      onStored(batch, plans)
       return
     }
-    if (settlements.length > 0) await transaction(db, (trx) => settle(trx, settlements, decide))
+    const plans = settlements.length > 0 ? await transaction(db, (trx) => settle(trx, settlements, AFTER_SUCCESS, decide)) : []
     // The records have it, and the next batch need not wait for the queue. A job that stays behind is found to be stale when it is claimed.
     const dropping = queue
       .drop(claims)
       .catch((error: unknown) => log.error({ err: error }, 'settled attempts could not be taken off the queue'))
-      .then(() => onStored(batch, states))
+      .then(() => onStored(batch, plans))
       .finally(() => droppings.delete(dropping))
     droppings.add(dropping)
   }

@@ -16,14 +16,14 @@ const calls = {
     const databaseUrl = 'databaseUrl' in config.database ? config.database.databaseUrl : undefined
     engine = await startEngine({ db: openDatabase(config.database), databaseUrl, config, log: newLogger(config.logLevel) })
   },
-  /** When so many deliveries were delivered and stored, in shared milliseconds. Throws when that takes too long. */
-  async delivered(count: number, withinMs: number): Promise<number> {
+  /** Waits until so many deliveries are delivered and stored: how many then are, and when, in shared milliseconds. Throws when it takes too long. */
+  async delivered(count: number, withinMs: number): Promise<{ count: number; at: number }> {
     const deadline = sharedNowMs() + withinMs
     while (engine.stats().ended.delivered < count) {
       if (sharedNowMs() > deadline) throw new Error(`Only ${engine.stats().ended.delivered} of ${count} were delivered in time`)
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
     }
-    return sharedNowMs()
+    return { count: engine.stats().ended.delivered, at: sharedNowMs() }
   },
 }
 

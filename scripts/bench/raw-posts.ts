@@ -2,7 +2,7 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 import { Agent, request } from 'undici'
 import { openDatabase } from '../../records/db.ts'
-import { listUnqueued, loadSendables, type Sendable } from '../../records/deliveries.ts'
+import { listUnqueued, loadSendables, type Sendable } from '../../records/planned-attempts.ts'
 import { readConfig } from '../../server/config.ts'
 import { secretOpener } from '../../webhooks/secret.ts'
 import { answer } from './child.ts'
@@ -20,7 +20,7 @@ const calls = {
     const config = readConfig(environment)
     const open = secretOpener(config.secretKey)
     const db = openDatabase(config.database)
-    const planned = await listUnqueued(db.read, new Date(), [], 1_000_000)
+    const planned = await listUnqueued(db, new Date(), {}, 1_000_000)
     const ids = planned.map(({ deliveryId }) => deliveryId)
     posts = []
     for (let from = 0; from < ids.length; from += LOADED_AT_ONCE) {

@@ -42,11 +42,11 @@ const calls = {
     return origins
   },
   reset: () => arrivals.clear(),
-  /** How many different deliveries arrived, how many POSTs more than that, and when the first one did. */
+  /** How many different deliveries arrived, and how many POSTs more than that. */
   summary() {
     const all = [...arrivals.values()]
     const posts = all.reduce((sum, { times }) => sum + times, 0)
-    return { arrived: all.length, doubled: posts - all.length, firstAt: all.reduce((first, { at }) => Math.min(first, at), Infinity) }
+    return { arrived: all.length, doubled: posts - all.length }
   },
   /** When the first POST about each record arrived. */
   firstArrivals(): Map<string, number> {

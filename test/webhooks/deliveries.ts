@@ -1,0 +1,37 @@
+/** The whole service with its delivery engine, to see what becomes of deliveries to a webhook. */
+import { randomUUID } from 'node:crypto'
+import { accountScope, transaction, writeScope } from '../../records/db.ts'
+import { type Attempt, type Delivery, findDelivery, listAttempts } from '../../records/deliveries.ts'
+import { insertWebhook } from '../../records/webhooks.ts'
+import { emit } from '../../webhooks/emit.ts'
+import { newSecret, sealSecret } from '../../webhooks/secret.ts'
+import { startApp, until } from '../helpers.ts'
+
+export interface Deliveries extends AsyncDisposable {
+  /** Makes a webhook and one event, and waits for its delivery to end. The address is not checked. */
+  deliver(url: string): Promise<{ delivery: Delivery; attempts: Attempt[] }>
+}
+
+export async function startDeliveries(environment: Record<string, string>): Promise<Deliveries> {
+  const app = await startApp({ role: 'all', environment })
+  return {
+    async deliver(url) {
+      const { accountId } = await app.newAccount()
+      const scope = accountScope({ dialect: app.db.dialect, sql: app.db.read }, accountId)
+      const secret = newSecret()
+      const webhook = { url, description: '', eventTypes: ['*'], createdBy: null }
+      await transaction(app.db, async (trx) => {
+        const own = writeScope(trx, accountId)
+        await insertWebhook(own, webhook, (id) => sealSecret(app.config.secretKey, id, secret), new Date())
+        await emit(own, 'participant.created', randomUUID(), [], new Date())
+      })
+      const [{ id }] = await scope.rows('deliveries').select('id')
+      const delivery = await until('the delivery ended', async () => {
+        const found = await findDelivery(scope, id)
+        return found?.nextAttemptAt === null && found
+      })
+      return { delivery, attempts: await listAttempts(scope, id) }
+    },
+    [Symbol.asyncDispose]: () => app[Symbol.asyncDispose](),
+  }
+}

@@ -1,0 +1,114 @@
+import ipaddr from 'ipaddr.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { guardedAgent } from '../../webhooks/egress.ts'
+import { type SendResult, send } from '../../webhooks/send.ts'
+import { startNameServer } from '../dns.ts'
+import { until } from '../helpers.ts'
+import { type Answer, startReceiver } from '../receiver.ts'
+
+const allow = [ipaddr.parseCIDR('127.0.0.0/8')]
+const post = { headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
+
+const spentMs = ({ phases }: SendResult): number => Object.values(phases ?? {}).reduce<number>((sum, ms) => sum + (ms ?? 0), 0)
+
+describe('phases', () => {
+  test('by name over a new connection, then over the same one', async () => {
+    await using receiver = await startReceiver({ validate: false })
+    await using names = await startNameServer(() => ['127.0.0.1'])
+    const agent = guardedAgent(allow, names)
+    const url = `http://name.test:${receiver.port}/`
+    const first = await send(agent, { ...post, url })
+    // A connection that has just answered is not used again in the same turn of the loop.
+    const second = await until('a connection was used again', async () => {
+      const result = await send(agent, { ...post, url })
+      return result.phases?.connect === null && result
+    })
+    await agent.destroy()
+    const ms = expect.any(Number)
+    expect(first).toMatchObject({
+      outcome: 'success',
+      address: '127.0.0.1',
+      phases: { dns: ms, connect: ms, tls: null, first_byte: ms, body: ms },
+    })
+    expect(second).toMatchObject({
+      outcome: 'success',
+      address: '127.0.0.1',
+      phases: { dns: null, connect: null, tls: null, first_byte: ms, body: ms },
+    })
+    expect(receiver.connections()).toBeLessThan(receiver.requests.length)
+    for (const result of [first, second]) expect(Math.abs(spentMs(result) - result.durationMs)).toBeLessThan(1)
+  })
+
+  test('say where the time went', async () => {
+    const slowBody: Answer = {
+      raw(socket) {
+        setTimeout(() => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n'), 200)
+        setTimeout(() => socket.end('ok'), 500)
+      },
+    }
+    await using receiver = await startReceiver({ validate: false, answers: [slowBody] })
+    const agent = guardedAgent(allow)
+    const { phases } = await send(agent, { ...post, url: receiver.url })
+    await agent.destroy()
+    expect(phases?.first_byte).toBeGreaterThan(150)
+    expect(phases?.body).toBeGreaterThan(150)
+    expect(phases?.connect).toBeLessThan(phases?.first_byte ?? 0)
+  })
+
+  test('end where the attempt did', async () => {
+    const receiver = await startReceiver({ validate: false })
+    await receiver.close()
+    const agent = guardedAgent(allow)
+    const refused = await send(agent, { ...post, url: receiver.url })
+    const blocked = await send(agent, { ...post, url: 'https://10.0.0.1/' })
+    await agent.destroy()
+    const none = { dns: null, connect: null, tls: null, first_byte: null, body: null }
+    expect(refused).toMatchObject({ outcome: 'unreachable', address: null, phases: { ...none, connect: expect.any(Number) } })
+    expect(blocked).toMatchObject({ outcome: 'blocked', address: null, phases: null })
+  })
+})
+
+describe('retryAfterAt', () => {
+  let agent: ReturnType<typeof guardedAgent>
+  beforeAll(() => {
+    agent = guardedAgent(allow)
+  })
+  afterAll(() => agent.destroy())
+
+  async function retryAfterAt(status: number, value: string): Promise<{ before: number; at: number | null; after: number }> {
+    await using receiver = await startReceiver({ validate: false, answers: [{ status, headers: { 'retry-after': value } }] })
+    const before = Date.now()
+    const { retryAfterAt: at } = await send(agent, { ...post, url: receiver.url })
+    return { before, at, after: Date.now() }
+  }
+
+  test.each([
+    [429, '0', 0],
+    [429, '120', 120_000],
+    [503, '86400', 86_400_000],
+    [503, '9'.repeat(400), 1e12],
+  ])('%i with %s: so many seconds from now', async (status, value, wantMs) => {
+    const { before, at, after } = await retryAfterAt(status, value)
+    expect(at).toBeGreaterThanOrEqual(before + wantMs)
+    expect(at).toBeLessThanOrEqual(after + wantMs)
+  })
+
+  // RFC 9110 §5.6.7: the three forms of a date.
+  test.each([['Sun, 06 Nov 1994 08:49:37 GMT'], ['Sunday, 06-Nov-94 08:49:37 GMT'], ['Sun Nov  6 08:49:37 1994']])('%s', async (value) => {
+    expect((await retryAfterAt(429, value)).at).toBe(Date.UTC(1994, 10, 6, 8, 49, 37))
+  })
+
+  test.each([
+    [429, ''],
+    [429, '-1'],
+    [429, '1.5'],
+    [503, 'soon'],
+    [503, 'Monday'],
+    [503, '2026-11-21T00:00:00Z'],
+    [500, '120'],
+    [204, '120'],
+    [301, '120'],
+  ])('%i with "%s": none', async (status, value) => {
+    expect((await retryAfterAt(status, value)).at).toBeNull()
+  })
+})
