@@ -228,6 +228,21 @@ export interface components {
             resource: components["schemas"]["ExportReference"];
             data: components["schemas"]["NoData"];
         };
+        /** @description The webhook concerned. */
+        WebhookReference: {
+            /** @constant */
+            type: "webhook";
+            /** Format: uuid */
+            id: string;
+        };
+        /** @description Somebody tests this webhook. */
+        WebhookTest: {
+            id: components["schemas"]["DeliveryId"];
+            /** @constant */
+            event_type: "webhook.test";
+            resource: components["schemas"]["WebhookReference"];
+            data: components["schemas"]["NoData"];
+        };
     };
     responses: never;
     parameters: never;
@@ -266,7 +281,10 @@ export type ExportReference = components['schemas']['ExportReference'];
 export type ExportCreated = components['schemas']['ExportCreated'];
 export type ExportCompleted = components['schemas']['ExportCompleted'];
 export type ExportFailed = components['schemas']['ExportFailed'];
+export type WebhookReference = components['schemas']['WebhookReference'];
+export type WebhookTest = components['schemas']['WebhookTest'];
 
+/** What happens, and what webhooks can be subscribed to. */
 export type EventType =
   | 'participant.created'
   | 'participant.updated'
@@ -289,6 +307,9 @@ export type EventType =
   | 'export.created'
   | 'export.completed'
   | 'export.failed'
+
+/** The `event_type` of a delivery: those, and what is sent to one webhook because somebody asks for it. */
+export type DeliveredType = keyof EventPayloads
 
 /** The whole body of a delivery. */
 export interface EventPayloads {
@@ -313,6 +334,7 @@ export interface EventPayloads {
   'export.created': ExportCreated
   'export.completed': ExportCompleted
   'export.failed': ExportFailed
+  'webhook.test': WebhookTest
 }
 
 /** The `data` of a delivery's body. */

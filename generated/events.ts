@@ -12,7 +12,7 @@ export interface EventTypeDescription<T extends EventType = EventType> {
   example: EventPayloads[T]
 }
 
-/** In the order of asyncapi.yaml. */
+/** What webhooks can be subscribed to, in the order of asyncapi.yaml. */
 export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } = {
   'participant.created': {
     name: 'participant.created',

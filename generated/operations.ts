@@ -4,7 +4,7 @@ import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
 
 /** SHA-256 of openapi.yaml and asyncapi.yaml. */
-export const contractHash = 'fc1b8b2212db1ec8457b93fc8d5c7f1d1aeb7b02f465e51eaaa00dd1c4ff2441'
+export const contractHash = '9c9f6382eeebe8116b4cbe04fdd02bd1ae5ccc491da0c7879bcb57a9b52751fa'
 
 export type OperationId =
   | 'listParticipants'

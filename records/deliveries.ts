@@ -1,12 +1,16 @@
 /** Deliveries and their attempts, as people and handlers ask for them. */
+import type { DeliveredType } from '../generated/asyncapi.ts'
 import type { Scope, Sql, WriteScope } from './db.ts'
 import { Refused } from './refused.ts'
+
+/** The type of a test, which is no event: nobody counts, retries or misses many of those. */
+export const TEST_EVENT = 'webhook.test' satisfies DeliveredType
 
 export type DeliveryState = 'pending' | 'retrying' | 'delivered' | 'failed'
 /** Why an attempt is made: by the schedule, or once, by hand. */
 export type Trigger = 'schedule' | 'retry' | 'resend' | 'test'
 export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
-export type FailureReason = 'attempts_exhausted' | 'attempt_failed' | 'webhook_disabled' | 'webhook_deleted'
+export type FailureReason = 'attempts_exhausted' | 'attempt_failed' | 'webhook_disabled' | 'webhook_deleted' | 'cancelled'
 
 export interface Delivery {
   /** Also the `id` of the body, the same in all attempts. */
@@ -145,11 +149,14 @@ export interface NewDelivery {
   /** The exact bytes of every attempt. */
   body: Buffer
   trigger: Trigger
+  /** The resource, when the webhook wants its events in order. */
+  orderingKey?: string
 }
 
 /** Plans the first attempt of each, due now, and wakes the engine after the commit. */
 export async function insertDeliveries(scope: WriteScope, deliveries: NewDelivery[], now: Date): Promise<void> {
   if (deliveries.length === 0) return
+  const taken = await listOrderingKeysTaken(scope, deliveries)
   await scope.insert(
     'deliveries',
     deliveries.map((delivery) => ({
@@ -160,13 +167,42 @@ export async function insertDeliveries(scope: WriteScope, deliveries: NewDeliver
       body: delivery.body,
       state: 'pending',
       attempts: 0,
-      next_attempt_at: now.getTime(),
+      ordering_key: delivery.orderingKey ?? null,
+      next_attempt_at: isTurnOf(delivery, taken) ? now.getTime() : null,
       next_trigger: delivery.trigger,
       created_at: now.getTime(),
       updated_at: now.getTime(),
     })),
   )
   scope.trx.markDue('attempts')
+}
+
+/** Of those that want an order: webhook and key of each that has another delivery under way. That one cannot end before the transaction does,
+ *  or nobody would plan the new one. */
+async function listOrderingKeysTaken(
+  scope: WriteScope,
+  deliveries: Pick<NewDelivery, 'webhookId' | 'orderingKey'>[],
+): Promise<Set<string>> {
+  const ordered = deliveries.filter(({ orderingKey }) => orderingKey !== undefined)
+  if (ordered.length === 0) return new Set()
+  const query = scope
+    .rows('deliveries')
+    .whereIn('webhook_id', [...new Set(ordered.map(({ webhookId }) => webhookId))])
+    .whereIn('ordering_key', [...new Set(ordered.map(({ orderingKey }) => orderingKey ?? ''))])
+    .whereIn('state', ['pending', 'retrying'])
+    .orderBy('id')
+    .select('webhook_id', 'ordering_key')
+  const rows: { webhook_id: string; ordering_key: string }[] = await (scope.dialect === 'postgres' ? query.forShare() : query)
+  return new Set(rows.map((row) => `${row.webhook_id} ${row.ordering_key}`))
+}
+
+/** Takes the turn, too. */
+function isTurnOf({ webhookId, orderingKey }: Pick<NewDelivery, 'webhookId' | 'orderingKey'>, taken: Set<string>): boolean {
+  if (orderingKey === undefined) return true
+  const key = `${webhookId} ${orderingKey}`
+  const isFirst = !taken.has(key)
+  taken.add(key)
+  return isFirst
 }
 
 export interface DeliveryFilter {
@@ -187,6 +223,29 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
   if (filter.beforeId) query.where('deliveries.id', '<', filter.beforeId)
   const rows: DeliveryRow[] = await query
   return rows.map(deliveryFromRow)
+}
+
+export interface Undelivered extends Delivery {
+  /** What went wrong in the last attempt, in a sentence. Null also when none was made, or it was long ago. */
+  lastError: string | null
+}
+
+/** Events that have not arrived, over all webhooks: deliveries that are pending, retrying or failed, newest first. */
+export async function listUndelivered(scope: Scope, filter: Omit<DeliveryFilter, 'eventId' | 'state'>): Promise<Undelivered[]> {
+  const query = scope
+    .rows('deliveries')
+    // Word for word as in the index.
+    .whereRaw("deliveries.state <> 'delivered'")
+    .whereNot('deliveries.event_type', TEST_EVENT)
+    .leftJoin('attempts', (join) => join.on('attempts.delivery_id', 'deliveries.id').on('attempts.number', 'deliveries.attempts'))
+    .select(COLUMNS)
+    .select({ last_error: 'attempts.error' })
+    .orderBy('deliveries.id', 'desc')
+    .limit(filter.limit)
+  if (filter.webhookId) query.where('deliveries.webhook_id', filter.webhookId)
+  if (filter.beforeId) query.where('deliveries.id', '<', filter.beforeId)
+  const rows: (DeliveryRow & { last_error: string | null })[] = await query
+  return rows.map((row) => ({ ...deliveryFromRow(row), lastError: row.last_error }))
 }
 
 /** How many deliveries of a webhook are in each state. */
@@ -225,6 +284,7 @@ export async function listAttempts(scope: Scope, deliveryId: string): Promise<At
 const REFUSALS = {
   not_failed: 'Only a failed delivery can be retried.',
   not_delivered: 'Only a delivered delivery can be resent.',
+  not_scheduled: 'Only a pending or retrying delivery is on the schedule, and this one has ended.',
   webhook_disabled: 'The webhook is disabled. Enable it first.',
   webhook_deleted: 'The webhook was deleted.',
 }
@@ -276,17 +336,98 @@ async function attemptByHand(scope: WriteScope, id: string, how: ByHand, now: Da
   return current
 }
 
-/** Retries by hand every delivery of a webhook that failed at or after `since`. How many; throws `DeliveryRefused`. */
-export async function retryAllFailedSince(scope: WriteScope, webhookId: string, since: Date, now: Date): Promise<number> {
-  await assertSendable(scope, webhookId)
+/** Retries by hand those of them that are failed and wait for no attempt, and whose webhook is enabled. How many that were. */
+export async function retryFailedDeliveries(scope: WriteScope, ids: string[], now: Date): Promise<number> {
+  await lockInOrder(scope, ids)
+  const enabled = scope.rows('webhooks').where({ enabled: true }).whereNull('deleted_at').select('webhooks.id')
   const planned = await scope
     .rows('deliveries')
-    .where({ webhook_id: webhookId, state: 'failed' })
+    .whereIn('id', ids)
+    .where({ state: 'failed' })
     .whereNull('next_attempt_at')
-    .where('updated_at', '>=', since.getTime())
+    .whereIn('webhook_id', enabled)
     .update({ next_attempt_at: now.getTime(), next_trigger: 'retry', queued_at: null })
   if (planned > 0) scope.trx.markDue('attempts')
   return planned
+}
+
+/** Takes up the schedule again, where it was, for those of them that ended because their webhook was disabled. How many that were. */
+export async function reschedule(scope: WriteScope, ids: string[], now: Date): Promise<number> {
+  await lockInOrder(scope, ids)
+  const rows: { id: string; webhook_id: string; ordering_key: string | null; attempts: number }[] = await scope
+    .rows('deliveries')
+    .whereIn('id', ids)
+    .where({ state: 'failed', failure_reason: 'webhook_disabled' })
+    .whereNull('next_attempt_at')
+    .orderBy('id')
+    .select('id', 'webhook_id', 'ordering_key', 'attempts')
+  const ordered = rows.map((row) => ({ ...row, webhookId: row.webhook_id, orderingKey: row.ordering_key ?? undefined }))
+  const taken = await listOrderingKeysTaken(scope, ordered)
+  for (const row of ordered) {
+    const nextAttemptAt = isTurnOf(row, taken) ? now.getTime() : null
+    await scope
+      .rows('deliveries')
+      .where({ id: row.id })
+      .update({
+        // Whoever ends the one before plans those that are pending.
+        state: row.attempts === 0 || nextAttemptAt === null ? 'pending' : 'retrying',
+        failure_reason: null,
+        next_attempt_at: nextAttemptAt,
+        next_trigger: 'schedule',
+        queued_at: null,
+        updated_at: now.getTime(),
+      })
+  }
+  if (rows.length > 0) scope.trx.markDue('attempts')
+  return rows.length
+}
+
+/** Before many are updated: two transactions that lock the same rows in different orders wait for each other. */
+async function lockInOrder(scope: WriteScope, ids: string[]): Promise<void> {
+  if (scope.dialect === 'postgres') await scope.rows('deliveries').whereIn('id', ids).orderBy('id').forUpdate().select('id')
+}
+
+/** Makes the planned attempt of the schedule at once. It keeps its number, and what follows counts from its end. Where the attempt is due
+ *  already, or waits for its turn, nothing changes. Undefined when there is no such delivery; throws `DeliveryRefused`. */
+export async function attemptNow(scope: WriteScope, id: string, now: Date): Promise<Delivery | undefined> {
+  const [row]: DeliveryRow[] = await scope
+    .rows('deliveries')
+    .where({ id })
+    .whereIn('state', ['pending', 'retrying'])
+    // What is about to be made may be under way, by the clock of the machine that makes it.
+    .where('next_attempt_at', '>', now.getTime() + ABOUT_TO_BE_MADE_MS)
+    .update({ next_attempt_at: now.getTime(), queued_at: null })
+    .returning(COLUMNS)
+  if (row) {
+    scope.trx.markDue('attempts')
+    return deliveryFromRow(row)
+  }
+  const current = await findDelivery(scope, id)
+  if (current && current.state !== 'pending' && current.state !== 'retrying') throw new DeliveryRefused('not_scheduled')
+  return current
+}
+
+const ABOUT_TO_BE_MADE_MS = 1_000
+
+/** Takes a delivery off the schedule: it has failed. An attempt that is under way may still deliver it. Undefined when there is no such
+ *  delivery; throws `DeliveryRefused` when it has ended, also for the second of two at once. */
+export async function cancelDelivery(scope: WriteScope, id: string, now: Date): Promise<Delivery | undefined> {
+  const [row]: DeliveryRow[] = await scope
+    .rows('deliveries')
+    .where({ id })
+    .whereIn('state', ['pending', 'retrying'])
+    .update({
+      state: 'failed',
+      failure_reason: 'cancelled',
+      next_attempt_at: null,
+      next_trigger: null,
+      queued_at: null,
+      updated_at: now.getTime(),
+    })
+    .returning(COLUMNS)
+  if (row) return deliveryFromRow(row)
+  if (await findDelivery(scope, id)) throw new DeliveryRefused('not_scheduled')
+  return undefined
 }
 
 async function assertSendable(scope: Scope, webhookId: string): Promise<void> {

@@ -35,6 +35,11 @@ export async function findEvent(scope: Scope, id: string): Promise<Event | undef
   return row && eventFromRow(row)
 }
 
+/** In their order. Those that are gone are left out. */
+export async function listEventRows(scope: Scope, ids: string[]): Promise<EventRow[]> {
+  return scope.rows('events').whereIn('id', ids).orderBy('id')
+}
+
 export async function insertEvents(scope: Scope, events: EventRow[]): Promise<void> {
   if (events.length > 0)
     await scope.insert(

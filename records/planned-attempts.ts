@@ -1,6 +1,6 @@
 /** Planned attempts, from the plan to the result, over all accounts: what the delivery engine asks for. The rows are the truth, and whatever
  *  the queue holds can be made again from them. */
-import { type Db, given, type Trx } from './db.ts'
+import { type Db, given, type Sql, type Trx, transaction } from './db.ts'
 import type { Attempt, DeliveryState, FailureReason, Trigger } from './deliveries.ts'
 
 /** One planned attempt. Number and due time together tell it from every other that the delivery had or will have. */
@@ -134,23 +134,14 @@ export interface Sendable {
   nextAttemptAt: number | null
   trigger: Trigger
   body: Buffer
+  /** What it is ordered by, when its webhook wants one after the other. */
+  orderingKey: string | null
   webhook: { id: string; url: string; sealedSecret: string; enabled: boolean; deleted: boolean }
 }
 
-export async function loadSendables(db: Db, ids: string[]): Promise<Map<string, Sendable>> {
-  const rows: {
-    id: string
-    attempts: number
-    next_attempt_at: number | null
-    next_trigger: Trigger | null
-    body: Buffer
-    webhook_id: string
-    url: string
-    secret_encrypted: string
-    enabled: boolean | number
-    deleted_at: number | null
-  }[] = await db
-    .read('deliveries')
+/** On PostgreSQL no webhook of theirs can be changed before the transaction ends: a send that has begun by then began before the change. */
+export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; sql: Sql }, ids: string[]): Promise<Map<string, Sendable>> {
+  const query = sql('deliveries')
     .join('webhooks', 'webhooks.id', 'deliveries.webhook_id')
     .whereIn('deliveries.id', ids)
     .select(
@@ -159,12 +150,26 @@ export async function loadSendables(db: Db, ids: string[]): Promise<Map<string, 
       'next_attempt_at',
       'next_trigger',
       'body',
+      'ordering_key',
       'webhook_id',
       'url',
       'secret_encrypted',
       'enabled',
       'deleted_at',
     )
+  const rows: {
+    id: string
+    attempts: number
+    next_attempt_at: number | null
+    next_trigger: Trigger | null
+    body: Buffer
+    ordering_key: string | null
+    webhook_id: string
+    url: string
+    secret_encrypted: string
+    enabled: boolean | number
+    deleted_at: number | null
+  }[] = await (dialect === 'postgres' ? query.forShare('webhooks') : query)
   return new Map(
     rows.map((row) => [
       row.id,
@@ -174,6 +179,7 @@ export async function loadSendables(db: Db, ids: string[]): Promise<Map<string, 
         nextAttemptAt: row.next_attempt_at,
         trigger: row.next_trigger ?? 'schedule',
         body: row.body,
+        orderingKey: row.ordering_key,
         webhook: {
           id: row.webhook_id,
           url: row.url,
@@ -186,11 +192,15 @@ export async function loadSendables(db: Db, ids: string[]): Promise<Map<string, 
   )
 }
 
-export type MadeAttempt = Omit<Attempt, 'deliveryId' | 'number'>
+export interface MadeAttempt extends Omit<Attempt, 'deliveryId' | 'number'> {
+  /** When the endpoint asked to be tried again, in epoch milliseconds. */
+  retryAfterAt: number | null
+}
 
 /** An attempt that ended, or one that was not made because its webhook is gone. */
 export interface Settlement {
   planned: PlannedAttempt
+  orderingKey: string | null
   result: { attempt: MadeAttempt } | { notMade: 'webhook_disabled' | 'webhook_deleted' }
   endedAt: number
 }
@@ -229,7 +239,51 @@ export async function settle(
   )
   const others = settlements.filter(({ result }) => !('attempt' in result) || result.attempt.outcome !== 'success')
   const stored = successes.length > 0 ? await settleSuccesses(trx, successes, afterSuccess) : 0
-  return [...Array<DeliveryPlan>(stored).fill(afterSuccess), ...(others.length > 0 ? await settleOthers(trx, others, decide) : [])]
+  const plans = others.length > 0 ? await settleOthers(trx, others, decide) : []
+  const ordered = settlements.filter(({ orderingKey }) => orderingKey !== null)
+  if (ordered.length > 0) await planNextInOrder(trx, ordered)
+  return [...Array<DeliveryPlan>(stored).fill(afterSuccess), ...plans]
+}
+
+/** Plans what has waited for deliveries that have ended. */
+async function planNextInOrder(trx: Trx, settlements: Settlement[]): Promise<void> {
+  const keys = settlements.map(({ planned, orderingKey }) => ({ webhook_id: planned.webhookId, ordering_key: orderingKey }))
+  const at = Math.max(...settlements.map(({ endedAt }) => endedAt))
+  const { dialect, sql } = trx
+  const result = await sql.raw(
+    `update deliveries set next_attempt_at = ?, queued_at = null
+     where state = 'pending' and next_attempt_at is null and id in (
+       select (select first.id from deliveries as first where first.webhook_id = given.webhook_id and first.ordering_key = given.ordering_key
+               and first.state in ('pending', 'retrying') order by first.id limit 1)
+       from ${given(dialect, { webhook_id: 'uuid', ordering_key: 'uuid' })})
+     returning id`,
+    [at, JSON.stringify(keys)],
+  )
+  if ((dialect === 'postgres' ? result.rows : result).length > 0) trx.markDue('attempts')
+}
+
+/** Plans deliveries that wait for others which have ended in another way, such as by hand. */
+export async function planStuckInOrder(db: Db, now: Date, limit: number): Promise<void> {
+  await transaction(db, async (trx) => {
+    const stuck = trx
+      .sql('deliveries')
+      .whereNotNull('ordering_key')
+      .where({ state: 'pending' })
+      .whereNull('next_attempt_at')
+      .whereNotExists(
+        trx
+          .sql('deliveries as earlier')
+          .select('earlier.id')
+          .whereRaw('earlier.webhook_id = deliveries.webhook_id and earlier.ordering_key = deliveries.ordering_key')
+          .whereNotNull('earlier.ordering_key')
+          .whereIn('earlier.state', ['pending', 'retrying'])
+          .whereRaw('earlier.id < deliveries.id'),
+      )
+      .limit(limit)
+      .select('deliveries.id')
+    const planned = await trx.sql('deliveries').whereIn('id', stuck).update({ next_attempt_at: now.getTime(), queued_at: null })
+    if (planned > 0) trx.markDue('attempts')
+  })
 }
 
 interface Success {

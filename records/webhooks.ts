@@ -10,7 +10,10 @@ export interface Webhook {
   description: string
   /** `['*']` is every type, those to come included. */
   eventTypes: string[]
+  ordering: Ordering
   enabled: boolean
+  /** When it was last disabled. It may have been enabled since. */
+  disabledAt: number | null
   /** Is there a next secret, shown but not yet signing? */
   hasNextSecret: boolean
   createdBy: string | null
@@ -18,6 +21,10 @@ export interface Webhook {
   createdAt: number
   updatedAt: number
 }
+
+/** `by_resource`: the events of one resource arrive one after the other, and one that fails holds back those after it, of that resource alone. */
+export const orderings = ['none', 'by_resource'] as const
+export type Ordering = (typeof orderings)[number]
 
 /** The secrets of a webhook, sealed. */
 export interface SealedSecrets {
@@ -31,7 +38,9 @@ interface WebhookRow {
   url: string
   description: string
   event_types: string
+  ordering: Ordering
   enabled: boolean | number
+  disabled_at: number | null
   secret_encrypted: string
   next_secret_encrypted: string | null
   created_by: string | null
@@ -46,7 +55,9 @@ export function fromRow(row: WebhookRow): Webhook {
     url: row.url,
     description: row.description,
     eventTypes: JSON.parse(row.event_types) as string[],
+    ordering: row.ordering,
     enabled: Boolean(row.enabled),
+    disabledAt: row.disabled_at,
     hasNextSecret: row.next_secret_encrypted !== null,
     createdBy: row.created_by,
     createdAt: row.created_at,
@@ -76,6 +87,7 @@ export interface NewWebhook {
   url: string
   description: string
   eventTypes: string[]
+  ordering?: Ordering
   createdBy: string | null
 }
 
@@ -93,7 +105,9 @@ export async function insertWebhook(scope: WriteScope, given: NewWebhook, seal: 
     url: given.url,
     description: given.description,
     event_types: JSON.stringify(given.eventTypes),
+    ordering: given.ordering ?? 'none',
     enabled: true,
+    disabled_at: null,
     secret_encrypted: seal(id),
     next_secret_encrypted: null,
     created_by: given.createdBy,
@@ -111,9 +125,11 @@ export async function listWebhooks(scope: Scope): Promise<Webhook[]> {
 }
 
 /** The enabled ones, with what they are subscribed to. */
-export async function listSubscribedWebhooks(scope: Scope): Promise<{ id: string; eventTypes: string[] }[]> {
-  const rows: Pick<WebhookRow, 'id' | 'event_types'>[] = await present(scope).where({ enabled: true }).select('id', 'event_types')
-  return rows.map((row) => ({ id: row.id, eventTypes: JSON.parse(row.event_types) as string[] }))
+export async function listSubscribedWebhooks(scope: Scope): Promise<Pick<Webhook, 'id' | 'eventTypes' | 'ordering'>[]> {
+  const rows: Pick<WebhookRow, 'id' | 'event_types' | 'ordering'>[] = await present(scope)
+    .where({ enabled: true })
+    .select('id', 'event_types', 'ordering')
+  return rows.map((row) => ({ id: row.id, eventTypes: JSON.parse(row.event_types) as string[], ordering: row.ordering }))
 }
 
 export async function findWebhook(scope: Scope, id: string): Promise<Webhook | undefined> {
@@ -138,6 +154,7 @@ export interface WebhookChange {
   url?: string
   description?: string
   eventTypes?: string[]
+  ordering?: Ordering
 }
 
 export async function updateWebhook(scope: WriteScope, id: string, change: WebhookChange, now: Date): Promise<Webhook | undefined> {
@@ -145,6 +162,7 @@ export async function updateWebhook(scope: WriteScope, id: string, change: Webho
     ...(change.url === undefined ? {} : { url: change.url }),
     ...(change.description === undefined ? {} : { description: change.description }),
     ...(change.eventTypes === undefined ? {} : { event_types: JSON.stringify(change.eventTypes) }),
+    ...(change.ordering === undefined ? {} : { ordering: change.ordering }),
   })
 }
 
@@ -154,7 +172,9 @@ export async function enableWebhook(scope: WriteScope, id: string, now: Date): P
 
 /** No new deliveries, and those that are scheduled end as failed. */
 export async function disableWebhook(scope: WriteScope, id: string, now: Date): Promise<Webhook | undefined> {
-  const webhook = await write(scope, id, now, { enabled: false })
+  // Disabled again, it misses events since the first time.
+  const disabledAt = scope.sql.raw('case when enabled then ? else disabled_at end', [now.getTime()])
+  const webhook = await write(scope, id, now, { enabled: false, disabled_at: disabledAt })
   if (webhook) await endScheduledDeliveries(scope, id, 'webhook_disabled', now)
   return webhook
 }

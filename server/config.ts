@@ -33,6 +33,10 @@ export interface Config {
   webhookRetryDelaysMs: number[]
   /** One attempt, from the start of connecting to the end of the body. */
   webhookTimeoutMs: number
+  /** How long events and their deliveries are kept. */
+  eventRetentionDays: number
+  /** How long the attempts of ended deliveries are kept. */
+  attemptRetentionDays: number
   /** What happens to a response that breaks the contract: nothing, a log line, or a 500. */
   validateResponses: 'off' | 'log' | 'enforce'
   /** Origins whose browsers may call the API. None by default. */
@@ -113,6 +117,8 @@ const settings = {
   WEBHOOK_ALLOW_ADDRESSES: cidrs({ default: [] }),
   WEBHOOK_RETRY_DELAYS: delays({ default: RETRY_DELAYS_SECONDS }),
   WEBHOOK_TIMEOUT_MS: integer(1, 60_000)({ default: 15_000 }),
+  EVENT_RETENTION_DAYS: integer(1, 36_500)({ default: 90 }),
+  ATTEMPT_RETENTION_DAYS: integer(1, 36_500)({ default: 30 }),
   VALIDATE_RESPONSES: str({ choices: ['off', 'log', 'enforce'], default: 'log' }),
   CORS_ORIGINS: origins({ default: [] }),
 }
@@ -150,6 +156,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     webhookAllowAddresses: env.WEBHOOK_ALLOW_ADDRESSES,
     webhookRetryDelaysMs: env.WEBHOOK_RETRY_DELAYS.map((seconds) => Math.round(seconds * 1000)),
     webhookTimeoutMs: env.WEBHOOK_TIMEOUT_MS,
+    eventRetentionDays: env.EVENT_RETENTION_DAYS,
+    attemptRetentionDays: env.ATTEMPT_RETENTION_DAYS,
     validateResponses: env.VALIDATE_RESPONSES,
     corsOrigins: env.CORS_ORIGINS,
   }

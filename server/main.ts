@@ -1,11 +1,15 @@
 /** One server: its database, delivery engine and HTTP, from start to stop. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
 import { type Db, openDatabase } from '../records/db.ts'
 import { deleteExpiredFiles, listDueExportIds } from '../records/exports.ts'
 import { deleteExpiredIdempotencyKeys, releaseAbandonedKeys } from '../records/idempotency-keys.ts'
 import { deleteOldRequests } from '../records/request-log.ts'
+import { deleteOutdated } from '../records/retention.ts'
+import { runBulkJob } from '../webhooks/bulk.ts'
 import { type Engine, startEngine } from '../webhooks/engine.ts'
+import { wakeable } from '../webhooks/wakeable.ts'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
 import { makeExport } from './exports.ts'
@@ -18,6 +22,7 @@ const GRACE_MS = 18_000
 const PROBE_MS = 3_000
 const QUERY_TIMEOUT_MS = 15_000
 const HOUSEKEEPING_MS = 60_000
+const RETENTION_MS = 60 * 60_000
 
 export interface Running {
   /** Where it listens, such as `http://127.0.0.1:3000`. */
@@ -41,9 +46,11 @@ export async function start(config: Config, { log, now = () => new Date() }: Sta
   let http: HttpServer | undefined
   const housekeeping = setInterval(() => void cleanUp(db, now().getTime(), log), HOUSEKEEPING_MS)
   housekeeping.unref()
+  const retention = startRetention(db, config, now, log)
 
   async function close(): Promise<void> {
     clearInterval(housekeeping)
+    await retention.stop()
     const deadline = Date.now() + GRACE_MS
     // The engine first stops to begin attempts, while requests still in flight are answered.
     await Promise.all([http?.stop(GRACE_MS), engine?.stop(GRACE_MS)])
@@ -74,8 +81,13 @@ export async function start(config: Config, { log, now = () => new Date() }: Sta
         due: (at: Date) => listDueExportIds(db, at),
         run: (id: string, signal: AbortSignal) => makeExport(db, id, now, signal),
       }
-      engine = await startEngine({ ...queuePlace(config), db, config, log, now, jobs: { exports } })
+      const bulk = {
+        due: () => listRunningBulkJobIds(db),
+        run: (id: string, signal: AbortSignal) => runBulkJob(db, id, now, signal),
+      }
+      engine = await startEngine({ ...queuePlace(config), db, config, log, now, jobs: { exports, bulk } })
       reportDeliveries(metrics.registry, engine)
+      retention.start()
     }
     return { url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`, db, stop: close }
   } catch (error) {
@@ -96,5 +108,26 @@ async function cleanUp(db: Db, now: number, log: Logger): Promise<void> {
     await deleteExpiredFiles(db, now)
   } catch (error) {
     log.warn({ err: error }, 'Old rows could not be removed; trying again in a minute')
+  }
+}
+
+/** Removes what is outdated now, once started, and every hour. */
+function startRetention(db: Db, config: Config, now: () => Date, log: Logger): { start(): void; stop(): Promise<void> } {
+  const stopping = new AbortController()
+  const loop = wakeable(
+    () => deleteOutdated(db, { eventDays: config.eventRetentionDays, attemptDays: config.attemptRetentionDays }, now(), stopping.signal),
+    (error) => log.warn({ err: error }, 'Outdated events and attempts could not be removed; trying again in an hour'),
+  )
+  let timer: NodeJS.Timeout | undefined
+  return {
+    start() {
+      timer = setInterval(loop.wake, RETENTION_MS).unref()
+      loop.wake()
+    },
+    stop() {
+      clearInterval(timer)
+      stopping.abort()
+      return loop.stop()
+    },
   }
 }

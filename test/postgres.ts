@@ -1,7 +1,8 @@
 /** PostgreSQL for tests, from an npm package: one server in a temporary directory, on loopback, with a new database for each test that asks. */
-import { execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { accessSync, chownSync, constants, cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { accessSync, chownSync, constants, cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -14,6 +15,10 @@ export interface TestPostgres {
   url(databaseName: string): string
   /** A new, empty database; returns its address. */
   createDatabase(): Promise<string>
+  /** SIGKILL to all of its processes, as when the machine's memory ran out. */
+  kill(): Promise<void>
+  /** Starts it again after `kill`, on the same files and port. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -34,43 +39,89 @@ export async function startPostgres(): Promise<TestPostgres> {
   await run(join(native, 'bin', 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], options)
   const port = await freePort()
   const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: 300, shared_buffers: '64MB' }
-  const server = spawn(
-    join(native, 'bin', 'postgres'),
-    ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
-    { ...options, stdio: ['ignore', 'ignore', 'pipe'] },
-  )
-  let log = ''
-  server.stderr.on('data', (chunk: Buffer) => {
-    log = (log + chunk.toString()).slice(-4_000)
-  })
-  const exited = new Promise<void>((resolve) => server.once('exit', () => resolve()))
-  const stop = async (): Promise<void> => {
-    // SIGINT is the "fast" shutdown: open connections are cut.
-    server.kill('SIGINT')
-    await exited
-    rmSync(directory, { recursive: true, force: true })
-  }
+  const url = (databaseName: string): string => `postgres://postgres@127.0.0.1:${port}/${databaseName}`
+  let server: ChildProcess
+  const remove = (): void => rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
   // A test run that ends in any other way than by `stop` must not leave a server behind.
   process.once('exit', () => {
     server.kill('SIGQUIT')
-    rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+    remove()
   })
 
-  const url = (databaseName: string): string => `postgres://postgres@127.0.0.1:${port}/${databaseName}`
-  const deadline = Date.now() + START_MS
-  for (;;) {
-    if (server.exitCode !== null || Date.now() > deadline) {
-      await stop()
-      throw new Error(`PostgreSQL did not start:\n${log}`)
-    }
-    try {
-      await query(url('postgres'), 'select 1')
-      break
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, 50))
+  async function launch(): Promise<void> {
+    server = spawn(
+      join(native, 'bin', 'postgres'),
+      ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+      { ...options, stdio: ['ignore', 'ignore', 'pipe'] },
+    )
+    let log = ''
+    server.stderr?.on('data', (chunk: Buffer) => {
+      log = (log + chunk.toString()).slice(-4_000)
+    })
+    const deadline = Date.now() + START_MS
+    for (;;) {
+      if (hasExited(server) || Date.now() > deadline) {
+        await end(server, 'SIGINT')
+        remove()
+        throw new Error(`PostgreSQL did not start:\n${log}`)
+      }
+      try {
+        return await query(url('postgres'), 'select 1')
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
     }
   }
-  return { url, createDatabase: () => createDatabase(url('postgres')), stop }
+
+  await launch()
+  return {
+    url,
+    createDatabase: () => createDatabase(url('postgres')),
+    async kill() {
+      // Stopped, it starts no more processes while those that it has are listed.
+      server.kill('SIGSTOP')
+      const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
+      await end(server, 'SIGKILL')
+      for (const pid of children) killOrphan(pid)
+      // The next server refuses to start while they have this one's memory.
+      while (!children.every(isDead)) await new Promise((resolve) => setTimeout(resolve, 5))
+    },
+    restart: launch,
+    async stop() {
+      // SIGINT is the "fast" shutdown: open connections are cut.
+      await end(server, 'SIGINT')
+      remove()
+    },
+  }
+}
+
+function hasExited({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null
+}
+
+async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (hasExited(server)) return
+  const exited = once(server, 'exit')
+  server.kill(signal)
+  await exited
+}
+
+function killOrphan(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    // It saw its parent die, and has ended.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
+/** Gone, or only waiting for its parent to notice. */
+function isDead(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
+  } catch {
+    return true
+  }
 }
 
 /** A new, empty database on the server of this address; returns the database's. */

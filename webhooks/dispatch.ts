@@ -9,8 +9,9 @@ import {
   markNoneQueued,
   markQueued,
   type PlannedAttempt,
+  planStuckInOrder,
 } from '../records/planned-attempts.ts'
-import type { Queue } from './queue.ts'
+import type { Queue, Tier } from './queue.ts'
 import { wakeable } from './wakeable.ts'
 
 export interface Dispatcher {
@@ -26,14 +27,14 @@ export interface Dispatcher {
 export interface DispatcherOptions {
   db: Db
   queue: Queue
+  horizonMs: number
   now: () => Date
   log: Logger
+  tierOf: (webhookId: string) => Tier
   /** Called when the queue has attempts that are due. */
   onDue: () => void
 }
 
-/** How far ahead attempts are queued. What is due later waits in the records, where it costs a fetch nothing. */
-const HORIZON_MS = 5 * 60_000
 const BATCH = 1_000
 /** Finds what other processes have planned: on SQLite a command beside the server, which can wake nobody. */
 const SWEEP_MS = 500
@@ -53,20 +54,21 @@ const TIMER_MS = 5
 const NOTE_MS = 1_000
 const UNNOTED = 8_192
 
-export async function startDispatcher({ db, queue, now, log, onDue }: DispatcherOptions): Promise<Dispatcher> {
+export async function startDispatcher({ db, queue, horizonMs, now, log, tierOf, onDue }: DispatcherOptions): Promise<Dispatcher> {
   if (db.dialect === 'sqlite') await markNoneQueued(db)
 
   /** Due attempts that this process has queued and not noted in the records: nearly all are settled before that would be done. */
   const unnoted = new Map<string, { planned: PlannedAttempt; queuedAt: number }>()
   let crowded: string[] = []
   let crowdedAt = 0
-  let repairedAt = now().getTime()
+  let repairedAt = performance.now()
   let timer: NodeJS.Timeout | undefined
 
   const loop = wakeable(
     async () => {
-      if (now().getTime() - repairedAt >= REPAIR_MS) await repair()
-      await note(now().getTime() - NOTE_MS)
+      // Of the clock that nobody sets: the other may go back by an hour.
+      if (performance.now() - repairedAt >= REPAIR_MS) await repair()
+      await note(performance.now() - NOTE_MS)
       if (crowded.length > 0) await findCrowded()
       while ((await queueRound()) === BATCH) await findCrowded()
       await setTimer()
@@ -79,14 +81,14 @@ export async function startDispatcher({ db, queue, now, log, onDue }: Dispatcher
   async function queueRound(): Promise<number> {
     const at = now()
     const leftOut = { webhooks: crowded, deliveries: [...unnoted.keys()] }
-    const planned = await listUnqueued(db, new Date(at.getTime() + HORIZON_MS), leftOut, BATCH)
+    const planned = await listUnqueued(db, new Date(at.getTime() + horizonMs), leftOut, BATCH)
     if (planned.length === 0) return 0
-    await queue.add(planned, at)
+    await queue.add(planned, at, tierOf)
     const [due, later] = partition(planned, ({ dueAt }) => dueAt <= at.getTime())
-    for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: at.getTime() })
+    for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: performance.now() })
     if (due.length > 0) onDue()
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
-    if (unnoted.size > UNNOTED) await note(at.getTime())
+    if (unnoted.size > UNNOTED) await note(performance.now())
     return planned.length
   }
 
@@ -102,18 +104,19 @@ export async function startDispatcher({ db, queue, now, log, onDue }: Dispatcher
   /** Jobs vanish when the queue's tables do, or when a process is killed between the queue and the records. */
   async function repair(): Promise<void> {
     const at = now()
-    repairedAt = at.getTime()
+    repairedAt = performance.now()
+    await planStuckInOrder(db, at, REPAIR_BATCH)
     const overdueAt = new Date(at.getTime() - REPAIR_OVERDUE_MS)
     const overdue = await listOverdueQueued(db, overdueAt, new Date(at.getTime() - REPAIR_QUEUED_MS), REPAIR_BATCH)
     if (overdue.length === 0) return
-    await queue.add(overdue, at)
+    await queue.add(overdue, at, tierOf)
     await transaction(db, (trx) => markQueued(trx, overdue, at))
     onDue()
   }
 
   /** When the queue has enough, the webhooks that have their part of it wait. */
   async function findCrowded(): Promise<void> {
-    crowdedAt = Date.now()
+    crowdedAt = performance.now()
     const queued = await countQueued(db, now())
     for (const { planned } of unnoted.values()) queued.set(planned.webhookId, (queued.get(planned.webhookId) ?? 0) + 1)
     const total = [...queued.values()].reduce((sum, count) => sum + count, 0)
@@ -125,7 +128,7 @@ export async function startDispatcher({ db, queue, now, log, onDue }: Dispatcher
     const at = now().getTime()
     const dueAt = await findNextQueuedDueAt(db, new Date(at))
     clearTimeout(timer)
-    if (dueAt === undefined || dueAt - at > HORIZON_MS) return
+    if (dueAt === undefined || dueAt - at > horizonMs) return
     // One more millisecond: timers may be early by a part of one.
     timer = setTimeout(
       () => {
@@ -140,7 +143,7 @@ export async function startDispatcher({ db, queue, now, log, onDue }: Dispatcher
   return {
     wake: loop.wake,
     refill() {
-      if (crowded.length > 0 && Date.now() - crowdedAt >= REFILL_MS) loop.wake()
+      if (crowded.length > 0 && performance.now() - crowdedAt >= REFILL_MS) loop.wake()
     },
     forget(deliveryIds) {
       for (const id of deliveryIds) unnoted.delete(id)

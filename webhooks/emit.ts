@@ -1,10 +1,11 @@
 import { v7 as uuidv7 } from 'uuid'
-import type { EventData, EventType } from '../generated/asyncapi.ts'
+import type { DeliveredType, EventData, EventPayloads, EventType } from '../generated/asyncapi.ts'
 import { eventTypes } from '../generated/events.ts'
+import { events as validators } from '../generated/validators.js'
 import type { WriteScope } from '../records/db.ts'
-import { insertDeliveries, type NewDelivery } from '../records/deliveries.ts'
+import { DeliveryRefused, insertDeliveries, type NewDelivery, TEST_EVENT } from '../records/deliveries.ts'
 import { type EventRow, insertEvents } from '../records/events.ts'
-import { listSubscribedWebhooks } from '../records/webhooks.ts'
+import { findWebhook, listSubscribedWebhooks, type Webhook } from '../records/webhooks.ts'
 
 export interface NewEvent<T extends EventType = EventType> {
   eventType: T
@@ -13,8 +14,13 @@ export interface NewEvent<T extends EventType = EventType> {
   data: EventData[T]
 }
 
+/** An event that asyncapi.yaml does not allow: a mistake of ours. */
+export class InvalidEvent extends Error {
+  override name = 'InvalidEvent'
+}
+
 /** Says that something happened, in the transaction that makes it true: stores the event and one delivery for each enabled webhook that is
- *  subscribed to it. A rollback takes all of it back. */
+ *  subscribed to it. A rollback takes all of it back. Throws `InvalidEvent`. */
 export async function emit<T extends EventType>(
   scope: WriteScope,
   eventType: T,
@@ -33,10 +39,13 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
   const deliveries: NewDelivery[] = []
   for (const event of events) {
     const id = uuidv7()
-    rows.push(eventRow(id, event, now))
+    const row = eventRow(id, event, now)
+    const payload = { id, event_type: row.event_type, resource: { type: row.resource_type, id: row.resource_id }, data: event.data }
+    assertPayload(payload)
+    rows.push(row)
     for (const webhook of webhooks) {
       if (!webhook.eventTypes.includes('*') && !webhook.eventTypes.includes(event.eventType)) continue
-      deliveries.push(newDelivery(webhook.id, id, event))
+      deliveries.push(newDelivery(webhook, id, payload))
     }
   }
   await insertEvents(scope, rows)
@@ -54,10 +63,39 @@ function eventRow(id: string, event: NewEvent, now: Date): EventRow {
   }
 }
 
-/** The body is serialised here and never again: these bytes are stored, signed, sent and shown. */
-function newDelivery(webhookId: string, eventId: string, event: NewEvent): NewDelivery {
+/** The body of a delivery; of an event, with the event's id. */
+interface Payload {
+  id: string
+  event_type: DeliveredType
+  resource: { type: string; id: string }
+  data: unknown
+}
+
+function assertPayload(payload: Payload): void {
+  const validator = validators[payload.event_type].payload
+  if (validator(payload)) return
+  const problems = validator.errors?.map(({ instancePath, message }) => `${instancePath || '/'} ${message}`)
+  throw new InvalidEvent(`An event ${payload.event_type} breaks asyncapi.yaml: ${problems?.join(', ')}`)
+}
+
+/** What webhooks want in order is each resource's events. The body is serialised here and never again: these bytes are stored, signed, sent and
+ *  shown. */
+export function newDelivery({ id: webhookId, ordering }: Pick<Webhook, 'id' | 'ordering'>, eventId: string, payload: Payload): NewDelivery {
   const id = uuidv7()
-  const { eventType, resourceId, data } = event
-  const payload = { id, event_type: eventType, resource: { type: eventTypes[eventType].resourceType, id: resourceId }, data }
-  return { id, webhookId, eventId, eventType, body: Buffer.from(JSON.stringify(payload)), trigger: 'schedule' }
+  const { event_type: eventType, resource } = payload
+  const orderingKey = ordering === 'by_resource' ? resource.id : undefined
+  return { id, webhookId, eventId, eventType, body: Buffer.from(JSON.stringify({ ...payload, id })), trigger: 'schedule', orderingKey }
+}
+
+/** Sends a test event to one webhook, subscribed or not: one attempt, and no event on record. Undefined when there is no such webhook; throws
+ *  `DeliveryRefused` when it is disabled. */
+export async function emitTest(scope: WriteScope, webhookId: string, now: Date): Promise<string | undefined> {
+  const webhook = await findWebhook(scope, webhookId)
+  if (!webhook) return undefined
+  if (!webhook.enabled) throw new DeliveryRefused('webhook_disabled')
+  const id = uuidv7()
+  const payload: EventPayloads['webhook.test'] = { id, event_type: TEST_EVENT, resource: { type: 'webhook', id: webhookId }, data: [] }
+  const body = Buffer.from(JSON.stringify(payload))
+  await insertDeliveries(scope, [{ id, webhookId, eventId: null, eventType: TEST_EVENT, body, trigger: 'test' }], now)
+  return id
 }

@@ -23,6 +23,8 @@ export interface EngineOptions {
   config: Pick<Config, 'webhookAllowAddresses' | 'webhookRetryDelaysMs' | 'webhookTimeoutMs' | 'secretKey'>
   log: Logger
   now?: () => Date
+  /** How far ahead attempts are queued. What is due later waits in the records, where it costs a fetch nothing. */
+  horizonMs?: number
   /** Background work, each on a queue of its name. */
   jobs?: Record<string, BackgroundJobs>
 }
@@ -49,12 +51,13 @@ export interface Engine {
   stop(graceMs: number): Promise<void>
 }
 
+const HORIZON_MS = 5 * 60_000
 const JOBS_SWEEP_MS = 1_000
 /** Kept of the grace for storing results and closing. */
 const CLOSING_MS = 2_000
 
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { db, databaseUrl, cacheDir, config, log, now = () => new Date(), jobs = {} } = options
+  const { db, databaseUrl, cacheDir, config, log, now = () => new Date(), horizonMs = HORIZON_MS, jobs = {} } = options
   const queue = await startQueue({ databaseUrl, cacheDir, attemptTimeoutMs: config.webhookTimeoutMs, log })
   const agent = guardedAgent(config.webhookAllowAddresses)
   const ended = { delivered: 0, failed: 0 }
@@ -84,7 +87,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     onSettled: settler.add,
     onClaimed: () => dispatcher?.refill(),
   })
-  dispatcher = await startDispatcher({ db, queue, now, log, onDue: pump.wake })
+  dispatcher = await startDispatcher({ db, queue, horizonMs, now, log, tierOf: pump.tierOf, onDue: pump.wake })
   const sweeps = await Promise.all(Object.entries(jobs).map(([name, work]) => sweepJobs({ queue, name, work, now, log })))
 
   const wake = (work?: Due): void => {

@@ -2,10 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Agent } from 'undici'
-import type { Db } from '../records/db.ts'
+import { type Db, transaction } from '../records/db.ts'
 import type { Outcome } from '../records/deliveries.ts'
 import { loadSendables, type MadeAttempt, type Sendable } from '../records/planned-attempts.ts'
-import type { Claim, Queue } from './queue.ts'
+import type { Claim, Queue, Tier } from './queue.ts'
 import { type SecretOpener, SecretUnreadable } from './secret.ts'
 import { type SendResult, send } from './send.ts'
 import type { Settled } from './settle.ts'
@@ -15,6 +15,8 @@ import { wakeable } from './wakeable.ts'
 export interface Pump {
   /** The queue may have something that is due. */
   wake(): void
+  /** How a webhook's endpoint does: `slow` when it has kept timing out. */
+  tierOf(webhookId: string): Tier
   /** Results are stored, and their places free. */
   free(settled: Settled[]): void
   counts(): { claimed: number; sending: number; outcomes: Record<Outcome, number> }
@@ -43,6 +45,9 @@ const PLACES = 512
 const CLAIM_AT = PLACES / 4
 /** Attempts of one webhook under way at once, results to be stored included: a slow endpoint cannot take all the places. */
 const SHARE = 16
+/** And of one whose endpoint let so many in a row time out: it is probed, and has its share again once it answers anything. */
+const SLOW_SHARE = 1
+const SLOW_AFTER = SHARE
 /** And of one whose endpoint has just answered quickly: for most of the time, storing is what they wait for. */
 const QUICK_SHARE = 128
 const QUICK_MS = 250
@@ -50,10 +55,10 @@ const JUST_MS = 1_000
 const POLL_MS = 1_000
 const TOUCH_MS = 3_000
 const RETRY_MS = 500
-const NO_PHASES = { dns: null, connect: null, tls: null, first_byte: null, body: null }
 
 interface Held {
   claim: Claim
+  /** By `performance.now()`: a clock that is set back must not keep claims from being renewed. */
   touchedAt: number
 }
 
@@ -61,10 +66,13 @@ export function startPump(options: PumpOptions): Pump {
   const { db, queue, agent, openSecret, timeoutMs, now, log, onSettled, onClaimed } = options
   const held = new Map<string, Held>()
   const webhooks = new Map<string, { held: number; quickAt: number }>()
+  const timeoutsInARow = new Map<string, number>()
   const outcomes: Record<Outcome, number> = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
   const sending = new Set<Promise<void>>()
   let waitingForPlaces = false
   let stopping = false
+
+  const tierOf = (webhookId: string): Tier => ((timeoutsInARow.get(webhookId) ?? 0) >= SLOW_AFTER ? 'slow' : 'normal')
 
   const loop = wakeable(
     async () => {
@@ -73,11 +81,13 @@ export function startPump(options: PumpOptions): Pump {
         waitingForPlaces = free < CLAIM_AT
         if (waitingForPlaces) return
         // Fewer than asked for does not mean that the queue is empty: a webhook's share may have cut the answer short.
-        let claims = await queue.claim(free, SHARE)
+        let claims = await queue.claim(free, { normal: SHARE, slow: SLOW_SHARE })
         if (claims.length === 0) claims = await claimMoreOfQuick(free)
         onClaimed()
         if (claims.length === 0) return
-        const work = makeAttempts(claims.filter(hold))
+        const slowed = claims.filter(({ tier, planned }) => tier === 'normal' && tierOf(planned.webhookId) === 'slow')
+        if (slowed.length > 0) await requeue(slowed)
+        const work = makeAttempts(claims.filter((claim) => !slowed.includes(claim) && hold(claim)))
         sending.add(work)
         work.finally(() => sending.delete(work))
       }
@@ -90,10 +100,20 @@ export function startPump(options: PumpOptions): Pump {
   /** When every webhook that has something due has its share: more for those that are quick. */
   async function claimMoreOfQuick(free: number): Promise<Claim[]> {
     const full = [...webhooks].filter(([, { held }]) => held >= SHARE)
-    const isQuick = ({ quickAt }: { quickAt: number }): boolean => Date.now() - quickAt < JUST_MS
+    const isQuick = ({ quickAt }: { quickAt: number }): boolean => performance.now() - quickAt < JUST_MS
     if (!full.some(([, webhook]) => isQuick(webhook) && webhook.held < QUICK_SHARE)) return []
     const slow = full.filter(([, webhook]) => !isQuick(webhook)).map(([id]) => id)
-    return queue.claim(free, QUICK_SHARE, slow)
+    return queue.claim(free, { normal: QUICK_SHARE, slow: SLOW_SHARE }, slow)
+  }
+
+  /** Queued before their endpoint was slow. Killed in between, they are found missing. */
+  async function requeue(claims: Claim[]): Promise<void> {
+    await queue.drop(claims)
+    await queue.add(
+      claims.map(({ planned }) => planned),
+      now(),
+      tierOf,
+    )
   }
 
   /** Takes a place. False when this process makes the attempt already: its claim had lapsed, and is now renewed. */
@@ -103,46 +123,50 @@ export function startPump(options: PumpOptions): Pump {
       known.claim.retryCount = claim.retryCount
       return false
     }
-    held.set(claim.jobId, { claim, touchedAt: Date.now() })
+    held.set(claim.jobId, { claim, touchedAt: performance.now() })
     const { webhookId } = claim.planned
     const webhook = webhooks.get(webhookId)
     if (webhook) webhook.held++
-    else webhooks.set(webhookId, { held: 1, quickAt: 0 })
+    else webhooks.set(webhookId, { held: 1, quickAt: Number.NEGATIVE_INFINITY })
     return true
   }
 
   async function makeAttempts(claims: Claim[]): Promise<void> {
-    const sendables = await load(claims.map(({ planned }) => planned.deliveryId))
-    if (!sendables) return
-    await Promise.all(claims.map((claim) => makeAttempt(claim, sendables.get(claim.planned.deliveryId))))
-  }
-
-  /** Undefined when the engine stops before the database answers. */
-  async function load(ids: string[]): Promise<Map<string, Sendable> | undefined> {
-    while (!stopping) {
+    const ids = claims.map(({ planned }) => planned.deliveryId)
+    let attempts: Promise<void>[] = []
+    const begin = (sendables: Map<string, Sendable>): void => {
+      // A transaction that is run again must not send again.
+      if (attempts.length === 0) attempts = claims.map((claim) => makeAttempt(claim, sendables.get(claim.planned.deliveryId)))
+    }
+    // Until the engine stops. What has begun has begun, whatever becomes of the transaction.
+    while (!stopping && attempts.length === 0 && claims.length > 0) {
       try {
-        return await loadSendables(db, ids)
+        if (db.dialect === 'sqlite') begin(await loadSendables({ dialect: db.dialect, sql: db.read }, ids))
+        else await transaction(db, async (trx) => begin(await loadSendables(trx, ids)))
       } catch (error) {
         log.warn({ err: error }, 'deliveries could not be loaded, and will be tried again')
-        await delay(RETRY_MS)
+        if (attempts.length === 0) await delay(RETRY_MS)
       }
     }
-    return undefined
+    await Promise.all(attempts)
   }
 
   async function makeAttempt(claim: Claim, delivery: Sendable | undefined): Promise<void> {
     const { planned } = claim
+    const orderingKey = delivery?.orderingKey ?? null
     if (delivery?.attempts !== planned.number - 1 || delivery.nextAttemptAt !== planned.dueAt) return onSettled({ claim })
     const { webhook } = delivery
     if (!webhook.enabled) {
       const notMade = webhook.deleted ? 'webhook_deleted' : 'webhook_disabled'
-      return onSettled({ claim, settlement: { planned, result: { notMade }, endedAt: now().getTime() } })
+      return onSettled({ claim, settlement: { planned, orderingKey, result: { notMade }, endedAt: now().getTime() } })
     }
     const result = await sendOne(delivery)
     const attempt: MadeAttempt = { trigger: delivery.trigger, ...result }
     outcomes[attempt.outcome]++
+    if (result.outcome === 'timeout') timeoutsInARow.set(webhook.id, (timeoutsInARow.get(webhook.id) ?? 0) + 1)
+    else timeoutsInARow.delete(webhook.id)
     const known = webhooks.get(webhook.id)
-    if (known && result.status !== null && result.durationMs <= QUICK_MS) known.quickAt = Date.now()
+    if (known && result.status !== null && result.durationMs <= QUICK_MS) known.quickAt = performance.now()
     const fields = {
       delivery: delivery.id,
       webhook: webhook.id,
@@ -153,7 +177,7 @@ export function startPump(options: PumpOptions): Pump {
     }
     if (attempt.outcome === 'success') log.debug(fields, 'delivered')
     else log.info({ ...fields, error: attempt.error }, 'an attempt to deliver failed')
-    onSettled({ claim, settlement: { planned, result: { attempt }, endedAt: now().getTime() } })
+    onSettled({ claim, settlement: { planned, orderingKey, result: { attempt }, endedAt: now().getTime() } })
   }
 
   async function sendOne(delivery: Sendable): Promise<SendResult> {
@@ -163,21 +187,22 @@ export function startPump(options: PumpOptions): Pump {
       return await send(agent, { url: webhook.url, headers, body, timeoutMs })
     } catch (error) {
       if (!(error instanceof SecretUnreadable)) throw error
-      const nothing = { status: null, responseHeaders: null, responseBody: null, address: null, phases: NO_PHASES, retryAfterAt: null }
+      const nothing = { status: null, responseHeaders: null, responseBody: null, address: null, phases: null, retryAfterAt: null }
       const unsent = { ...nothing, startedAt: now().getTime(), durationMs: 0 }
       return { ...unsent, outcome: 'blocked', error: 'Nothing was sent: the signing secret cannot be read. Was SECRET_KEY changed?' }
     }
   }
 
   function touch(): void {
-    const before = Date.now() - TOUCH_MS
+    const before = performance.now() - TOUCH_MS
     const old = [...held.values()].filter(({ touchedAt }) => touchedAt <= before)
-    for (const each of old) each.touchedAt = Date.now()
+    for (const each of old) each.touchedAt = performance.now()
     queue.touch(old.map(({ claim }) => claim)).catch((error: unknown) => log.warn({ err: error }, 'claims could not be renewed'))
   }
 
   return {
     wake: loop.wake,
+    tierOf,
     free(settled) {
       // On PostgreSQL other processes may hold the rest of a share, so any place may be the one that was missing.
       let shareFreed = db.dialect === 'postgres'
@@ -186,7 +211,7 @@ export function startPump(options: PumpOptions): Pump {
         const { webhookId } = claim.planned
         const known = webhooks.get(webhookId)
         if (!known) continue
-        shareFreed ||= known.held >= SHARE
+        shareFreed ||= known.held >= SHARE || claim.tier === 'slow'
         known.held--
         if (known.held === 0) webhooks.delete(webhookId)
       }

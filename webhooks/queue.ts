@@ -12,9 +12,15 @@ import type { PgliteAnswer, PgliteCall, PgliteOptions } from './pglite-worker.ts
 export interface Claim {
   planned: PlannedAttempt
   jobId: string
+  /** The one that it was queued with. */
+  tier: Tier
   /** Counts the claims of a job: a claim that was lost and taken by another no longer counts. */
   retryCount: number
 }
+
+/** How many attempts of a webhook may be claimed at once depends on it. */
+export type Tier = 'normal' | 'slow'
+export type Shares = Record<Tier, number>
 
 /** Work in the background. Rows are the truth here too: `due` names those that need work, `run` works at one of them. */
 export interface BackgroundJobs {
@@ -26,10 +32,10 @@ export interface BackgroundJobs {
 
 export interface Queue {
   /** Adds attempts, those it has excepted. */
-  add(planned: PlannedAttempt[], now: Date): Promise<void>
-  /** Attempts that are due, at most `limit`, and of each webhook so many that at most `share` are claimed, over all processes.
+  add(planned: PlannedAttempt[], now: Date, tierOf: (webhookId: string) => Tier): Promise<void>
+  /** Attempts that are due, at most `limit`, and of each webhook so many that at most its share are claimed, over all processes.
    *  None back may mean that all shares are used up. */
-  claim(limit: number, share: number, leaveOut?: string[]): Promise<Claim[]>
+  claim(limit: number, shares: Shares, leaveOut?: string[]): Promise<Claim[]>
   /** Says that the claims are still being worked at. */
   touch(claims: Claim[]): Promise<void>
   /** Removes attempts that are settled. `trx`: only once that transaction commits (PostgreSQL). */
@@ -108,20 +114,21 @@ export async function startQueue({ databaseUrl, cacheDir, attemptTimeoutMs, log 
   const attemptsOf = (claims: Claim[]) => claims.map(({ jobId, retryCount }) => ({ id: jobId, retryCount }))
 
   return {
-    async add(planned, now) {
+    async add(planned, now, tierOf) {
       if (planned.length === 0) return
       const jobs = planned.map((attempt) => ({
         id: jobId(attempt),
         data: attempt,
-        group: { id: attempt.webhookId },
+        group: { id: attempt.webhookId, tier: tierOf(attempt.webhookId) },
         // Due already: at once by the database's own clock, which may be behind ours.
         ...(attempt.dueAt > now.getTime() ? { startAfter: new Date(attempt.dueAt) } : {}),
       }))
       await boss.insert(ATTEMPTS, jobs)
     },
-    async claim(limit, share, leaveOut = []) {
-      const jobs = await boss.fetch<PlannedAttempt>(ATTEMPTS, { batchSize: limit, groupConcurrency: share, ignoreGroups: leaveOut })
-      return jobs.map(({ id, retryCount, data }) => ({ planned: data, jobId: id, retryCount }))
+    async claim(limit, shares, leaveOut = []) {
+      const groupConcurrency = { default: shares.normal, tiers: shares }
+      const jobs = await boss.fetch<PlannedAttempt>(ATTEMPTS, { batchSize: limit, groupConcurrency, ignoreGroups: leaveOut })
+      return jobs.map(({ id, retryCount, data, groupTier }) => ({ planned: data, jobId: id, retryCount, tier: groupTier as Tier }))
     },
     async touch(claims) {
       if (claims.length > 0) await boss.touch(ATTEMPTS, attemptsOf(claims))

@@ -11,13 +11,18 @@ export interface EndedAttempt {
   succeeded: boolean
   /** Epoch milliseconds. */
   endedAt: number
+  /** When the endpoint asked to be tried again (`Retry-After`). Null: it did not. */
+  retryAfterAt: number | null
 }
+
+/** An endpoint can put the next attempt off by this, no more. */
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000
 
 /** What becomes of a delivery after a success, whatever it was. */
 export const AFTER_SUCCESS: DeliveryPlan = { state: 'delivered', failureReason: null, nextAttemptAt: null, nextTrigger: null }
 
 /** What becomes of a delivery after an attempt. `delaysMs` come before attempts 2, 3 and so on, each counted from the end of the attempt
- *  before; when they are used up, the delivery has failed. Attempts by hand are outside the schedule: one each, and a delivered delivery
+ *  before; an endpoint may ask for more time, not for less. When they are used up, the delivery has failed. Attempts by hand are outside the schedule: one each, and a delivered delivery
  *  stays delivered whatever happens. service-spec §8 "Webhook attempt schedule". */
 export function afterAttempt(
   delivery: Pick<SettlingDelivery, 'state' | 'failureReason' | 'nextAttemptAt' | 'nextTrigger' | 'webhook'>,
@@ -37,7 +42,8 @@ export function afterAttempt(
 
   const delayMs = delaysMs[attempt.number - 1]
   if (delayMs === undefined) return failed('attempts_exhausted')
-  return { state: 'retrying', failureReason: null, nextAttemptAt: attempt.endedAt + delayMs, nextTrigger: 'schedule' }
+  const asked = Math.min(attempt.retryAfterAt ?? 0, attempt.endedAt + MAX_RETRY_AFTER_MS)
+  return { state: 'retrying', failureReason: null, nextAttemptAt: Math.max(attempt.endedAt + delayMs, asked), nextTrigger: 'schedule' }
 }
 
 /** What becomes of a delivery whose planned attempt is not made, because its webhook is disabled or deleted. */

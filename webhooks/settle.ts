@@ -127,10 +127,10 @@ export function startSettler({ db, queue, delaysMs, log, onStored }: SettlerOpti
 function planAfter(delivery: Parameters<typeof afterAttempt>[0], settlement: Settlement, delaysMs: number[]): DeliveryPlan {
   const { planned, result, endedAt } = settlement
   if ('notMade' in result) return withoutAttempt(delivery, planned.dueAt, result.notMade)
-  const { trigger, outcome } = result.attempt
+  const { trigger, outcome, retryAfterAt } = result.attempt
   return afterAttempt(
     delivery,
-    { number: planned.number, trigger, dueAt: planned.dueAt, succeeded: outcome === 'success', endedAt },
+    { number: planned.number, trigger, dueAt: planned.dueAt, succeeded: outcome === 'success', endedAt, retryAfterAt },
     delaysMs,
   )
 }

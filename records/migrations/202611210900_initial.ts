@@ -218,9 +218,12 @@ export async function up(knex: Knex): Promise<void> {
     text(table, 'description').notNullable()
     text(table, 'event_types').notNullable()
     table.boolean('enabled').notNullable()
+    text(table, 'ordering').notNullable()
     text(table, 'secret_encrypted').notNullable()
     text(table, 'next_secret_encrypted').nullable()
     table.uuid('created_by').nullable().references('users.id').onDelete('set null')
+    // Kept when it is enabled again, until it is next disabled: what it missed came after this.
+    table.bigInteger('disabled_at').nullable()
     table.bigInteger('deleted_at').nullable()
     times(table)
   })
@@ -239,12 +242,15 @@ export async function up(knex: Knex): Promise<void> {
     text(table, 'next_trigger').nullable()
     // When the next attempt was handed to the queue; null: not yet.
     table.bigInteger('queued_at').nullable()
+    // Of a webhook that wants the events of one resource in order: the resource. While an earlier one is under way, nothing is planned.
+    table.uuid('ordering_key').nullable()
     times(table)
   })
   await index('deliveries', 'to_queue', 'next_attempt_at, id, webhook_id', 'queued_at is null and next_attempt_at is not null')
   await index('deliveries', 'queued', 'next_attempt_at, queued_at', 'queued_at is not null and next_attempt_at is not null')
   await index('deliveries', 'by_webhook', 'webhook_id, id')
   await index('deliveries', 'by_event', 'event_id')
+  await index('deliveries', 'in_order', 'webhook_id, ordering_key, id', "ordering_key is not null and state in ('pending', 'retrying')")
   // Most are delivered, and leave these by it: an update writes to every index that a row is in.
   await index('deliveries', 'undelivered', 'account_id, id', "state <> 'delivered'")
   await index('deliveries', 'undelivered_by_webhook', 'webhook_id, state, id', "state <> 'delivered'")
@@ -266,6 +272,34 @@ export async function up(knex: Knex): Promise<void> {
     table.primary(['delivery_id', 'number'])
   })
   await index('attempts', 'by_start', 'account_id, started_at')
+
+  await knex.schema.createTable('bulk_jobs', (table) => {
+    owned(table)
+    text(table, 'kind').notNullable()
+    table.uuid('webhook_id').nullable().references('webhooks.id')
+    // Null: all.
+    text(table, 'event_types').nullable()
+    table.bigInteger('since').notNullable()
+    table.bigInteger('until').notNullable()
+    table.integer('rate').notNullable()
+    text(table, 'state').notNullable()
+    text(table, 'state_reason').nullable()
+    table.integer('total').notNullable()
+    table.integer('done').notNullable().defaultTo(0)
+    table.integer('skipped').notNullable().defaultTo(0)
+    // How far it is: all up to this id of this stage is dealt with.
+    text(table, 'stage').notNullable()
+    table.uuid('cursor').notNullable()
+    // When its rate allows the next batch.
+    table.bigInteger('next_at').notNullable()
+    // PostgreSQL's number of the transaction that made it.
+    table.bigInteger('made_by_transaction').nullable()
+    table.uuid('created_by').nullable().references('users.id').onDelete('set null')
+    table.bigInteger('ended_at').nullable()
+    times(table)
+  })
+  await index('bulk_jobs', 'by_account', 'account_id, id')
+  await index('bulk_jobs', 'running', 'id', "state = 'running'")
 
   await knex.schema.createTable('request_log', (table) => {
     owned(table)
@@ -309,6 +343,7 @@ export async function down(knex: Knex): Promise<void> {
     'rate_limits',
     'idempotency_keys',
     'request_log',
+    'bulk_jobs',
     'attempts',
     'deliveries',
     'webhooks',

@@ -24,7 +24,9 @@ const calls = {
     const ids = planned.map(({ deliveryId }) => deliveryId)
     posts = []
     for (let from = 0; from < ids.length; from += LOADED_AT_ONCE) {
-      for (const { id, body, webhook } of (await loadSendables(db, ids.slice(from, from + LOADED_AT_ONCE))).values())
+      for (const { id, body, webhook } of (
+        await loadSendables({ dialect: db.dialect, sql: db.read }, ids.slice(from, from + LOADED_AT_ONCE))
+      ).values())
         posts.push({ id, body, url: webhook.url, key: open(webhook.id, webhook.sealedSecret).whole })
     }
     await db.close()

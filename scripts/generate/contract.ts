@@ -57,6 +57,8 @@ export interface Event {
   type: string
   summary: string
   description: string
+  /** Emitted by what happens, and on offer for subscription. The others are sent to one webhook, because somebody asks for it. */
+  isSubscribable: boolean
   resourceType: string
   /** The name of the payload's component schema. */
   payloadName: string
@@ -203,6 +205,7 @@ function readEvent(sources: Sources, asyncapi: Source, path: Path): Event {
     type,
     summary: String(node.summary ?? ''),
     description: String(node.description ?? '').trim(),
+    isSubscribable: node['x-subscribable'] !== false,
     resourceType,
     payloadName: String(locate(sources, asyncapi, payload.value.$ref).path.at(-1)),
     payload,
@@ -214,17 +217,24 @@ function readEvent(sources: Sources, asyncapi: Source, path: Path): Event {
 
 /** The two files must agree on what is emitted, in both directions. */
 function checkEmits(openapi: Source, asyncapi: Source, operations: Operation[], events: Event[]): void {
-  const known = new Set(events.map(({ type }) => type))
+  const subscribable = events.filter(({ isSubscribable }) => isSubscribable)
+  const known = new Set(subscribable.map(({ type }) => type))
   const bySystem = (at(openapi.root, ['x-emitted-by-system']) ?? []) as string[]
   const check = (types: string[], place: Path, who: string) => {
     const unknown = types.find((type) => !known.has(type))
     if (unknown)
-      fail(openapi, place, `${who} emits ${unknown}, which asyncapi.yaml does not have: add the message there or correct the name`)
+      fail(
+        openapi,
+        place,
+        events.some(({ type }) => type === unknown)
+          ? `${who} emits ${unknown}, which asyncapi.yaml says is not x-subscribable: correct one of them`
+          : `${who} emits ${unknown}, which asyncapi.yaml does not have: add the message there or correct the name`,
+      )
   }
   check(bySystem, ['x-emitted-by-system'], 'the system')
   for (const { id, place, emits } of operations) check(emits, [...place.path, 'x-emits'], `operation ${id}`)
   const emitted = new Set([...bySystem, ...operations.flatMap(({ emits }) => emits)])
-  const silent = events.find(({ type }) => !emitted.has(type))
+  const silent = subscribable.find(({ type }) => !emitted.has(type))
   if (silent)
     fail(
       asyncapi,

@@ -1,9 +1,10 @@
 import type { Contract } from './contract.ts'
 import { HEADER, literal } from './text.ts'
 
-/** generated/events.ts: what asyncapi.yaml says of each event type, for use at run time. */
+/** generated/events.ts: what asyncapi.yaml says of each event type on offer, for use at run time. */
 export function events(contract: Contract): string {
-  const entries = contract.events.map(({ type, summary, description, resourceType, dataSchema, example }) => [
+  const subscribable = contract.events.filter(({ isSubscribable }) => isSubscribable)
+  const entries = subscribable.map(({ type, summary, description, resourceType, dataSchema, example }) => [
     type,
     { name: type, summary, description, resourceType, dataSchema, example },
   ])
@@ -20,7 +21,7 @@ export interface EventTypeDescription<T extends EventType = EventType> {
   example: EventPayloads[T]
 }
 
-/** In the order of asyncapi.yaml. */
+/** What webhooks can be subscribed to, in the order of asyncapi.yaml. */
 export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } = ${literal(Object.fromEntries(entries))}
 `
 }

@@ -12,14 +12,18 @@ export async function openapi(contract: Contract): Promise<string> {
   return HEADER + (await typesOf(contract.openapi as OpenAPI3))
 }
 
-/** generated/asyncapi.ts: `EventType`, `EventPayloads`, `EventData`, and each payload by its name. */
+/** generated/asyncapi.ts: `EventType` and `DeliveredType`, `EventPayloads`, `EventData`, and each payload by its name. */
 export async function asyncapi(contract: Contract): Promise<string> {
   // openapi-typescript reads no AsyncAPI, but it reads schemas: an OpenAPI document of nothing else.
   const document = { openapi: '3.1.0', info: { title: '', version: '' }, paths: {}, components: { schemas: payloadSchemas(contract) } }
   const types = await typesOf(document as unknown as OpenAPI3, { arrayLength: true }, ['paths', 'webhooks', 'operations', '$defs'])
   const members = contract.events.map(({ type, payloadName }) => `\n  '${type}': ${payloadName}`).join('')
   return `${HEADER}${types}
-export type EventType =${union(contract.events.map(({ type }) => type))}
+/** What happens, and what webhooks can be subscribed to. */
+export type EventType =${union(contract.events.filter(({ isSubscribable }) => isSubscribable).map(({ type }) => type))}
+
+/** The \`event_type\` of a delivery: those, and what is sent to one webhook because somebody asks for it. */
+export type DeliveredType = keyof EventPayloads
 
 /** The whole body of a delivery. */
 export interface EventPayloads {${members}

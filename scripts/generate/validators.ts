@@ -48,7 +48,7 @@ export function validators({ sources, operations, events }: Contract): string {
 /** generated/validators.d.ts */
 export function validatorTypes(): string {
   return `${HEADER}import type { ErrorObject } from 'ajv'
-import type { EventType } from './asyncapi.ts'
+import type { DeliveredType } from './asyncapi.ts'
 import type { OperationId } from './operations.ts'
 
 /** True if the data is valid; else \`errors\` says why, until the next call. */
@@ -78,7 +78,7 @@ export interface ResponseValidators {
 }
 
 /** Objects in a payload may hold nothing that is not declared; headers are by lower-case name, and others may be there. */
-export const events: { readonly [T in EventType]: { readonly payload: Validator; readonly headers: Validator } }
+export const events: { readonly [T in DeliveredType]: { readonly payload: Validator; readonly headers: Validator } }
 `
 }
 

@@ -1,24 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { insertAccount } from '../../records/accounts.ts'
-import { accountScope, type Db, openDatabase, type Scope, transaction, type WriteScope, writeScope } from '../../records/db.ts'
-import {
-  type Delivery,
-  DeliveryRefused,
-  findDelivery,
-  listAttempts,
-  listDeliveries,
-  resendDelivery,
-  retryAllFailedSince,
-  retryDelivery,
-} from '../../records/deliveries.ts'
-import { migrate } from '../../records/migrate.ts'
+import { type Delivery, DeliveryRefused, listAttempts, listDeliveries, resendDelivery, retryDelivery } from '../../records/deliveries.ts'
 import {
   activateSecret,
   deleteWebhook,
@@ -30,107 +13,11 @@ import {
   prepareSecret,
   TooManyWebhooks,
 } from '../../records/webhooks.ts'
-import { readConfig } from '../../server/config.ts'
 import { emit, emitMany } from '../../webhooks/emit.ts'
-import { type BackgroundJobs, type Engine, startEngine } from '../../webhooks/engine.ts'
+import type { Engine } from '../../webhooks/engine.ts'
 import { newSecret, sealSecret } from '../../webhooks/secret.ts'
-import { createDatabase } from '../postgres.ts'
 import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
-
-const SECRET_KEY = 'a secret key that only tests would ever use'
-const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
-const NEVER = '600,600,600,600,600,600,600,600,600'
-/** A start of the embedded queue from scratch takes seconds. */
-const cacheDir = fileURLToPath(new URL('../../node_modules/.cache/muster', import.meta.url))
-
-interface Bench extends AsyncDisposable {
-  db: Db
-  databaseUrl?: string
-  start(options?: { delays?: string; timeoutMs?: number; allow?: string; jobs?: Record<string, BackgroundJobs> }): Promise<Engine>
-}
-
-/** A database of its own, and engines over it. */
-async function newBench(): Promise<Bench> {
-  const directory = await mkdtemp(join(tmpdir(), 'muster-engine-'))
-  const databaseUrl = inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined
-  const db = openDatabase(databaseUrl ? { databaseUrl } : { dataDir: directory })
-  await migrate(db)
-  const engines: Engine[] = []
-  return {
-    db,
-    databaseUrl,
-    async start({ delays = QUICK, timeoutMs = 1_000, allow = '127.0.0.0/8', jobs } = {}) {
-      const config = readConfig({
-        DATA_DIR: directory,
-        SECRET_KEY,
-        WEBHOOK_ALLOW_ADDRESSES: allow,
-        WEBHOOK_RETRY_DELAYS: delays,
-        WEBHOOK_TIMEOUT_MS: String(timeoutMs),
-      })
-      const engine = await startEngine({ db, databaseUrl, cacheDir, config, log: pino({ level: 'silent' }), jobs })
-      engines.push(engine)
-      return engine
-    },
-    async [Symbol.asyncDispose]() {
-      for (const engine of engines) await engine.stop(2_000)
-      await db.close()
-      await rm(directory, { recursive: true, force: true })
-    },
-  }
-}
-
-interface Tenant {
-  scope: Scope
-  write<T>(work: (scope: WriteScope) => Promise<T>): Promise<T>
-  /** A webhook for all events, by its address. */
-  subscribe(url: string): Promise<{ id: string; secret: string }>
-  /** Emits `participant.created`; returns its only delivery. */
-  emit(): Promise<Delivery>
-  find(id: string): Promise<Delivery>
-  /** Waits until nothing more is planned for a delivery. */
-  settled(id: string): Promise<Delivery>
-}
-
-async function newTenant(db: Db): Promise<Tenant> {
-  const now = new Date()
-  const owner = { name: 'Tenant', email: `${randomUUID()}@example.com`, fullName: 'Owner', passwordHash: '' }
-  const { accountId } = await transaction(db, (trx) => insertAccount(trx, owner, now))
-  const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
-  const tenant: Tenant = {
-    scope,
-    write: (work) => transaction(db, (trx) => work(writeScope(trx, accountId))),
-    async subscribe(url) {
-      const secret = newSecret()
-      const given = { url, description: '', eventTypes: ['*'], createdBy: null }
-      const webhook = await tenant.write((own) => insertWebhook(own, given, (id) => sealSecret(SECRET_KEY, id, secret), new Date()))
-      return { id: webhook.id, secret }
-    },
-    async emit() {
-      await tenant.write((own) => emit(own, 'participant.created', randomUUID(), [], new Date()))
-      const [delivery] = await listDeliveries(scope, { limit: 1 })
-      if (!delivery) throw new Error('There is no delivery')
-      return delivery
-    },
-    async find(id) {
-      const delivery = await findDelivery(scope, id)
-      if (!delivery) throw new Error('There is no such delivery')
-      return delivery
-    },
-    async settled(id) {
-      await until(async () => (await tenant.find(id)).nextAttemptAt === null)
-      return tenant.find(id)
-    },
-  }
-  return tenant
-}
-
-async function until(condition: () => Promise<boolean> | boolean, timeoutMs = 15_000): Promise<void> {
-  const deadline = Date.now() + timeoutMs
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`Not true within ${timeoutMs} ms: ${condition}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}
+import { type Bench, NEVER, newBench, newTenant, SECRET_KEY, type Tenant, until } from './engines.ts'
 
 describe('one engine', () => {
   let bench: Bench
@@ -314,23 +201,6 @@ describe('one engine', () => {
     await Promise.all([resend(), resend(), resend()])
     expect(await tenant.settled(id)).toMatchObject({ attempts: 2 })
     expect(receiver.requests).toHaveLength(2)
-  })
-
-  test('retryAllFailedSince: those that failed since, no others', async () => {
-    let broken = true
-    await using subscriber = await newSubscriber({ answers: () => (broken ? 500 : 204) })
-    const { tenant, webhookId } = subscriber
-    const early = await tenant.emit()
-    await tenant.settled(early.id)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-    const since = new Date()
-    const ids = await Promise.all([tenant.emit(), tenant.emit()]).then((all) => all.map(({ id }) => id))
-    await until(async () => (await listDeliveries(tenant.scope, { state: 'failed', limit: 9 })).length === 3)
-    broken = false
-    expect(await tenant.write((own) => retryAllFailedSince(own, webhookId, since, new Date()))).toBe(2)
-    await until(async () => (await listDeliveries(tenant.scope, { state: 'delivered', limit: 9 })).length === 2)
-    expect(await tenant.find(early.id)).toMatchObject({ state: 'failed' })
-    expect(ids).toHaveLength(2)
   })
 
   test('one delivery for each subscribed webhook that is enabled, none for the others', async () => {

@@ -17,7 +17,7 @@ const retrying: Delivery = { ...pending, state: 'retrying' }
 const failed: Delivery = { ...pending, state: 'failed', failureReason: 'attempts_exhausted', nextTrigger: 'retry' }
 const delivered: Delivery = { ...pending, state: 'delivered', nextTrigger: 'resend' }
 
-const failure: EndedAttempt = { number: 1, trigger: 'schedule', dueAt: DUE, succeeded: false, endedAt: END }
+const failure: EndedAttempt = { number: 1, trigger: 'schedule', dueAt: DUE, succeeded: false, endedAt: END, retryAfterAt: null }
 const success: EndedAttempt = { ...failure, succeeded: true }
 const ended = (state: DeliveryPlan['state'], failureReason: DeliveryPlan['failureReason'] = null): DeliveryPlan => ({
   state,
@@ -46,8 +46,19 @@ describe('afterAttempt: service-spec §8, each delay from the end of the attempt
     })
   })
 
+  test.each([
+    { name: 'later than the schedule: then', retryAfterAt: END + MINUTE, want: MINUTE },
+    { name: 'earlier than the schedule: no sooner', retryAfterAt: END + SECOND, want: 5 * SECOND },
+    { name: 'in the past: no sooner', retryAfterAt: END - HOUR, want: 5 * SECOND },
+    { name: 'in a year: in 24 hours', retryAfterAt: END + 365 * 24 * HOUR, want: 24 * HOUR },
+  ])('the endpoint asks to be tried again $name', ({ retryAfterAt, want }) => {
+    expect(afterAttempt(pending, { ...failure, retryAfterAt }, delaysMs)).toMatchObject({ state: 'retrying', nextAttemptAt: END + want })
+  })
+
   test('attempt 10 fails: the delivery has failed', () => {
-    expect(afterAttempt(retrying, { ...failure, number: 10 }, delaysMs)).toEqual(ended('failed', 'attempts_exhausted'))
+    expect(afterAttempt(retrying, { ...failure, number: 10, retryAfterAt: END + HOUR }, delaysMs)).toEqual(
+      ended('failed', 'attempts_exhausted'),
+    )
   })
 })
 

@@ -1,0 +1,77 @@
+/** A name server on loopback, for names that answer as a test wants. */
+import { createSocket } from 'node:dgram'
+import { Resolver } from 'node:dns/promises'
+import { isIPv4 } from 'node:net'
+import packet, { type Answer, type DecodedPacket } from 'dns-packet'
+import type { Lookup } from '../webhooks/egress.ts'
+
+/** What a name has: addresses of both families, a name that it stands for (with addresses of its own), nothing, or no answer at all. */
+export type Zone = (name: string, query: number) => string[] | { cname: string; addresses: string[] } | 'no such name' | 'silence'
+
+export interface NameServer extends AsyncDisposable {
+  /** Asks this server, as `dns.lookup` asks the system's. */
+  lookup: Lookup
+  /** How often IPv4 addresses were asked for: once in each look-up. */
+  queries(): number
+}
+
+const NXDOMAIN = 3
+
+export async function startNameServer(zone: Zone): Promise<NameServer> {
+  const server = createSocket('udp4')
+  const asked = new Map<string, number>()
+  let queries = 0
+
+  server.on('message', (message, { port, address }) => {
+    const query = packet.decode(message)
+    const [question] = query.questions ?? []
+    if (!question) return
+    // Both families of one look-up get the same answer.
+    const key = `${question.type} ${question.name}`
+    const number = asked.get(key) ?? 0
+    asked.set(key, number + 1)
+    if (question.type === 'A') queries++
+    const has = zone(question.name, number)
+    if (has !== 'silence') server.send(answerTo(query, has), port, address)
+  })
+  await new Promise<void>((resolve) => server.bind(0, '127.0.0.1', resolve))
+  const resolver = new Resolver({ timeout: 500, tries: 20 })
+  resolver.setServers([`127.0.0.1:${server.address().port}`])
+
+  return {
+    lookup: (hostname, _options, callback) => {
+      addressesOf(resolver, hostname).then(
+        (addresses) => callback(null, addresses),
+        (error) => callback(error, []),
+      )
+    },
+    queries: () => queries,
+    async [Symbol.asyncDispose]() {
+      resolver.cancel()
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+function answerTo({ id, questions = [] }: DecodedPacket, has: Exclude<ReturnType<Zone>, 'silence'>): Buffer {
+  const [question] = questions
+  const name = question?.name ?? ''
+  if (has === 'no such name') return packet.encode({ id, type: 'response', flags: packet.RECURSION_DESIRED | NXDOMAIN, questions })
+  const { cname, addresses } = Array.isArray(has) ? { addresses: has } : has
+  const answers: Answer[] = addresses
+    .filter((address) => isIPv4(address) === (question?.type === 'A'))
+    .map((data) => ({ type: isIPv4(data) ? 'A' : 'AAAA', name: cname ?? name, ttl: 0, data }))
+  if (cname) answers.unshift({ type: 'CNAME', name, ttl: 0, data: cname })
+  return packet.encode({ id, type: 'response', flags: packet.RECURSION_DESIRED, questions, answers })
+}
+
+/** Fails only when neither family has an address, as `dns.lookup` does. */
+async function addressesOf(resolver: Resolver, hostname: string): Promise<{ address: string; family: number }[]> {
+  const [four, six] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)])
+  const found = [
+    ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
+    ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
+  ]
+  if (found.length === 0 && four.status === 'rejected') throw four.reason
+  return found
+}

@@ -1,0 +1,120 @@
+/** Engines over a database, and tenants whose events they deliver, without the API in front. */
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { pino } from 'pino'
+import { inject } from 'vitest'
+import { insertAccount } from '../../records/accounts.ts'
+import { accountScope, type Db, openDatabase, type Scope, transaction, type WriteScope, writeScope } from '../../records/db.ts'
+import { type Delivery, findDelivery, listDeliveries } from '../../records/deliveries.ts'
+import { migrate } from '../../records/migrate.ts'
+import { insertWebhook, type NewWebhook } from '../../records/webhooks.ts'
+import { readConfig } from '../../server/config.ts'
+import { emit } from '../../webhooks/emit.ts'
+import { type BackgroundJobs, type Engine, type EngineOptions, startEngine } from '../../webhooks/engine.ts'
+import { newSecret, sealSecret } from '../../webhooks/secret.ts'
+import { createDatabase } from '../postgres.ts'
+
+export const SECRET_KEY = 'a secret key that only tests would ever use'
+export const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
+export const NEVER = '600,600,600,600,600,600,600,600,600'
+/** A start of the embedded queue from scratch takes seconds. */
+const cacheDir = fileURLToPath(new URL('../../node_modules/.cache/muster', import.meta.url))
+
+export interface StartOptions extends Pick<EngineOptions, 'now' | 'horizonMs'> {
+  delays?: string
+  timeoutMs?: number
+  allow?: string
+  jobs?: Record<string, BackgroundJobs>
+}
+
+export interface Bench extends AsyncDisposable {
+  db: Db
+  databaseUrl?: string
+  start(options?: StartOptions): Promise<Engine>
+}
+
+/** A database of its own, and engines over it. */
+export async function newBench(): Promise<Bench> {
+  const directory = await mkdtemp(join(tmpdir(), 'muster-engine-'))
+  const databaseUrl = inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined
+  const db = openDatabase(databaseUrl ? { databaseUrl } : { dataDir: directory })
+  await migrate(db)
+  const engines: Engine[] = []
+  return {
+    db,
+    databaseUrl,
+    async start({ delays = QUICK, timeoutMs = 1_000, allow = '127.0.0.0/8', ...options } = {}) {
+      const config = readConfig({
+        DATA_DIR: directory,
+        SECRET_KEY,
+        WEBHOOK_ALLOW_ADDRESSES: allow,
+        WEBHOOK_RETRY_DELAYS: delays,
+        WEBHOOK_TIMEOUT_MS: String(timeoutMs),
+      })
+      const engine = await startEngine({ db, databaseUrl, cacheDir, config, log: pino({ level: 'silent' }), ...options })
+      engines.push(engine)
+      return engine
+    },
+    async [Symbol.asyncDispose]() {
+      for (const engine of engines) await engine.stop(2_000)
+      await db.close()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface Tenant {
+  scope: Scope
+  write<T>(work: (scope: WriteScope) => Promise<T>): Promise<T>
+  /** A webhook for all events, by its address. */
+  subscribe(url: string, ordering?: NewWebhook['ordering']): Promise<{ id: string; secret: string }>
+  /** Emits `participant.created`; returns its only delivery. */
+  emit(): Promise<Delivery>
+  find(id: string): Promise<Delivery>
+  /** Waits until nothing more is planned for a delivery. */
+  settled(id: string): Promise<Delivery>
+}
+
+export async function newTenant(db: Db): Promise<Tenant> {
+  const now = new Date()
+  const owner = { name: 'Tenant', email: `${randomUUID()}@example.com`, fullName: 'Owner', passwordHash: '' }
+  const { accountId } = await transaction(db, (trx) => insertAccount(trx, owner, now))
+  const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+  const tenant: Tenant = {
+    scope,
+    write: (work) => transaction(db, (trx) => work(writeScope(trx, accountId))),
+    async subscribe(url, ordering) {
+      const secret = newSecret()
+      const given = { url, description: '', eventTypes: ['*'], ordering, createdBy: null }
+      const webhook = await tenant.write((own) => insertWebhook(own, given, (id) => sealSecret(SECRET_KEY, id, secret), new Date()))
+      return { id: webhook.id, secret }
+    },
+    async emit() {
+      await tenant.write((own) => emit(own, 'participant.created', randomUUID(), [], new Date()))
+      const [delivery] = await listDeliveries(scope, { limit: 1 })
+      if (!delivery) throw new Error('There is no delivery')
+      return delivery
+    },
+    async find(id) {
+      const delivery = await findDelivery(scope, id)
+      if (!delivery) throw new Error('There is no such delivery')
+      return delivery
+    },
+    async settled(id) {
+      await until(async () => (await tenant.find(id)).nextAttemptAt === null)
+      return tenant.find(id)
+    },
+  }
+  return tenant
+}
+
+export async function until(condition: () => Promise<boolean> | boolean, timeoutMs = 15_000): Promise<void> {
+  const deadline = Date.now() + timeoutMs
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`Not true within ${timeoutMs} ms: ${condition}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}

@@ -1,0 +1,101 @@
+/** What one endpoint does must not touch the others, and what is changed counts at once. */
+import { randomUUID } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { listAttempts } from '../../records/deliveries.ts'
+import { deleteWebhook, disableWebhook, updateWebhook } from '../../records/webhooks.ts'
+import { emitMany } from '../../webhooks/emit.ts'
+import { startReceiver } from '../receiver.ts'
+import { newBench, newTenant, type Tenant, until } from './engines.ts'
+
+const TIMEOUT_MS = 600
+
+const emitSome = (tenant: Tenant, count: number): Promise<void> =>
+  tenant.write((own) =>
+    emitMany(
+      own,
+      Array.from({ length: count }, () => ({ eventType: 'task.created' as const, resourceId: randomUUID(), data: [] as [] })),
+      new Date(),
+    ),
+  )
+
+test('an endpoint that keeps timing out is probed one at a time, and has its share again once it answers', async () => {
+  await using bench = await newBench()
+  await bench.start({ timeoutMs: TIMEOUT_MS, delays: '600,600,600,600,600,600,600,600,600' })
+  const tenant = await newTenant(bench.db)
+  let hangs = true
+  await using receiver = await startReceiver({ answers: () => (hangs ? 'hang' : 204) })
+  /** The most requests within half of the time that each takes, of those from an index on. */
+  const mostAtOnce = (from: number): number => {
+    const times = receiver.requests.slice(from).map(({ receivedAt }) => receivedAt)
+    return Math.max(...times.map((time) => times.filter((other) => other <= time && other > time - TIMEOUT_MS / 2).length))
+  }
+  await tenant.subscribe(receiver.url)
+  await emitSome(tenant, 80)
+  await receiver.received(17)
+  // Those that had begun with the sixteenth time-out are over.
+  await new Promise((resolve) => setTimeout(resolve, 2 * TIMEOUT_MS))
+  const before = receiver.requests.length
+  await receiver.received(before + 3, 30_000)
+  expect(mostAtOnce(0)).toBeLessThanOrEqual(16)
+  expect(mostAtOnce(before)).toBe(1)
+
+  hangs = false
+  await receiver.received(80, 30_000)
+  await emitSome(tenant, 200)
+  await receiver.received(280, 30_000)
+})
+
+test('Retry-After puts the next attempt off, and never brings it forward', async () => {
+  await using bench = await newBench()
+  await bench.start({ delays: '1,1,1,1,1,1,1,1,1' })
+  const tenant = await newTenant(bench.db)
+  const refused = (status: number, after: string) => ({ status, headers: { 'retry-after': after } })
+  await using receiver = await startReceiver({ answers: [refused(503, '3'), refused(429, '0'), refused(500, '60'), 204] })
+  await tenant.subscribe(receiver.url)
+  const { id } = await tenant.emit()
+  await tenant.settled(id)
+  const attempts = await listAttempts(tenant.scope, id)
+  expect(attempts.map(({ status }) => status)).toEqual([503, 429, 500, 204])
+  const pauses = attempts.slice(1).map(({ startedAt }, index) => {
+    const before = attempts[index]
+    return startedAt - ((before?.startedAt ?? 0) + (before?.durationMs ?? 0))
+  })
+  // Started and duration are rounded to milliseconds.
+  expect(pauses[0]).toBeGreaterThanOrEqual(2_990)
+  expect(pauses[1]).toBeGreaterThanOrEqual(990)
+  expect(pauses[2]).toBeGreaterThanOrEqual(990)
+  expect(pauses[2]).toBeLessThan(30_000)
+})
+
+describe('no send begins after a change is committed', () => {
+  const elsewhere = 'http://127.0.0.2:9/'
+  test.each([
+    { name: 'disabled', change: disableWebhook },
+    { name: 'deleted', change: deleteWebhook },
+    {
+      name: 'sent elsewhere',
+      change: (...[scope, id, now]: Parameters<typeof disableWebhook>) => updateWebhook(scope, id, { url: elsewhere }, now),
+    },
+  ])('$name, while attempts are queued and in flight', async ({ change }) => {
+    await using bench = await newBench()
+    await bench.start({ delays: '600,600,600,600,600,600,600,600,600' })
+    const tenant = await newTenant(bench.db)
+    let changedAt = Number.POSITIVE_INFINITY
+    let late = 0
+    await using receiver = await startReceiver({
+      answers: ({ receivedAt }) => {
+        if (receivedAt > changedAt) late++
+        return 204
+      },
+    })
+    const webhook = await tenant.subscribe(receiver.url)
+    await emitSome(tenant, 3_000)
+    await receiver.received(300, 30_000)
+    await tenant.write((own) => change(own, webhook.id, new Date()))
+    // What had begun may still be on its way.
+    changedAt = Date.now() + 250
+    await until(async () => (await tenant.scope.rows('deliveries').where({ state: 'pending' }).first('id')) === undefined)
+    expect(receiver.requests.length).toBeLessThan(3_000)
+    expect(late).toBe(0)
+  })
+})
