@@ -3,16 +3,28 @@ import { Command, Option } from 'commander'
 import { listOf } from '../../cli/shell.ts'
 import { contract } from './contract.ts'
 import { drain } from './drain.ts'
+import { horizon } from './horizon.ts'
+import { isolation } from './isolation.ts'
 import { latency } from './latency.ts'
+import { lateness } from './lateness.ts'
 import { list } from './list.ts'
+import { memory } from './memory.ts'
+import { peer } from './peer.ts'
 import { isMet, printed, type Result } from './result.ts'
 import { type Bench, type DatabaseKind, databaseKinds, openDatabases } from './set-up.ts'
 import { startup } from './startup.ts'
+import { workers } from './workers.ts'
 
 const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: string }> = {
   contract: { run: contract, about: 'what the contract adds to a request, beside the same work by hand' },
   list: { run: list, about: 'the first 25 of 10,000 participants, beside bare Koa with the same two statements' },
   drain: { run: drain, about: 'a backlog of deliveries, beside raw POSTs of the same bytes to the same receivers' },
+  isolation: { run: isolation, about: 'what one webhook of 20 that never answers costs the others' },
+  workers: { run: workers, about: 'two worker processes beside one (PostgreSQL)' },
+  peer: { run: peer, about: 'the same deliveries by graphile-worker (PostgreSQL)' },
+  horizon: { run: horizon, about: 'fetch and sweep with a million attempts planned for later' },
+  lateness: { run: lateness, about: 'how late attempts begin that were planned for a time' },
+  memory: { run: memory, about: 'over 200,000 deliveries' },
   latency: { run: latency, about: 'from a change by the API to the webhook that tells of it, at 25 a second' },
   startup: { run: startup, about: '"muster serve" until it is ready' },
 }
@@ -34,7 +46,7 @@ const options: Options = new Command('npm run bench --')
   .addHelpText('after', `\nMeasures:\n${names.map((name) => `  ${name.padEnd(10)} ${measures[name]?.about}`).join('\n')}\n`)
   .addHelpText(
     'after',
-    'Takes about five minutes, and means something on a machine that does nothing else. A goal that is missed is no error.',
+    'Takes about fifteen minutes, and means something on a machine that does nothing else. A goal that is missed is no error.',
   )
   .parse()
   .opts()

@@ -8,9 +8,10 @@ import { insertAccount } from '../../records/accounts.ts'
 import { openDatabase, type Trx, transaction, type WriteScope, writeScope } from '../../records/db.ts'
 import { migrate, whileAlone } from '../../records/migrate.ts'
 import { insertParticipant } from '../../records/participants.ts'
-import { insertWebhook } from '../../records/webhooks.ts'
+import { insertWebhook, MAX_WEBHOOKS_PER_ACCOUNT } from '../../records/webhooks.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import { startPostgres } from '../../test/postgres.ts'
+import { emit } from '../../webhooks/emit.ts'
 import { newSecret, sealSecret } from '../../webhooks/secret.ts'
 
 export const databaseKinds = ['sqlite', 'postgres'] as const
@@ -87,6 +88,29 @@ export async function addWebhooks(scope: WriteScope, urls: string[], { secretKey
     const webhook = { url, description: '', eventTypes: ['*'], createdBy: null }
     await insertWebhook(scope, webhook, (id) => sealSecret(secretKey, id, newSecret()), new Date())
   }
+}
+
+/** A webhook for everything at each of these origins, in as many accounts as that takes. Returns the accounts' ids. */
+export async function subscribe(environment: Environment, origins: string[]): Promise<string[]> {
+  return withRecords(environment, async (trx, config) => {
+    const accounts: string[] = []
+    for (let from = 0; from < origins.length; from += MAX_WEBHOOKS_PER_ACCOUNT) {
+      const { scope } = await newAccount(trx)
+      const urls = origins.slice(from, from + MAX_WEBHOOKS_PER_ACCOUNT).map((origin) => `${origin}/webhooks`)
+      await addWebhooks(scope, urls, config)
+      accounts.push(scope.accountId)
+    }
+    return accounts
+  })
+}
+
+/** So many events in each account, all committed at once: a delivery for each webhook and event. */
+export async function emitEvents(environment: Environment, accounts: string[], count: number): Promise<void> {
+  await withRecords(environment, async (trx) => {
+    for (const accountId of accounts)
+      for (let event = 0; event < count; event++)
+        await emit(writeScope(trx, accountId), 'participant.created', randomUUID(), [], new Date())
+  })
 }
 
 /** Returns their ids. */

@@ -14,7 +14,12 @@ interface Arrival {
 
 const arrivals = new Map<string, Arrival>()
 
+let hanging: string | undefined
+let failsFirst = false
+
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
+  // Never answered.
+  if (request.socket.localAddress === hanging) return
   const id = String(request.headers['webhook-id'])
   const known = arrivals.get(id)
   const arrival = known ?? { at: sharedNowMs(), times: 0, chunks: [] }
@@ -24,7 +29,7 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
     arrivals.set(id, arrival)
     request.on('data', (chunk: Buffer) => arrival.chunks.push(chunk))
   }
-  request.on('end', () => response.writeHead(204).end())
+  request.on('end', () => response.writeHead(failsFirst && !known ? 500 : 204).end())
 })
 
 const calls = {
@@ -41,12 +46,29 @@ const calls = {
     }
     return origins
   },
+  /** Lets the origin of this number, from 0, take requests and never answer. */
+  hang: (number: number): void => {
+    hanging = `127.0.0.${number + 1}`
+  },
+  /** Answers 500 to the first POST of each delivery. */
+  failFirst: (): void => {
+    failsFirst = true
+  },
   reset: () => arrivals.clear(),
   /** How many different deliveries arrived, and how many POSTs more than that. */
   summary() {
     const all = [...arrivals.values()]
     const posts = all.reduce((sum, { times }) => sum + times, 0)
     return { arrived: all.length, doubled: posts - all.length }
+  },
+  /** When the first POST of each delivery about a record arrived. */
+  arrivalTimes(): Map<string, number[]> {
+    const times = new Map<string, number[]>()
+    for (const { at, chunks } of arrivals.values()) {
+      const { id } = JSON.parse(Buffer.concat(chunks).toString()).resource
+      times.set(id, [...(times.get(id) ?? []), at])
+    }
+    return times
   },
   /** When the first POST about each record arrived. */
   firstArrivals(): Map<string, number> {

@@ -1,0 +1,37 @@
+/** Does memory grow with the number of deliveries? */
+import { startChild } from './child.ts'
+import { WITHIN_MS } from './drain.ts'
+import type { EngineProcess } from './engine.ts'
+import { comparison, type Result } from './result.ts'
+import { type Bench, emitEvents, subscribe } from './set-up.ts'
+import type { Sink } from './sink.ts'
+
+const WEBHOOKS = 100
+const DELIVERIES = 200_000
+const ROUNDS = 20
+const MIB = 1024 * 1024
+
+/** After all deliveries beside after the first tenth of them. */
+export async function memory(bench: Bench): Promise<Result[]> {
+  await using sink = startChild<Sink>('sink.ts')
+  await using engine = startChild<EngineProcess>('engine.ts')
+  const environment = await bench.newEnvironment()
+  const accounts = await subscribe(environment, await sink.call('listen'))
+  await engine.call('start', environment)
+  const total = bench.quick ? DELIVERIES / 20 : DELIVERIES
+  const rss: number[] = []
+  for (let round = 1; round <= ROUNDS; round++) {
+    await emitEvents(environment, accounts, total / ROUNDS / WEBHOOKS)
+    const { count, rssBytes } = await engine.call('delivered', (total / ROUNDS) * round, WITHIN_MS)
+    await sink.call('reset')
+    rss.push(rssBytes)
+    bench.progress(`${count} deliveries: ${Math.round(rssBytes / MIB)} MiB`)
+  }
+  const [, reference = 0] = rss
+  const what = `MiB of memory after ${total.toLocaleString('en')} deliveries`
+  return [
+    comparison({ what, unit: '', goal: { atMost: 1.2 } }, 'ratio', 'after a tenth', [
+      { muster: Math.max(...rss.slice(-3)) / MIB, reference: reference / MIB },
+    ]),
+  ]
+}
