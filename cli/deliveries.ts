@@ -1,15 +1,51 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
-import { accountScope, type Db, type Scope, transaction, writeScope } from '../records/db.ts'
-import { type Attempt, type Delivery, type DeliveryState, findAccountOfDelivery, findDelivery, listAttempts, listDeliveries, resendDelivery, retryDelivery } from '../records/deliveries.ts'
+import { eventTypes } from '../generated/events.ts'
+import { hasAccount } from '../records/accounts.ts'
+import { countSelected } from '../records/bulk-jobs.ts'
+import { accountScope, type Db, transaction, type WriteScope, writeScope } from '../records/db.ts'
+import {
+  type Attempt,
+  attemptNow,
+  cancelDelivery,
+  type Delivery,
+  type DeliveryState,
+  type FailureReason,
+  findAccountOfDelivery,
+  findDelivery,
+  listAttempts,
+  listDeliveries,
+  listUndelivered,
+  resendDelivery,
+  retryDelivery,
+  type Undelivered,
+} from '../records/deliveries.ts'
 import { Refused } from '../records/refused.ts'
 import { findAccountOfWebhook } from '../records/webhooks.ts'
-import { examples, type Output, type Shell, table, timeOf } from './shell.ts'
+import { DEFAULT_RATE, failedIn, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
+import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
+import { examples, listOf, type Output, type Shell, table, timeOf, WrongUsage } from './shell.ts'
 
 interface ListOptions {
   webhook: string
   state?: DeliveryState
   limit: number
+}
+
+interface UndeliveredOptions {
+  account: string
+  webhook?: string
+  limit: number
+}
+
+interface RetryFailedOptions {
+  webhook?: string
+  account?: string
+  type?: string[]
+  since: Date
+  until?: Date
+  rate: number
+  preview?: boolean
 }
 
 export function addDeliveries(program: Command, shell: Shell): void {
@@ -31,40 +67,93 @@ export function addDeliveries(program: Command, shell: Shell): void {
         shell.records(async ({ db }): Promise<Output> => {
           const accountId = isUuid(options.webhook) ? await findAccountOfWebhook(db.read, options.webhook) : undefined
           if (accountId === undefined) throw new Refused(`There is no webhook ${options.webhook}`)
-          const found = await listAll(accountScope({ dialect: db.dialect, sql: db.read }, accountId), options)
+          const { webhook: webhookId, state, limit } = options
+          const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+          const found = await allPages(limit, (page) => listDeliveries(scope, { webhookId, state, ...page }))
           return { document: found.map(documentOf), text: found.length === 0 ? 'There are no such deliveries.' : tableOf(found) }
         }),
       ),
     )
 
   deliveries
+    .command('undelivered')
+    .summary('list what has not arrived, over all webhooks')
+    .description(
+      'List the events of an account that have not arrived, over all webhooks: what is pending, retrying or failed, newest first.',
+    )
+    .requiredOption('--account <id>', 'the account')
+    .option('--webhook <id>', 'only those of this webhook')
+    .option('--limit <n>', 'at most so many (default: all)', countOf, Number.POSITIVE_INFINITY)
+    .addHelpText('after', examples('muster deliveries undelivered --account ID --limit 20'))
+    .action(
+      shell.action(({ account, webhook, limit }: UndeliveredOptions) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          if (!isUuid(account) || !(await hasAccount(db.read, account))) throw new Refused(`There is no account ${account}`)
+          if (webhook !== undefined && (!isUuid(webhook) || (await findAccountOfWebhook(db.read, webhook)) !== account))
+            throw new Refused(`There is no webhook ${webhook} of account ${account}`)
+          const scope = accountScope({ dialect: db.dialect, sql: db.read }, account)
+          const found = await allPages(limit, (page) => listUndelivered(scope, { webhookId: webhook, ...page }))
+          const text = found.length === 0 ? 'Everything has arrived.' : undeliveredTableOf(found)
+          return { document: found.map(undeliveredDocumentOf), text }
+        }),
+      ),
+    )
+
+  deliveries
     .command('retry')
-    .summary('retry a failed delivery or resend a delivered one')
-    .description('Make one more attempt at once, outside the schedule: a retry of a failed delivery, a resend of a delivered one.')
+    .summary('attempt a delivery at once')
+    .description(
+      'Make an attempt at once: of a delivery on the schedule the next one, of a failed one a retry and of a delivered one a resend, which are outside the schedule. Twice before it is made is once.',
+    )
     .argument('<id>', 'the delivery')
     .addHelpText('after', examples('muster deliveries retry 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.action((id: string) =>
         shell.records(async ({ db }): Promise<Output> => {
           const accountId = await accountOf(db, id)
-          const trigger = await transaction(db, async (trx) => {
-            const scope = writeScope(trx, accountId)
-            const delivery = await findDelivery(scope, id)
-            if (delivery?.state !== 'failed' && delivery?.state !== 'delivered')
-              throw new Refused(`Delivery ${id} is ${delivery?.state}: its next attempt is at ${timeOf(delivery?.nextAttemptAt ?? null)}`)
-            const attemptByHand = delivery.state === 'failed' ? retryDelivery : resendDelivery
-            await attemptByHand(scope, id, new Date())
-            return delivery.state === 'failed' ? 'retry' : 'resend'
-          })
+          const trigger = await transaction(db, (trx) => retryNow(writeScope(trx, accountId), id, new Date()))
           return {
             document: { id, trigger },
-            text: [
-              trigger === 'retry'
-                ? `Delivery ${id} is retried: a running server makes one attempt within a second.`
-                : `Delivery ${id} is resent: a running server makes one attempt within a second, and it stays delivered whatever comes of it.`,
-              `See what came of it:  muster deliveries attempts ${id}`,
-            ].join('\n'),
+            text: [sayRetried(id, trigger), `See what came of it:  muster deliveries attempts ${id}`].join('\n'),
           }
+        }),
+      ),
+    )
+
+  deliveries
+    .command('retry-failed')
+    .summary('retry all that failed in some time')
+    .description(
+      'Retry every delivery of a webhook, or of an account, that failed in some time: one attempt each. It is done in the background, and goes on after a restart.',
+    )
+    .addOption(new Option('--webhook <id>', 'those of this webhook').conflicts('account'))
+    .option('--account <id>', 'those of all enabled webhooks of this account')
+    .option('--type <list>', 'only of these event types, such as participant.created,task.completed', listOf(...Object.keys(eventTypes)))
+    .requiredOption('--since <time>', 'what failed from then on', momentOf)
+    .option('--until <time>', 'what failed before then (default: now)', momentOf)
+    .option('--rate <n>', `deliveries a second, at most ${MAX_RATE}`, rateOf, DEFAULT_RATE)
+    .option('--preview', 'only say how many it would be')
+    .addHelpText(
+      'after',
+      examples(
+        'muster deliveries retry-failed --webhook ID --since 2026-11-21T09:00:00Z --preview',
+        'muster deliveries retry-failed --account ID --type participant.created --since 2026-11-21 --until 2026-11-22 --rate 100',
+      ),
+    )
+    .action(shell.action((options: RetryFailedOptions) => retryFailed(shell, options)))
+
+  deliveries
+    .command('cancel')
+    .summary('take a delivery off the schedule')
+    .description('Take a delivery off the schedule: it ends as failed, unless an attempt that is under way succeeds. It can be retried.')
+    .argument('<id>', 'the delivery')
+    .addHelpText('after', examples('muster deliveries cancel 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(
+      shell.action((id: string) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          const accountId = await accountOf(db, id)
+          await transaction(db, (trx) => cancelDelivery(writeScope(trx, accountId), id, new Date()))
+          return { document: { id, state: 'failed', failure_reason: 'cancelled' }, text: `Delivery ${id} is cancelled: it has failed.` }
         }),
       ),
     )
@@ -82,7 +171,7 @@ export function addDeliveries(program: Command, shell: Shell): void {
           const attempts = await listAttempts(accountScope({ dialect: db.dialect, sql: db.read }, accountId), id)
           return {
             document: attempts.map(attemptDocumentOf),
-            text: attempts.length === 0 ? 'No attempt has been made yet.' : attemptTableOf(attempts),
+            text: attempts.length === 0 ? 'No attempt is on record.' : attemptTableOf(attempts),
           }
         }),
       ),
@@ -97,15 +186,67 @@ function countOf(given: string): number {
 /** One statement's worth. */
 const PAGE_SIZE = 1_000
 
-async function listAll(scope: Scope, { webhook, state, limit }: ListOptions): Promise<Delivery[]> {
-  const all: Delivery[] = []
+async function allPages<T extends { id: string }>(
+  limit: number,
+  listPage: (page: { limit: number; beforeId?: string }) => Promise<T[]>,
+): Promise<T[]> {
+  const all: T[] = []
   while (all.length < limit) {
     const size = Math.min(PAGE_SIZE, limit - all.length)
-    const page = await listDeliveries(scope, { webhookId: webhook, state, limit: size, beforeId: all.at(-1)?.id })
+    const page = await listPage({ limit: size, beforeId: all.at(-1)?.id })
     all.push(...page)
     if (page.length < size) break
   }
   return all
+}
+
+type Retried = 'schedule' | 'retry' | 'resend'
+
+/** What kind of attempt is made. Throws `DeliveryRefused`. */
+async function retryNow(scope: WriteScope, id: string, now: Date): Promise<Retried> {
+  const delivery = await findDelivery(scope, id)
+  const [trigger, plan] = (
+    {
+      pending: ['schedule', attemptNow],
+      retrying: ['schedule', attemptNow],
+      failed: ['retry', retryDelivery],
+      delivered: ['resend', resendDelivery],
+    } as const
+  )[delivery?.state ?? 'failed']
+  const planned = await plan(scope, id, now)
+  if (!planned) throw new Refused(`There is no delivery ${id}`)
+  if (trigger === 'schedule' && planned.nextAttemptAt === null)
+    throw new Refused(`Delivery ${id} waits for an earlier event of its resource, which has not arrived yet.`)
+  return trigger
+}
+
+function sayRetried(id: string, trigger: Retried): string {
+  if (trigger === 'schedule') return `Delivery ${id} is attempted now: a running server makes its next attempt within a second.`
+  if (trigger === 'retry') return `Delivery ${id} is retried: a running server makes one attempt within a second.`
+  return `Delivery ${id} is resent: a running server makes one attempt within a second, and it stays delivered whatever comes of it.`
+}
+
+function retryFailed(shell: Shell, { webhook, account, type: types, since, until, rate, preview }: RetryFailedOptions): Promise<Output> {
+  if (webhook === undefined && account === undefined)
+    throw new WrongUsage("one of the options '--webhook <id>' and '--account <id>' is needed")
+  assertSpan({ since, until })
+  return shell.records(async ({ db }) => {
+    const now = new Date()
+    const accountId = await accountToRetry(db, webhook, account ?? '')
+    const selection = failedIn(webhook ?? null, types ?? null, { since, until }, now)
+    if (!preview) return sayStarted(await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now))
+    return sayPreview(selection, await countSelected(accountScope({ dialect: db.dialect, sql: db.read }, accountId), selection))
+  })
+}
+
+async function accountToRetry(db: Db, webhook: string | undefined, account: string): Promise<string> {
+  if (webhook === undefined) {
+    if (!isUuid(account) || !(await hasAccount(db.read, account))) throw new Refused(`There is no account ${account}`)
+    return account
+  }
+  const accountId = isUuid(webhook) ? await findAccountOfWebhook(db.read, webhook) : undefined
+  if (accountId === undefined) throw new Refused(`There is no webhook ${webhook}`)
+  return accountId
 }
 
 /** The account of a delivery. Throws `Refused` when there is no such delivery. */
@@ -134,6 +275,39 @@ function tableOf(deliveries: Delivery[]): string {
       state,
       String(attempts),
       timeOf(nextAttemptAt) ?? 'none',
+    ]),
+  )
+}
+
+const REASONS: Record<FailureReason, string> = {
+  attempts_exhausted: 'All attempts failed.',
+  attempt_failed: 'The attempt by hand failed.',
+  webhook_disabled: 'The webhook was disabled.',
+  webhook_deleted: 'The webhook was deleted.',
+  cancelled: 'It was cancelled.',
+}
+
+function undeliveredDocumentOf(delivery: Undelivered) {
+  return {
+    ...documentOf(delivery),
+    webhook_id: delivery.webhookId,
+    failure_reason: delivery.failureReason,
+    last_error: delivery.lastError,
+    created_at: timeOf(delivery.createdAt),
+  }
+}
+
+function undeliveredTableOf(deliveries: Undelivered[]): string {
+  return table(
+    ['ID', 'WEBHOOK', 'EVENT', 'STATE', 'ATTEMPTS', 'NEXT ATTEMPT', 'LAST ERROR'],
+    deliveries.map(({ id, webhookId, eventType, state, failureReason, attempts, nextAttemptAt, lastError }) => [
+      id,
+      webhookId,
+      eventType,
+      state,
+      String(attempts),
+      timeOf(nextAttemptAt) ?? 'none',
+      [lastError, failureReason && REASONS[failureReason]].filter(Boolean).join(' '),
     ]),
   )
 }

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { eventTypes } from '../generated/events.ts'
 import { hasAccount, listAccountIds } from '../records/accounts.ts'
+import { countSelected } from '../records/bulk-jobs.ts'
 import { accountScope, type Db, transaction, writeScope } from '../records/db.ts'
 import { Refused } from '../records/refused.ts'
 import {
@@ -9,13 +10,17 @@ import {
   disableWebhook,
   enableWebhook,
   findAccountOfWebhook,
+  findWebhook,
   insertWebhook,
   listWebhooks,
   prepareSecret,
   type Webhook,
 } from '../records/webhooks.ts'
+import { DEFAULT_RATE, MAX_RATE, missedBy, startBulkJob } from '../webhooks/bulk.ts'
 import { assertWebhookUrl } from '../webhooks/egress.ts'
+import { emitTest } from '../webhooks/emit.ts'
 import { newSecret, sealSecret } from '../webhooks/secret.ts'
+import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
 import { examples, type Output, type Shell, table, timeOf, WrongUsage } from './shell.ts'
 
 interface CreateOptions {
@@ -23,6 +28,13 @@ interface CreateOptions {
   url: string
   events: string
   description: string
+}
+
+interface MissedOptions {
+  since?: Date
+  until?: Date
+  rate: number
+  preview?: boolean
 }
 
 export function addWebhook(program: Command, shell: Shell): void {
@@ -91,7 +103,9 @@ export function addWebhook(program: Command, shell: Shell): void {
   webhook
     .command('disable')
     .summary('stop deliveries to a webhook')
-    .description('Stop deliveries to a webhook. Those that are scheduled end as failed, and can be retried once it is enabled again.')
+    .description(
+      'Stop deliveries to a webhook. Those that are scheduled end as failed. What it misses can be sent once it is enabled again.',
+    )
     .argument('<id>', 'the webhook')
     .addHelpText('after', examples('muster webhook disable 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(shell.action((id: string) => switchWebhook(shell, id, false)))
@@ -99,10 +113,38 @@ export function addWebhook(program: Command, shell: Shell): void {
   webhook
     .command('enable')
     .summary('deliver to a webhook again')
-    .description('Deliver to a webhook again, from the next event on.')
+    .description('Deliver to a webhook again, from the next event on. What it has missed is sent with send-missed.')
     .argument('<id>', 'the webhook')
     .addHelpText('after', examples('muster webhook enable 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(shell.action((id: string) => switchWebhook(shell, id, true)))
+
+  webhook
+    .command('send-missed')
+    .summary('send what a webhook missed while it was disabled')
+    .description(
+      'Send a webhook the events that it is subscribed to and has not got, and take up the deliveries that ended when it was disabled. Each has the whole schedule of attempts. It is done in the background, and goes on after a restart.',
+    )
+    .argument('<id>', 'the webhook')
+    .option('--since <time>', 'events from then on (default: when it was last disabled)', momentOf)
+    .option('--until <time>', 'events before then (default: now)', momentOf)
+    .option('--rate <n>', `deliveries a second, at most ${MAX_RATE}`, rateOf, DEFAULT_RATE)
+    .option('--preview', 'only say how many it would be')
+    .addHelpText(
+      'after',
+      examples(
+        'muster webhook send-missed 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11 --preview',
+        'muster webhook send-missed 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11 --since 2026-11-21T09:00:00Z --rate 100',
+      ),
+    )
+    .action(shell.action((id: string, options: MissedOptions) => sendMissed(shell, id, options)))
+
+  webhook
+    .command('test')
+    .summary('send a test event to a webhook')
+    .description('Send an event webhook.test to a webhook, whatever it is subscribed to: one attempt, at once.')
+    .argument('<id>', 'the webhook')
+    .addHelpText('after', examples('muster webhook test 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(shell.action((id: string) => sendTest(shell, id)))
 
   webhook
     .command('rotate')
@@ -157,9 +199,38 @@ function switchWebhook(shell: Shell, id: string, enabled: boolean): Promise<Outp
     const change = enabled ? enableWebhook : disableWebhook
     await transaction(db, (trx) => change(writeScope(trx, accountId), id, new Date()))
     const text = enabled
-      ? `Webhook ${id} is enabled: it gets the events from now on.`
+      ? `Webhook ${id} is enabled: it gets the events from now on.\nSee what it missed:  muster webhook send-missed ${id} --preview`
       : `Webhook ${id} is disabled: it gets nothing, and its scheduled deliveries have ended as failed.`
     return { document: { id, enabled }, text }
+  })
+}
+
+function sendMissed(shell: Shell, id: string, { rate, preview = false, ...span }: MissedOptions): Promise<Output> {
+  assertSpan(span)
+  return shell.records(async ({ db }) => {
+    const now = new Date()
+    const accountId = await accountOf(db, id)
+    const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+    const webhook = await findWebhook(scope, id)
+    if (!webhook) throw new Refused(`There is no webhook ${id}`)
+    const selection = missedBy(webhook, span, now)
+    if (preview) return sayPreview(selection, await countSelected(scope, selection))
+    return sayStarted(await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now))
+  })
+}
+
+function sendTest(shell: Shell, id: string): Promise<Output> {
+  return shell.records(async ({ db }) => {
+    const accountId = await accountOf(db, id)
+    const delivery = await transaction(db, (trx) => emitTest(writeScope(trx, accountId), id, new Date()))
+    if (delivery === undefined) throw new Refused(`There is no webhook ${id}`)
+    return {
+      document: { id: delivery, webhook_id: id },
+      text: [
+        `Delivery ${delivery} is a test of webhook ${id}: a running server makes one attempt within a second.`,
+        `See what came of it:  muster deliveries attempts ${delivery}`,
+      ].join('\n'),
+    }
   })
 }
 
@@ -199,6 +270,7 @@ function documentOf(webhook: Webhook) {
     description: webhook.description,
     event_types: webhook.eventTypes,
     enabled: webhook.enabled,
+    disabled_at: timeOf(webhook.disabledAt),
     has_next_secret: webhook.hasNextSecret,
     created_at: timeOf(webhook.createdAt),
     updated_at: timeOf(webhook.updatedAt),

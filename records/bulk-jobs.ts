@@ -128,7 +128,10 @@ function itemsOf(accountId: string, stage: BulkStage, selection: BulkSelection):
     const none = 'not exists (select 1 from deliveries where deliveries.event_id = events.id and deliveries.webhook_id = ?)'
     return {
       table: 'events',
-      range: { sql: 'events.account_id = ? and events.id >= ? and events.id < ?', bindings: [accountId, lowestIdAt(since), lowestIdAt(until)] },
+      range: {
+        sql: 'events.account_id = ? and events.id >= ? and events.id < ?',
+        bindings: [accountId, lowestIdAt(since), lowestIdAt(until)],
+      },
       wanted: all(...ofTypes, { sql: none, bindings: [webhookId ?? ''] }),
     }
   }
@@ -183,8 +186,9 @@ export async function readBatch(db: Db, job: RunningBulkJob, size: number): Prom
   const { table, range, wanted } = itemsOf(job.accountId, job.stage, job)
   const rows = await select<{ id: string; wanted: number }>(
     db.read,
-    `select ${table}.id, case when ${wanted.sql} then 1 else 0 end as wanted from ${table}
-     where ${range.sql} and ${table}.id > ? order by ${table}.id limit ${WINDOW}`,
+    // The rows first: PostgreSQL would prepare itself to look at all there are.
+    `select ${table}.id, case when ${wanted.sql} then 1 else 0 end as wanted
+     from (select * from ${table} where ${range.sql} and ${table}.id > ? order by ${table}.id limit ${WINDOW}) as ${table} order by ${table}.id`,
     [...wanted.bindings, ...range.bindings, job.cursor],
   )
   const found = rows.flatMap(({ id, wanted }, index) => (wanted ? [{ id, index }] : []))
@@ -374,8 +378,7 @@ export async function storeProgress(
 
 /** Pauses or cancels a locked job whose webhook can get nothing. */
 export async function storeHindrance(trx: Trx, id: string, reason: NonNullable<BulkJob['stateReason']>, now: Date): Promise<void> {
-  const state =
-    reason === 'webhook_deleted' ? { state: 'cancelled', ended_at: now.getTime() } : { state: 'paused' }
+  const state = reason === 'webhook_deleted' ? { state: 'cancelled', ended_at: now.getTime() } : { state: 'paused' }
   await trx
     .sql('bulk_jobs')
     .where({ id })

@@ -26,7 +26,13 @@ export async function deleteOutdated(db: Db, { eventDays, attemptDays }: Retenti
   const attemptsUntil = now.getTime() - attemptDays * DAY_MS
   const eventsUntil = lowestIdAt(now.getTime() - eventDays * DAY_MS)
   const removals: Removal[] = [
-    { table: 'attempts', id: 'delivery_id', below: lowestIdAt(attemptsUntil), batch: BATCH_ROWS, remove: attemptsBegunBefore(attemptsUntil) },
+    {
+      table: 'attempts',
+      id: 'delivery_id',
+      below: lowestIdAt(attemptsUntil),
+      batch: BATCH_ROWS,
+      remove: attemptsBegunBefore(attemptsUntil),
+    },
     { table: 'events', id: 'id', below: eventsUntil, batch: BATCH_EVENTS, remove: eventsWithDeliveries(eventsUntil) },
     { table: 'deliveries', id: 'id', below: eventsUntil, batch: BATCH_ROWS, remove: deliveriesOfNoEvent },
   ]
@@ -72,7 +78,11 @@ const UNDER_WAY = "(deliveries.next_attempt_at is not null or deliveries.state i
 function attemptsBegunBefore(begunBefore: number): Removal['remove'] {
   return async ({ sql }, deliveryIds) => {
     const underWay = sql('deliveries').whereIn('id', deliveryIds).whereRaw(UNDER_WAY).select('id')
-    await sql('attempts').whereIn('delivery_id', deliveryIds).where('started_at', '<', begunBefore).whereNotIn('delivery_id', underWay).delete()
+    await sql('attempts')
+      .whereIn('delivery_id', deliveryIds)
+      .where('started_at', '<', begunBefore)
+      .whereNotIn('delivery_id', underWay)
+      .delete()
   }
 }
 

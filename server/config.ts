@@ -12,6 +12,10 @@ export class ConfigError extends Error {
 
 export type Cidr = ReturnType<typeof ipaddr.parseCIDR>
 
+/** What speaks the protocol of PostgreSQL at DATABASE_URL: pg-boss works around what some cannot do. */
+export const queueBackends = ['postgres', 'citus', 'cockroachdb', 'yugabytedb'] as const
+export type QueueBackend = (typeof queueBackends)[number]
+
 export interface Config {
   /** 0 lets the system choose. */
   port: number
@@ -19,10 +23,12 @@ export interface Config {
   /** Where clients reach this service: no trailing slash. */
   baseUrl: string
   /** Where the records are. */
-  database: { databaseUrl: string } | { dataDir: string }
+  database: { databaseUrl: string; backend: QueueBackend } | { dataDir: string }
   role: 'all' | 'api' | 'worker'
   /** Encrypts webhook signing secrets at rest. */
   secretKey: string
+  /** Every operation must have its handler. */
+  isProduction: boolean
   signUp: boolean
   logLevel: string
   /** Requests per minute of one user, over all their keys. */
@@ -109,8 +115,10 @@ const settings = {
   BASE_URL: httpUrl({ default: undefined }),
   DATA_DIR: str({ default: './data' }),
   DATABASE_URL: postgresUrl({ default: undefined }),
+  QUEUE_BACKEND: str({ choices: queueBackends, default: 'postgres' }),
   ROLE: str({ choices: ['all', 'api', 'worker'], default: 'all' }),
   SECRET_KEY: secret({ default: undefined }),
+  NODE_ENV: str({ default: 'development' }),
   SIGN_UP: str({ choices: ['on', 'off'], default: 'on' }),
   LOG_LEVEL: str({ choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], default: 'info' }),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000_000)({ default: 60 }),
@@ -147,9 +155,10 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     port: env.PORT,
     host: env.HOST,
     baseUrl: env.BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
-    database: env.DATABASE_URL === undefined ? { dataDir } : { databaseUrl: env.DATABASE_URL },
+    database: env.DATABASE_URL === undefined ? { dataDir } : { databaseUrl: env.DATABASE_URL, backend: env.QUEUE_BACKEND },
     role: env.ROLE,
     secretKey: env.SECRET_KEY ?? keptSecretKey(dataDir),
+    isProduction: env.NODE_ENV === 'production',
     signUp: env.SIGN_UP === 'on',
     logLevel: env.LOG_LEVEL,
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,

@@ -8,7 +8,7 @@ import { deleteExpiredIdempotencyKeys, releaseAbandonedKeys } from '../records/i
 import { deleteOldRequests } from '../records/request-log.ts'
 import { deleteOutdated } from '../records/retention.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
-import { type Engine, startEngine } from '../webhooks/engine.ts'
+import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine.ts'
 import { wakeable } from '../webhooks/wakeable.ts'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
@@ -50,10 +50,9 @@ export async function start(config: Config, { log, now = () => new Date() }: Sta
 
   async function close(): Promise<void> {
     clearInterval(housekeeping)
-    await retention.stop()
     const deadline = Date.now() + GRACE_MS
     // The engine first stops to begin attempts, while requests still in flight are answered.
-    await Promise.all([http?.stop(GRACE_MS), engine?.stop(GRACE_MS)])
+    await Promise.all([http?.stop(GRACE_MS), engine?.stop(GRACE_MS), retention.stop()])
     await requestLog.stop()
     await db.close()
     if (Date.now() > deadline) log.warn('Some requests or attempts did not finish in time; attempts are made again at the next start')
@@ -97,8 +96,8 @@ export async function start(config: Config, { log, now = () => new Date() }: Sta
 }
 
 /** The queue is in the same PostgreSQL, or embedded, where only what makes its next start quicker is kept. */
-function queuePlace({ database }: Config): { databaseUrl: string } | { cacheDir: string } {
-  return 'databaseUrl' in database ? { databaseUrl: database.databaseUrl } : { cacheDir: database.dataDir }
+function queuePlace({ database }: Config): Pick<EngineOptions, 'databaseUrl' | 'backend' | 'cacheDir'> {
+  return 'databaseUrl' in database ? database : { cacheDir: database.dataDir }
 }
 
 async function cleanUp(db: Db, now: number, log: Logger): Promise<void> {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { type Db, DUE_CHANNEL, type Due } from '../records/db.ts'
 import type { DeliveryState, Outcome } from '../records/deliveries.ts'
 import { findOldestDueAt } from '../records/planned-attempts.ts'
-import type { Config } from '../server/config.ts'
+import type { Config, QueueBackend } from '../server/config.ts'
 import { type Dispatcher, startDispatcher } from './dispatch.ts'
 import { guardedAgent } from './egress.ts'
 import { type Pump, startPump } from './pump.ts'
@@ -18,6 +18,7 @@ export interface EngineOptions {
   db: Db
   /** Where PostgreSQL is, when the records are there. */
   databaseUrl?: string
+  backend?: QueueBackend
   /** Where the embedded queue may keep what makes its next start quicker. */
   cacheDir?: string
   config: Pick<Config, 'webhookAllowAddresses' | 'webhookRetryDelaysMs' | 'webhookTimeoutMs' | 'secretKey'>
@@ -57,8 +58,8 @@ const JOBS_SWEEP_MS = 1_000
 const CLOSING_MS = 2_000
 
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { db, databaseUrl, cacheDir, config, log, now = () => new Date(), horizonMs = HORIZON_MS, jobs = {} } = options
-  const queue = await startQueue({ databaseUrl, cacheDir, attemptTimeoutMs: config.webhookTimeoutMs, log })
+  const { db, databaseUrl, backend, cacheDir, config, log, now = () => new Date(), horizonMs = HORIZON_MS, jobs = {} } = options
+  const queue = await startQueue({ databaseUrl, backend, cacheDir, attemptTimeoutMs: config.webhookTimeoutMs, log })
   const agent = guardedAgent(config.webhookAllowAddresses)
   const ended = { delivered: 0, failed: 0 }
   let dispatcher: Dispatcher | undefined

@@ -6,6 +6,7 @@ import type { Knex } from 'knex'
 import { type Db as BossDb, fromKnex, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { PlannedAttempt } from '../records/planned-attempts.ts'
+import type { QueueBackend } from '../server/config.ts'
 import type { PgliteAnswer, PgliteCall, PgliteOptions } from './pglite-worker.ts'
 
 /** A planned attempt that this process holds until it drops, releases or loses it. */
@@ -53,6 +54,8 @@ export interface Queue {
 export interface QueueOptions {
   /** Where PostgreSQL is. Undefined: embedded, in memory. */
   databaseUrl?: string
+  /** `postgres`, unless given. */
+  backend?: QueueBackend
   /** Where the embedded one may keep what makes its next start quicker. */
   cacheDir?: string
   /** The longest that one attempt takes. */
@@ -74,7 +77,7 @@ const BOSS_CONNECTIONS = 6
 const SESSION = { synchronous_commit: 'off', enable_bitmapscan: 'off' }
 const BACKGROUND_CONCURRENCY = 2
 
-export async function startQueue({ databaseUrl, cacheDir, attemptTimeoutMs, log }: QueueOptions): Promise<Queue> {
+export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, attemptTimeoutMs, log }: QueueOptions): Promise<Queue> {
   const settings = Object.entries(SESSION)
     .map(([name, value]) => `-c ${name}=${value}`)
     .join(' ')
@@ -82,7 +85,7 @@ export async function startQueue({ databaseUrl, cacheDir, attemptTimeoutMs, log 
   const boss = new PgBoss({
     ...(embedded
       ? { db: embedded.db, backend: 'pglite' as const }
-      : { connectionString: databaseUrl, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: settings }),
+      : { connectionString: databaseUrl, backend, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: settings }),
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,

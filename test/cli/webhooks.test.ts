@@ -32,12 +32,13 @@ async function newDelivery(muster: Muster, accountId: string, webhookId: string,
   const delivery = { id, webhookId, eventId: null, eventType: 'task.created', body: Buffer.from('{}'), trigger: 'schedule' as const }
   await transaction(db, async (trx) => {
     await insertDeliveries(writeScope(trx, accountId), [delivery], new Date(0))
-    const ended = state === 'pending' ? {} : { next_attempt_at: null, next_trigger: null, attempts: 1 }
+    if (state === 'pending') return
+    const ended = { next_attempt_at: null, next_trigger: null }
+    const planned = state === 'retrying' ? { next_attempt_at: Date.now() + 3_600_000 } : ended
     await trx
       .sql('deliveries')
       .where({ id })
-      .update({ state, ...ended })
-    if (state === 'pending') return
+      .update({ state, attempts: 1, ...planned })
     const attempt = {
       account_id: accountId,
       delivery_id: id,
@@ -153,28 +154,66 @@ describe('deliveries', () => {
     ])
   })
 
-  it('retry retries a failed one, resends a delivered one and leaves a scheduled one alone', async () => {
+  it('retry retries a failed one, resends a delivered one and makes the next attempt of a scheduled one now', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
     const failed = await newDelivery(muster, accountId, webhook, 'failed')
     const delivered = await newDelivery(muster, accountId, webhook, 'delivered')
-    const pending = await newDelivery(muster, accountId, webhook, 'pending')
+    const due = await newDelivery(muster, accountId, webhook, 'pending')
+    const retrying = await newDelivery(muster, accountId, webhook, 'retrying')
     expect(await muster.json(['deliveries', 'retry', failed])).toEqual({ id: failed, trigger: 'retry' })
     expect(await muster.json(['deliveries', 'retry', delivered])).toEqual({ id: delivered, trigger: 'resend' })
-    expect(await muster.run(['deliveries', 'retry', pending])).toMatchObject({
-      status: 1,
-      stdout: '',
-      stderr: expect.stringContaining('is pending'),
-    })
+    expect(await muster.json(['deliveries', 'retry', due])).toEqual({ id: due, trigger: 'schedule' })
+    const before = Date.now()
+    expect(await muster.json(['deliveries', 'retry', retrying])).toEqual({ id: retrying, trigger: 'schedule' })
 
     const db = openDatabase({ dataDir: muster.dataDir })
-    const due = await db.read('deliveries').whereNotNull('next_attempt_at').orderBy('id').select('id', 'next_trigger')
+    const planned = await db.read('deliveries').orderBy('id').select('id', 'state', 'next_trigger', 'next_attempt_at')
     await db.close()
-    expect(due).toEqual([
-      { id: failed, next_trigger: 'retry' },
-      { id: delivered, next_trigger: 'resend' },
-      { id: pending, next_trigger: 'schedule' },
+    expect(planned).toMatchObject([
+      { id: failed, state: 'failed', next_trigger: 'retry' },
+      { id: delivered, state: 'delivered', next_trigger: 'resend' },
+      { id: due, state: 'pending', next_trigger: 'schedule', next_attempt_at: 0 },
+      { id: retrying, state: 'retrying', next_trigger: 'schedule' },
     ])
+    expect(planned[3].next_attempt_at).toBeGreaterThanOrEqual(before)
+    expect(planned[3].next_attempt_at).toBeLessThanOrEqual(Date.now())
+  })
+
+  it('cancel takes one off the schedule, once', async () => {
+    await using muster = await newMuster()
+    const { accountId, id: webhook } = await newWebhook(muster)
+    const id = await newDelivery(muster, accountId, webhook, 'retrying')
+    const cancel = ['deliveries', 'cancel', id]
+    expect(await muster.json(cancel)).toEqual({ id, state: 'failed', failure_reason: 'cancelled' })
+    expect(await muster.run(cancel)).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('has ended') })
+  })
+
+  it('undelivered lists what has not arrived over all webhooks, newest first', async () => {
+    await using muster = await newMuster()
+    const { accountId, id: webhook } = await newWebhook(muster)
+    const { id: other } = await muster.json(['webhook', 'create', '--account', accountId, '--url', URL, '--events', '*'])
+    const failed = await newDelivery(muster, accountId, webhook, 'failed')
+    await newDelivery(muster, accountId, webhook, 'delivered')
+    const pending = await newDelivery(muster, accountId, other, 'pending')
+    const list = ['deliveries', 'undelivered', '--account', accountId]
+    const undelivered = { event_type: 'task.created', failure_reason: null, created_at: '1970-01-01T00:00:00.000Z' }
+    expect(await muster.json(list)).toEqual([
+      {
+        ...undelivered,
+        id: pending,
+        webhook_id: other,
+        state: 'pending',
+        attempts: 0,
+        next_attempt_at: '1970-01-01T00:00:00.000Z',
+        last_error: null,
+      },
+      { ...undelivered, id: failed, webhook_id: webhook, state: 'failed', attempts: 1, next_attempt_at: null, last_error: 'It said 500' },
+    ])
+    expect(await muster.json([...list, '--webhook', webhook])).toMatchObject([{ id: failed }])
+    expect(await muster.json([...list, '--limit', '1'])).toMatchObject([{ id: pending }])
+    expect((await muster.run(list)).stdout).toContain('It said 500')
+    expect(await muster.run([...list, '--webhook', UNKNOWN])).toMatchObject({ status: 1, stderr: expect.stringContaining(UNKNOWN) })
   })
 })
 
@@ -189,6 +228,13 @@ describe('webhook and deliveries: what does not exist', () => {
       [['deliveries', 'list', '--webhook', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
       [['deliveries', 'retry', UNKNOWN], `There is no delivery ${UNKNOWN}\n`],
       [['deliveries', 'attempts', 'nonsense'], 'There is no delivery nonsense\n'],
+      [['deliveries', 'cancel', UNKNOWN], `There is no delivery ${UNKNOWN}\n`],
+      [['deliveries', 'undelivered', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
+      [['deliveries', 'retry-failed', '--webhook', UNKNOWN, '--since', '2026-11-21'], `There is no webhook ${UNKNOWN}\n`],
+      [['webhook', 'test', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
+      [['webhook', 'send-missed', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
+      [['bulk', 'list', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
+      [['bulk', 'pause', UNKNOWN], `There is no bulk job ${UNKNOWN}\n`],
     ] as const)
       expect(await muster.run([...args, '--json'])).toEqual({ status: 1, stdout: '', stderr: message })
   })

@@ -120,6 +120,13 @@ test('every event type is emitted by an operation or by the system', () => {
   expect([...declared, ...system].sort()).toEqual(Object.keys(eventTypes).sort())
 })
 
+test('what is sent because somebody asks for it is no event type: nobody subscribes to it, and no operation emits it', async () => {
+  const asked = Object.keys(validators).filter((type) => !Object.hasOwn(eventTypes, type))
+  expect(asked).toEqual(['webhook.test'])
+  const { body } = await app.as(await app.newAccount()).get('/event-types?page[size]=100')
+  expect(body.data.map(({ name }: { name: string }) => name)).toEqual(Object.keys(eventTypes))
+})
+
 test.each(Object.values(eventTypes))('the example of $name is valid', ({ name, example }) => {
   expect(validators[name].payload(example) ? [] : validators[name].payload.errors).toEqual([])
 })

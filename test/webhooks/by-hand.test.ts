@@ -1,0 +1,254 @@
+/** What people do with one delivery, also several of them at once. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  attemptNow,
+  cancelDelivery,
+  type Delivery,
+  DeliveryRefused,
+  listAttempts,
+  listUndelivered,
+  retryDelivery,
+} from '../../records/deliveries.ts'
+import { deleteWebhook, disableWebhook } from '../../records/webhooks.ts'
+import { emit, emitTest, InvalidEvent } from '../../webhooks/emit.ts'
+import { startApp, type TestApp, until } from '../helpers.ts'
+import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
+import { newTenant, type Tenant } from './tenant.ts'
+
+const SECOND = 1_000
+/** None comes by itself before a test is over. */
+const DELAYS = [600, 700, 800, 900, 1000, 1100, 1200, 1300, 1400]
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: DELAYS.join(',') } })
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+interface Subscriber extends AsyncDisposable {
+  tenant: Tenant
+  receiver: Receiver
+  webhookId: string
+  /** Emits one event; its delivery. */
+  deliver(): Promise<Delivery>
+  /** The same, once it has failed its first attempt. */
+  retrying(): Promise<Delivery>
+}
+
+async function newSubscriber(options?: ReceiverOptions): Promise<Subscriber> {
+  const receiver = await startReceiver(options)
+  const tenant = await newTenant(app)
+  const webhookId = await tenant.subscribe(receiver.url)
+  const deliver = async (): Promise<Delivery> => {
+    await tenant.emit()
+    const [delivery] = await tenant.deliveries()
+    if (!delivery) throw new Error('There is no delivery')
+    return delivery
+  }
+  return {
+    tenant,
+    receiver,
+    webhookId,
+    deliver,
+    async retrying() {
+      const { id } = await deliver()
+      return until('the first attempt failed', async () => {
+        const delivery = await tenant.find(id)
+        return delivery.state === 'retrying' && delivery
+      })
+    },
+    [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
+  }
+}
+
+/** Ten clicks at once. */
+const tenTimes = <T>(click: () => Promise<T>): Promise<PromiseSettledResult<T>[]> => Promise.allSettled(Array.from({ length: 10 }, click))
+const fulfilled = (results: PromiseSettledResult<unknown>[]): number => results.filter(({ status }) => status === 'fulfilled').length
+
+describe('retry', () => {
+  test('ten at once of a failed delivery: one attempt', async () => {
+    await using subscriber = await newSubscriber({ answers: [500, { afterMs: 500 }] })
+    const { tenant, receiver } = subscriber
+    const { id } = await subscriber.retrying()
+    await tenant.write((own) => cancelDelivery(own, id, new Date()))
+    const results = await tenTimes(() => tenant.write((own) => retryDelivery(own, id, new Date())))
+    expect(fulfilled(results)).toBe(10)
+    expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
+    expect(receiver.requests).toHaveLength(2)
+    expect((await listAttempts(tenant.scope, id)).map(({ number, trigger }) => [number, trigger])).toEqual([
+      [1, 'schedule'],
+      [2, 'retry'],
+    ])
+  })
+
+  test('a delivery on the schedule: its next attempt now, with its number, and the schedule goes on from there', async () => {
+    await using subscriber = await newSubscriber({ answers: [500, 500] })
+    const { tenant, receiver } = subscriber
+    const { id, nextAttemptAt } = await subscriber.retrying()
+    expect(nextAttemptAt).toBeGreaterThan(Date.now() + 500 * SECOND)
+    await tenTimes(() => tenant.write((own) => attemptNow(own, id, new Date())))
+    const delivery = await until('the second attempt was made', async () => {
+      const found = await tenant.find(id)
+      return found.attempts === 2 && found
+    })
+    const attempts = await listAttempts(tenant.scope, id)
+    expect(attempts.map(({ number, trigger }) => [number, trigger])).toEqual([
+      [1, 'schedule'],
+      [2, 'schedule'],
+    ])
+    const { startedAt, durationMs } = attempts[1] ?? { startedAt: 0, durationMs: 0 }
+    expect(delivery).toMatchObject({ state: 'retrying', nextTrigger: 'schedule' })
+    expect(Math.abs((delivery.nextAttemptAt ?? 0) - startedAt - durationMs - 700 * SECOND)).toBeLessThan(5 * SECOND)
+    expect(receiver.requests).toHaveLength(2)
+  })
+
+  test('a delivery whose attempt is under way stays as it is', async () => {
+    await using subscriber = await newSubscriber({ answers: [{ afterMs: 1_000 }] })
+    const { tenant, receiver } = subscriber
+    const { id, nextAttemptAt } = await subscriber.deliver()
+    await receiver.received(1)
+    const results = await tenTimes(() => tenant.write((own) => attemptNow(own, id, new Date())))
+    expect(results).toEqual(
+      results.map(() => ({ status: 'fulfilled', value: expect.objectContaining({ state: 'pending', nextAttemptAt }) })),
+    )
+    expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
+    expect(receiver.requests).toHaveLength(1)
+    await expect(tenant.write((own) => attemptNow(own, id, new Date()))).rejects.toMatchObject({ code: 'not_scheduled' })
+  })
+})
+
+describe('cancel', () => {
+  test('ends a delivery on the schedule; nothing more is sent until it is retried', async () => {
+    await using subscriber = await newSubscriber({ answers: [500, 204] })
+    const { tenant, receiver } = subscriber
+    const { id } = await subscriber.retrying()
+    const results = await tenTimes(() => tenant.write((own) => cancelDelivery(own, id, new Date())))
+    expect(fulfilled(results)).toBe(1)
+    for (const result of results) if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(DeliveryRefused)
+    expect(await tenant.find(id)).toMatchObject({ state: 'failed', failureReason: 'cancelled', nextAttemptAt: null, nextTrigger: null })
+    expect(receiver.requests).toHaveLength(1)
+
+    await tenant.write((own) => retryDelivery(own, id, new Date()))
+    expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', failureReason: null, attempts: 2 })
+    await expect(tenant.write((own) => cancelDelivery(own, id, new Date()))).rejects.toMatchObject({ code: 'not_scheduled' })
+  })
+
+  test.each([
+    { name: 'succeeds: delivered', answer: 200, want: { state: 'delivered', failureReason: null } },
+    { name: 'fails: cancelled', answer: 500, want: { state: 'failed', failureReason: 'cancelled' } },
+  ])('while an attempt is under way, which $name', async ({ answer, want }) => {
+    let respond = (): void => undefined
+    await using subscriber = await newSubscriber({
+      answers: [
+        {
+          raw: (socket) => {
+            respond = () => socket.end(`HTTP/1.1 ${answer} Whatever\r\nContent-Length: 0\r\n\r\n`)
+          },
+        },
+      ],
+    })
+    const { tenant, receiver } = subscriber
+    const { id } = await subscriber.deliver()
+    await receiver.received(1)
+    await tenant.write((own) => cancelDelivery(own, id, new Date()))
+    expect(await tenant.find(id)).toMatchObject({ state: 'failed', failureReason: 'cancelled', attempts: 0 })
+    respond()
+    await until('the result is stored', async () => (await tenant.find(id)).attempts === 1)
+    expect(await tenant.find(id)).toMatchObject({ ...want, nextAttemptAt: null })
+    expect(receiver.requests).toHaveLength(1)
+  })
+
+  test('and now and retry by several people at once: it ends, and its attempts are numbered without a gap', async () => {
+    await using subscriber = await newSubscriber({ answers: [500, { afterMs: 200 }] })
+    const { tenant, receiver } = subscriber
+    const { id } = await subscriber.retrying()
+    const actions = [cancelDelivery, attemptNow, retryDelivery, attemptNow, cancelDelivery, retryDelivery]
+    await Promise.allSettled(actions.map((act) => tenant.write((own) => act(own, id, new Date()))))
+    const { state, attempts } = await tenant.settled(id)
+    expect(['delivered', 'failed']).toContain(state)
+    const numbers = (await listAttempts(tenant.scope, id)).map(({ number }) => number)
+    expect(numbers).toEqual([1, 2].slice(0, Math.max(attempts, numbers.length)))
+    // One that was under way when another took its place is sent beside it.
+    expect(receiver.requests.length).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('test event', () => {
+  test('reaches the one webhook, subscribed or not, and is no event', async () => {
+    await using receiver = await startReceiver()
+    await using other = await startReceiver()
+    const tenant = await newTenant(app)
+    const webhookId = await tenant.subscribe(receiver.url, ['task.created'])
+    await tenant.subscribe(other.url)
+    const id = (await tenant.write((own) => emitTest(own, webhookId, new Date()))) ?? ''
+    expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', eventType: 'webhook.test', eventId: null, attempts: 1 })
+    expect(JSON.parse(String(receiver.requests[0]?.body))).toEqual({
+      id,
+      event_type: 'webhook.test',
+      resource: { type: 'webhook', id: webhookId },
+      data: [],
+    })
+    expect(await listAttempts(tenant.scope, id)).toMatchObject([{ number: 1, trigger: 'test', outcome: 'success' }])
+    expect(await tenant.scope.rows('events')).toEqual([])
+    expect(other.requests).toEqual([])
+  })
+
+  test('that fails is attempted once, and is not among the undelivered', async () => {
+    await using subscriber = await newSubscriber({ answers: [500] })
+    const { tenant, webhookId } = subscriber
+    const id = (await tenant.write((own) => emitTest(own, webhookId, new Date()))) ?? ''
+    expect(await tenant.settled(id)).toMatchObject({ state: 'failed', failureReason: 'attempt_failed', attempts: 1 })
+    expect(await listUndelivered(tenant.scope, { limit: 9 })).toEqual([])
+  })
+
+  test('to a webhook that is disabled or deleted: refused', async () => {
+    await using subscriber = await newSubscriber()
+    const { tenant, receiver, webhookId } = subscriber
+    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+    await expect(tenant.write((own) => emitTest(own, webhookId, new Date()))).rejects.toMatchObject({ code: 'webhook_disabled' })
+    await tenant.write((own) => deleteWebhook(own, webhookId, new Date()))
+    expect(await tenant.write((own) => emitTest(own, webhookId, new Date()))).toBeUndefined()
+    expect(receiver.requests).toEqual([])
+  })
+})
+
+test('undelivered: pending, retrying and failed over all webhooks, newest first, with what went wrong', async () => {
+  await using broken = await newSubscriber({ answers: [500] })
+  const { tenant } = broken
+  await using healthy = await startReceiver()
+  await tenant.subscribe(healthy.url)
+  await using slow = await startReceiver({ answers: ['hang'] })
+  const slowId = await tenant.subscribe(slow.url)
+  await tenant.emit()
+  await until('two of three have come to something', async () => {
+    const states = (await tenant.deliveries()).map(({ state }) => state)
+    return states.includes('delivered') && states.includes('retrying')
+  })
+  const [first] = await listUndelivered(tenant.scope, { webhookId: broken.webhookId, limit: 9 })
+  await tenant.write((own) => cancelDelivery(own, first?.id ?? '', new Date()))
+  expect(await listUndelivered(tenant.scope, { limit: 9 })).toMatchObject([
+    { webhookId: slowId, state: 'pending', attempts: 0, lastError: null },
+    { webhookId: broken.webhookId, state: 'failed', failureReason: 'cancelled', attempts: 1, lastError: 'The endpoint answered 500.' },
+  ])
+  const [newest, oldest] = await listUndelivered(tenant.scope, { limit: 9 })
+  expect(await listUndelivered(tenant.scope, { beforeId: newest?.id, limit: 9 })).toEqual([oldest])
+  await tenant.write((own) => disableWebhook(own, slowId, new Date()))
+})
+
+test('an event that breaks asyncapi.yaml is not stored, nor is what it says', async () => {
+  const tenant = await newTenant(app)
+  await tenant.subscribe('https://example.com/')
+  const made = tenant.write(async (own) => {
+    await own.rows('webhooks').update({ description: 'It happened' })
+    await emit(own, 'participant.created', 'no id', [], new Date())
+  })
+  await expect(made).rejects.toThrow(InvalidEvent)
+  await expect(made).rejects.toThrow('An event participant.created breaks asyncapi.yaml: /resource/id must match format "uuid"')
+  const wrongData = { screening_outcome: 'perfect' } as unknown as { screening_outcome: null }
+  await expect(tenant.write((own) => emit(own, 'job_application.created', tenant.accountId, wrongData, new Date()))).rejects.toThrow(
+    '/data/screening_outcome',
+  )
+  expect(await tenant.scope.rows('events')).toEqual([])
+  expect(await tenant.deliveries()).toEqual([])
+  expect(await tenant.scope.rows('webhooks')).toMatchObject([{ description: '' }])
+})
