@@ -12,8 +12,9 @@ const LINGER_MS = 500
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 const [major, minor] = process.versions.node.split('.').map(Number)
-// Looking up a name takes a thread of libuv's, and so does SQLite: of four, a few webhooks whose names hang would leave none to the others.
-process.env.UV_THREADPOOL_SIZE ??= '32'
+// Looking up a name takes a thread of libuv's, and so does SQLite: with four, a few webhooks whose names hang would
+// leave none to the others.
+process.env.UV_THREADPOOL_SIZE ??= '128'
 
 const serves = major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])
 

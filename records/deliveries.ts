@@ -189,7 +189,8 @@ async function listOrderingKeysTaken(
     .rows('deliveries')
     .whereIn('webhook_id', [...new Set(ordered.map(({ webhookId }) => webhookId))])
     .whereIn('ordering_key', [...new Set(ordered.map(({ orderingKey }) => orderingKey ?? ''))])
-    .whereIn('state', ['pending', 'retrying'])
+    // Word for word as in the index.
+    .whereRaw("ordering_key is not null and state in ('pending', 'retrying')")
     .orderBy('id')
     .select('webhook_id', 'ordering_key')
   const rows: { webhook_id: string; ordering_key: string }[] = await (scope.dialect === 'postgres' ? query.forShare() : query)
@@ -310,6 +311,11 @@ export async function resendDelivery(scope: WriteScope, id: string, now: Date): 
   return attemptByHand(scope, id, { from: 'delivered', trigger: 'resend', refusal: 'not_delivered' }, now)
 }
 
+/** Now, or a millisecond after what was last, so that no two attempts of a delivery are due at the same time. */
+function notBefore({ sql }: Scope, now: Date): ReturnType<Sql['raw']> {
+  return sql.raw('case when updated_at < ? then cast(? as bigint) else updated_at + 1 end', [now.getTime(), now.getTime()])
+}
+
 interface ByHand {
   from: DeliveryState
   trigger: Trigger
@@ -325,7 +331,7 @@ async function attemptByHand(scope: WriteScope, id: string, how: ByHand, now: Da
     .rows('deliveries')
     .where({ id, state: how.from })
     .whereNull('next_attempt_at')
-    .update({ next_attempt_at: now.getTime(), next_trigger: how.trigger, queued_at: null })
+    .update({ next_attempt_at: notBefore(scope, now), next_trigger: how.trigger, queued_at: null })
     .returning(COLUMNS)
   if (row) {
     scope.trx.markDue('attempts')
@@ -346,7 +352,7 @@ export async function retryFailedDeliveries(scope: WriteScope, ids: string[], no
     .where({ state: 'failed' })
     .whereNull('next_attempt_at')
     .whereIn('webhook_id', enabled)
-    .update({ next_attempt_at: now.getTime(), next_trigger: 'retry', queued_at: null })
+    .update({ next_attempt_at: notBefore(scope, now), next_trigger: 'retry', queued_at: null })
   if (planned > 0) scope.trx.markDue('attempts')
   return planned
 }
@@ -396,7 +402,7 @@ export async function attemptNow(scope: WriteScope, id: string, now: Date): Prom
     .whereIn('state', ['pending', 'retrying'])
     // What is about to be made may be under way, by the clock of the machine that makes it.
     .where('next_attempt_at', '>', now.getTime() + ABOUT_TO_BE_MADE_MS)
-    .update({ next_attempt_at: now.getTime(), queued_at: null })
+    .update({ next_attempt_at: notBefore(scope, now), queued_at: null })
     .returning(COLUMNS)
   if (row) {
     scope.trx.markDue('attempts')

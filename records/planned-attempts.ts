@@ -3,10 +3,11 @@
 import { type Db, given, type Sql, type Trx, transaction } from './db.ts'
 import type { Attempt, DeliveryState, FailureReason, Trigger } from './deliveries.ts'
 
-/** One planned attempt. Number and due time together tell it from every other that the delivery had or will have. */
+/** One planned attempt. Its due time tells it from every other that the delivery had or will have: no two are the same. */
 export interface PlannedAttempt {
   deliveryId: string
   webhookId: string
+  /** What it will be, from 1, unless another ends before it. */
   number: number
   dueAt: number
 }
@@ -58,7 +59,8 @@ export async function listOverdueQueued(db: Db, overdueAt: Date, queuedUntil: Da
     .read('deliveries')
     .where('next_attempt_at', '<=', overdueAt.getTime())
     .where('queued_at', '<=', queuedUntil.getTime())
-    .orderBy('next_attempt_at')
+    // Those that wait longest for their turn are not those that were lost: every one is looked at in time.
+    .orderBy('queued_at')
     .limit(limit)
     .select('id', 'webhook_id', 'attempts', 'next_attempt_at')
   return rows.map(plannedFromRow)
@@ -66,7 +68,7 @@ export async function listOverdueQueued(db: Db, overdueAt: Date, queuedUntil: Da
 
 /** Notes that the queue has these, unless one has been made or replaced since, or is at this moment. */
 export async function markQueued({ dialect, sql }: Trx, planned: PlannedAttempt[], now: Date): Promise<void> {
-  const columns = { deliveryId: 'uuid', number: 'integer', dueAt: 'bigint' }
+  const columns = { deliveryId: 'uuid', dueAt: 'bigint' }
   const isPostgres = dialect === 'postgres'
   // After a crash of the database they are queued again: no need to wait for the disk.
   if (isPostgres) await sql.raw('set local synchronous_commit = off')
@@ -74,7 +76,7 @@ export async function markQueued({ dialect, sql }: Trx, planned: PlannedAttempt[
   await sql.raw(
     `update deliveries set queued_at = ? where id in (
        select deliveries.id from ${given(dialect, columns)} join deliveries
-       on deliveries.id = given."deliveryId" and attempts = given.number - 1 and next_attempt_at = given."dueAt"
+       on deliveries.id = given."deliveryId" and next_attempt_at = given."dueAt"
        ${isPostgres ? 'for update of deliveries skip locked' : ''})`,
     [now.getTime(), JSON.stringify(planned)],
   )
@@ -136,27 +138,13 @@ export interface Sendable {
   body: Buffer
   /** What it is ordered by, when its webhook wants one after the other. */
   orderingKey: string | null
-  webhook: { id: string; url: string; sealedSecret: string; enabled: boolean; deleted: boolean }
+  /** Undefined: somebody is changing it at this moment. */
+  webhook?: { id: string; url: string; sealedSecret: string; enabled: boolean; deleted: boolean }
 }
 
-/** On PostgreSQL no webhook of theirs can be changed before the transaction ends: a send that has begun by then began before the change. */
+/** On PostgreSQL no webhook of theirs can be changed before the transaction ends: a send that has begun by then began before the change. And
+ *  none is waited for, or one that is locked for long would hold up the others. */
 export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; sql: Sql }, ids: string[]): Promise<Map<string, Sendable>> {
-  const query = sql('deliveries')
-    .join('webhooks', 'webhooks.id', 'deliveries.webhook_id')
-    .whereIn('deliveries.id', ids)
-    .select(
-      'deliveries.id',
-      'attempts',
-      'next_attempt_at',
-      'next_trigger',
-      'body',
-      'ordering_key',
-      'webhook_id',
-      'url',
-      'secret_encrypted',
-      'enabled',
-      'deleted_at',
-    )
   const rows: {
     id: string
     attempts: number
@@ -165,11 +153,20 @@ export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; 
     body: Buffer
     ordering_key: string | null
     webhook_id: string
-    url: string
-    secret_encrypted: string
-    enabled: boolean | number
-    deleted_at: number | null
-  }[] = await (dialect === 'postgres' ? query.forShare('webhooks') : query)
+  }[] = await sql('deliveries')
+    .whereIn('id', ids)
+    .select('id', 'attempts', 'next_attempt_at', 'next_trigger', 'body', 'ordering_key', 'webhook_id')
+  const query = sql('webhooks')
+    .whereIn('id', [...new Set(rows.map((row) => row.webhook_id))])
+    .select('id', 'url', 'secret_encrypted', 'enabled', 'deleted_at')
+  const webhookRows: { id: string; url: string; secret_encrypted: string; enabled: boolean | number; deleted_at: number | null }[] =
+    await (dialect === 'postgres' ? query.forShare().skipLocked() : query)
+  const webhooks = new Map(
+    webhookRows.map((row) => [
+      row.id,
+      { id: row.id, url: row.url, sealedSecret: row.secret_encrypted, enabled: Boolean(row.enabled), deleted: row.deleted_at !== null },
+    ]),
+  )
   return new Map(
     rows.map((row) => [
       row.id,
@@ -180,13 +177,7 @@ export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; 
         trigger: row.next_trigger ?? 'schedule',
         body: row.body,
         orderingKey: row.ordering_key,
-        webhook: {
-          id: row.webhook_id,
-          url: row.url,
-          sealedSecret: row.secret_encrypted,
-          enabled: Boolean(row.enabled),
-          deleted: row.deleted_at !== null,
-        },
+        webhook: webhooks.get(row.webhook_id),
       },
     ]),
   )
@@ -254,7 +245,8 @@ async function planNextInOrder(trx: Trx, settlements: Settlement[]): Promise<voi
     `update deliveries set next_attempt_at = ?, queued_at = null
      where state = 'pending' and next_attempt_at is null and id in (
        select (select first.id from deliveries as first where first.webhook_id = given.webhook_id and first.ordering_key = given.ordering_key
-               and first.state in ('pending', 'retrying') order by first.id limit 1)
+               and first.state in ('pending', 'retrying')
+               order by first.next_attempt_at is null, first.id limit 1)
        from ${given(dialect, { webhook_id: 'uuid', ordering_key: 'uuid' })})
      returning id`,
     [at, JSON.stringify(keys)],
@@ -264,24 +256,30 @@ async function planNextInOrder(trx: Trx, settlements: Settlement[]): Promise<voi
 
 /** Plans deliveries that wait for others which have ended in another way, such as by hand. */
 export async function planStuckInOrder(db: Db, now: Date, limit: number): Promise<void> {
+  // Word for word as in the index. Whoever has a time has the turn: ids are made by clocks that differ a little.
+  const stuck: { id: string }[] = await db
+    .read('deliveries')
+    .whereRaw("deliveries.ordering_key is not null and deliveries.state in ('pending', 'retrying')")
+    .where('deliveries.state', 'pending')
+    .whereNull('deliveries.next_attempt_at')
+    .whereRaw(
+      `not exists (select 1 from deliveries as earlier where earlier.webhook_id = deliveries.webhook_id
+         and earlier.ordering_key = deliveries.ordering_key and earlier.ordering_key is not null and earlier.state in ('pending', 'retrying')
+         and (earlier.id < deliveries.id or (earlier.next_attempt_at is not null and earlier.id > deliveries.id)))`,
+    )
+    .limit(limit)
+    .select('deliveries.id')
+  if (stuck.length === 0) return
   await transaction(db, async (trx) => {
-    const stuck = trx
+    const planned = await trx
       .sql('deliveries')
-      .whereNotNull('ordering_key')
+      .whereIn(
+        'id',
+        stuck.map(({ id }) => id),
+      )
       .where({ state: 'pending' })
       .whereNull('next_attempt_at')
-      .whereNotExists(
-        trx
-          .sql('deliveries as earlier')
-          .select('earlier.id')
-          .whereRaw('earlier.webhook_id = deliveries.webhook_id and earlier.ordering_key = deliveries.ordering_key')
-          .whereNotNull('earlier.ordering_key')
-          .whereIn('earlier.state', ['pending', 'retrying'])
-          .whereRaw('earlier.id < deliveries.id'),
-      )
-      .limit(limit)
-      .select('deliveries.id')
-    const planned = await trx.sql('deliveries').whereIn('id', stuck).update({ next_attempt_at: now.getTime(), queued_at: null })
+      .update({ next_attempt_at: now.getTime(), queued_at: null })
     if (planned > 0) trx.markDue('attempts')
   })
 }
@@ -292,33 +290,40 @@ interface Success {
   endedAt: number
 }
 
+/** The attempt that is planned, or one whose plan was withdrawn while it was under way and that nothing came after. */
+const IS_NEW = '(deliveries.next_attempt_at = given.due_at or deliveries.attempts = given.number - 1)'
+
 /** Nearly all results are successes, and what becomes of those does not hang on what is there: no row needs to be read first. */
 async function settleSuccesses(trx: Trx, successes: Success[], plan: DeliveryPlan): Promise<number> {
   const { dialect, sql } = trx
   // In one order everywhere, so that two transactions never wait for each other.
   const rows = successes
-    .map(({ planned, attempt, endedAt }) => ({ ...attemptToRow(planned, attempt), ended_at: endedAt }))
+    .map(({ planned, attempt, endedAt }) => ({ ...attemptToRow(planned, attempt), ended_at: endedAt, due_at: planned.dueAt }))
     .sort((a, b) => (a.delivery_id < b.delivery_id ? -1 : 1))
-  const source = given(dialect, { ...ATTEMPT_COLUMNS, ended_at: 'bigint' })
+  const source = given(dialect, { ...ATTEMPT_COLUMNS, ended_at: 'bigint', due_at: 'bigint' })
   const update = (from: string): string => `update deliveries
-    set state = ?, failure_reason = ?, next_attempt_at = ?, next_trigger = ?, attempts = given.number, updated_at = given.ended_at, queued_at = null
-    from ${from} where deliveries.id = given.delivery_id and deliveries.attempts = given.number - 1
-    returning deliveries.id, deliveries.account_id`
+    set state = ?, failure_reason = ?, next_attempt_at = ?, next_trigger = ?, attempts = deliveries.attempts + 1, updated_at = given.ended_at, queued_at = null
+    from ${from} where deliveries.id = given.delivery_id and ${IS_NEW}
+    returning deliveries.id, deliveries.account_id, deliveries.attempts`
   const changed = [plan.state, plan.failureReason, plan.nextAttemptAt, plan.nextTrigger]
   const text = JSON.stringify(rows)
   if (dialect === 'postgres') {
-    const columns = ATTEMPT_FIELDS.join(', ')
+    const columns = ATTEMPT_FIELDS.filter((name) => name !== 'number').join(', ')
     const { rowCount } = await sql.raw(
       `with given as (select * from ${source}), stored as (${update('given')})
-       insert into attempts (account_id, ${columns}) select stored.account_id, ${columns} from given join stored on stored.id = given.delivery_id
+       insert into attempts (account_id, number, ${columns})
+       select stored.account_id, stored.attempts, ${columns} from given join stored on stored.id = given.delivery_id
        on conflict (delivery_id, number) do nothing`,
       [text, ...changed],
     )
     return rowCount
   }
-  const stored: { id: string; account_id: string }[] = await sql.raw(update(source), [...changed, text])
-  const accounts = new Map(stored.map(({ id, account_id }) => [id, account_id]))
-  const made = rows.flatMap((row) => (accounts.has(row.delivery_id) ? [{ ...row, account_id: accounts.get(row.delivery_id) }] : []))
+  const stored: { id: string; account_id: string; attempts: number }[] = await sql.raw(update(source), [...changed, text])
+  const found = new Map(stored.map((row) => [row.id, row]))
+  const made = rows.flatMap((row) => {
+    const delivery = found.get(row.delivery_id)
+    return delivery ? [{ ...row, account_id: delivery.account_id, number: delivery.attempts }] : []
+  })
   await insertAttempts(trx, made)
   return stored.length
 }
@@ -338,12 +343,14 @@ async function settleOthers(
   for (const settlement of settlements) {
     const { planned, result, endedAt } = settlement
     const delivery = current.get(planned.deliveryId)
-    if (delivery?.attempts !== planned.number - 1) continue
-    // One result an attempt number, also within a batch.
-    delivery.attempts = planned.number
+    // As IS_NEW.
+    if (!delivery || (delivery.nextAttemptAt !== planned.dueAt && delivery.attempts !== planned.number - 1)) continue
     const made = 'attempt' in result
-    if (made) attempts.push({ ...attemptToRow(planned, result.attempt), account_id: delivery.accountId })
+    const number = made ? delivery.attempts + 1 : delivery.attempts
+    if (made) attempts.push({ ...attemptToRow(planned, result.attempt), account_id: delivery.accountId, number })
     const plan = decide(delivery, settlement)
+    // The same attempt may be in a batch twice.
+    Object.assign(delivery, plan, { attempts: number })
     plans.push(plan)
     changes.push({
       id: delivery.id,
@@ -351,7 +358,7 @@ async function settleOthers(
       failure_reason: plan.failureReason,
       next_attempt_at: plan.nextAttemptAt,
       next_trigger: plan.nextTrigger,
-      attempts: made ? planned.number : planned.number - 1,
+      attempts: number,
       updated_at: endedAt,
     })
   }
@@ -359,7 +366,8 @@ async function settleOthers(
   if (changes.length > 0) {
     const changed = Object.keys(PLAN_COLUMNS).filter((column) => column !== 'id')
     await trx.sql.raw(
-      `update deliveries set ${changed.map((column) => `${column} = given.${column}`).join(', ')}, queued_at = null
+      `update deliveries set ${changed.map((column) => `${column} = given.${column}`).join(', ')},
+         queued_at = case when deliveries.next_attempt_at = given.next_attempt_at then queued_at end
        from ${given(trx.dialect, PLAN_COLUMNS)} where deliveries.id = given.id`,
       [JSON.stringify(changes)],
     )

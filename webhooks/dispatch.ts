@@ -11,7 +11,7 @@ import {
   type PlannedAttempt,
   planStuckInOrder,
 } from '../records/planned-attempts.ts'
-import type { Queue, Tier } from './queue.ts'
+import type { Queue } from './queue.ts'
 import { wakeable } from './wakeable.ts'
 
 export interface Dispatcher {
@@ -30,7 +30,6 @@ export interface DispatcherOptions {
   horizonMs: number
   now: () => Date
   log: Logger
-  tierOf: (webhookId: string) => Tier
   /** Called when the queue has attempts that are due. */
   onDue: () => void
 }
@@ -54,7 +53,7 @@ const TIMER_MS = 5
 const NOTE_MS = 1_000
 const UNNOTED = 8_192
 
-export async function startDispatcher({ db, queue, horizonMs, now, log, tierOf, onDue }: DispatcherOptions): Promise<Dispatcher> {
+export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }: DispatcherOptions): Promise<Dispatcher> {
   if (db.dialect === 'sqlite') await markNoneQueued(db)
 
   /** Due attempts that this process has queued and not noted in the records: nearly all are settled before that would be done. */
@@ -83,7 +82,7 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, tierOf, 
     const leftOut = { webhooks: crowded, deliveries: [...unnoted.keys()] }
     const planned = await listUnqueued(db, new Date(at.getTime() + horizonMs), leftOut, BATCH)
     if (planned.length === 0) return 0
-    await queue.add(planned, at, tierOf)
+    await queue.add(planned, at)
     const [due, later] = partition(planned, ({ dueAt }) => dueAt <= at.getTime())
     for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: performance.now() })
     if (due.length > 0) onDue()
@@ -105,11 +104,13 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, tierOf, 
   async function repair(): Promise<void> {
     const at = now()
     repairedAt = performance.now()
-    await planStuckInOrder(db, at, REPAIR_BATCH)
+    await planStuckInOrder(db, at, REPAIR_BATCH).catch((error: unknown) =>
+      log.warn({ err: error }, 'an order could not be looked after, and will be soon'),
+    )
     const overdueAt = new Date(at.getTime() - REPAIR_OVERDUE_MS)
     const overdue = await listOverdueQueued(db, overdueAt, new Date(at.getTime() - REPAIR_QUEUED_MS), REPAIR_BATCH)
     if (overdue.length === 0) return
-    await queue.add(overdue, at, tierOf)
+    await queue.add(overdue, at)
     await transaction(db, (trx) => markQueued(trx, overdue, at))
     onDue()
   }

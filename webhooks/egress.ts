@@ -203,7 +203,8 @@ function guardedConnector(protocol: 'https:' | 'http:', allow: Cidr[], lookup: L
 }
 
 /** A name with any bad address is refused whole: which of them would be connected to is not ours to say. */
-function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupFunction {
+function guardedLookup(protocol: string, allow: Cidr[], ask: Lookup): LookupFunction {
+  const lookup = shared(ask)
   return (
     hostname: string,
     options: LookupOptions,
@@ -216,6 +217,25 @@ function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupF
       const [first] = addresses
       if (options.all || !first) return callback(first ? null : new Error(`${hostname} has no address`), addresses)
       return callback(null, first.address, first.family)
+    })
+  }
+}
+
+/** One question for each name at a time: the system answers few at once, and a name that hangs must not take all of those. */
+function shared(ask: Lookup): Lookup {
+  const waiting = new Map<string, Parameters<Lookup>[2][]>()
+  return (hostname, options, callback) => {
+    const key = `${options.family} ${hostname}`
+    const others = waiting.get(key)
+    if (others) {
+      others.push(callback)
+      return
+    }
+    const all = [callback]
+    waiting.set(key, all)
+    ask(hostname, options, (...answer) => {
+      waiting.delete(key)
+      for (const each of all) each(...answer)
     })
   }
 }

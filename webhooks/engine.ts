@@ -88,7 +88,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     onSettled: settler.add,
     onClaimed: () => dispatcher?.refill(),
   })
-  dispatcher = await startDispatcher({ db, queue, horizonMs, now, log, tierOf: pump.tierOf, onDue: pump.wake })
+  dispatcher = await startDispatcher({ db, queue, horizonMs, now, log, onDue: pump.wake })
   const sweeps = await Promise.all(Object.entries(jobs).map(([name, work]) => sweepJobs({ queue, name, work, now, log })))
 
   const wake = (work?: Due): void => {

@@ -5,7 +5,7 @@ import type { Agent } from 'undici'
 import { type Db, transaction } from '../records/db.ts'
 import type { Outcome } from '../records/deliveries.ts'
 import { loadSendables, type MadeAttempt, type Sendable } from '../records/planned-attempts.ts'
-import type { Claim, Queue, Tier } from './queue.ts'
+import type { Claim, Queue } from './queue.ts'
 import { type SecretOpener, SecretUnreadable } from './secret.ts'
 import { type SendResult, send } from './send.ts'
 import type { Settled } from './settle.ts'
@@ -15,8 +15,6 @@ import { wakeable } from './wakeable.ts'
 export interface Pump {
   /** The queue may have something that is due. */
   wake(): void
-  /** How a webhook's endpoint does: `slow` when it has kept timing out. */
-  tierOf(webhookId: string): Tier
   /** Results are stored, and their places free. */
   free(settled: Settled[]): void
   counts(): { claimed: number; sending: number; outcomes: Record<Outcome, number> }
@@ -43,11 +41,15 @@ export interface PumpOptions {
 const PLACES = 512
 /** Claims are made when at least this many places are free, so that each is worth its query. */
 const CLAIM_AT = PLACES / 4
+/** Unless the last claim is as long ago as this: attempts that last may leave fewer places than that for long. */
+const IDLE_MS = 100
 /** Attempts of one webhook under way at once, results to be stored included: a slow endpoint cannot take all the places. */
 const SHARE = 16
 /** And of one whose endpoint let so many in a row time out: it is probed, and has its share again once it answers anything. */
 const SLOW_SHARE = 1
 const SLOW_AFTER = SHARE
+/** Not to be reached counts as a time-out when it took this long to find out. */
+const LONG_MS = 5_000
 /** And of one whose endpoint has just answered quickly: for most of the time, storing is what they wait for. */
 const QUICK_SHARE = 128
 const QUICK_MS = 250
@@ -56,38 +58,38 @@ const POLL_MS = 1_000
 const TOUCH_MS = 3_000
 const RETRY_MS = 500
 
-interface Held {
-  claim: Claim
-  /** By `performance.now()`: a clock that is set back must not keep claims from being renewed. */
-  touchedAt: number
-}
-
 export function startPump(options: PumpOptions): Pump {
   const { db, queue, agent, openSecret, timeoutMs, now, log, onSettled, onClaimed } = options
-  const held = new Map<string, Held>()
+  const held = new Map<string, Claim>()
   const webhooks = new Map<string, { held: number; quickAt: number }>()
+  /** Deliveries of which an attempt is being sent, or its result not stored yet. */
+  const underWay = new Set<string>()
   const timeoutsInARow = new Map<string, number>()
   const outcomes: Record<Outcome, number> = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
   const sending = new Set<Promise<void>>()
+  let claimedAt = Number.NEGATIVE_INFINITY
   let waitingForPlaces = false
+  let soon: NodeJS.Timeout | undefined
   let stopping = false
 
-  const tierOf = (webhookId: string): Tier => ((timeoutsInARow.get(webhookId) ?? 0) >= SLOW_AFTER ? 'slow' : 'normal')
+  const isSlow = (webhookId: string): boolean => (timeoutsInARow.get(webhookId) ?? 0) >= SLOW_AFTER
 
   const loop = wakeable(
     async () => {
+      clearTimeout(soon)
       while (!stopping) {
         const free = PLACES - held.size
-        waitingForPlaces = free < CLAIM_AT
-        if (waitingForPlaces) return
-        // Fewer than asked for does not mean that the queue is empty: a webhook's share may have cut the answer short.
-        let claims = await queue.claim(free, { normal: SHARE, slow: SLOW_SHARE })
-        if (claims.length === 0) claims = await claimMoreOfQuick(free)
+        // A claim should be worth its query, and yet no place lie idle.
+        waitingForPlaces = free < (performance.now() - claimedAt < IDLE_MS ? CLAIM_AT : 1)
+        if (waitingForPlaces) {
+          soon = setTimeout(loop.wake, IDLE_MS)
+          return
+        }
+        claimedAt = performance.now()
+        const claims = await claim(free)
         onClaimed()
         if (claims.length === 0) return
-        const slowed = claims.filter(({ tier, planned }) => tier === 'normal' && tierOf(planned.webhookId) === 'slow')
-        if (slowed.length > 0) await requeue(slowed)
-        const work = makeAttempts(claims.filter((claim) => !slowed.includes(claim) && hold(claim)))
+        const work = makeAttempts(claims.filter(hold))
         sending.add(work)
         work.finally(() => sending.delete(work))
       }
@@ -96,34 +98,33 @@ export function startPump(options: PumpOptions): Pump {
   )
   const poll = setInterval(loop.wake, POLL_MS)
   const touching = setInterval(touch, TOUCH_MS)
+  let retouch: NodeJS.Timeout | undefined
+
+  /** Fewer than asked for does not mean that the queue is empty: a webhook's share may have cut the answer short. */
+  async function claim(free: number): Promise<Claim[]> {
+    const slow = [...timeoutsInARow.keys()].filter(isSlow)
+    const claims = await queue.claim(free, SHARE, slow)
+    if (slow.length > 0 && claims.length < free) claims.push(...(await queue.claim(free - claims.length, SLOW_SHARE)))
+    return claims.length > 0 ? claims : claimMoreOfQuick(free, slow)
+  }
 
   /** When every webhook that has something due has its share: more for those that are quick. */
-  async function claimMoreOfQuick(free: number): Promise<Claim[]> {
+  async function claimMoreOfQuick(free: number, slow: string[]): Promise<Claim[]> {
     const full = [...webhooks].filter(([, { held }]) => held >= SHARE)
     const isQuick = ({ quickAt }: { quickAt: number }): boolean => performance.now() - quickAt < JUST_MS
     if (!full.some(([, webhook]) => isQuick(webhook) && webhook.held < QUICK_SHARE)) return []
-    const slow = full.filter(([, webhook]) => !isQuick(webhook)).map(([id]) => id)
-    return queue.claim(free, { normal: QUICK_SHARE, slow: SLOW_SHARE }, slow)
-  }
-
-  /** Queued before their endpoint was slow. Killed in between, they are found missing. */
-  async function requeue(claims: Claim[]): Promise<void> {
-    await queue.drop(claims)
-    await queue.add(
-      claims.map(({ planned }) => planned),
-      now(),
-      tierOf,
-    )
+    const others = full.filter(([, webhook]) => !isQuick(webhook)).map(([id]) => id)
+    return queue.claim(free, QUICK_SHARE, [...others, ...slow])
   }
 
   /** Takes a place. False when this process makes the attempt already: its claim had lapsed, and is now renewed. */
   function hold(claim: Claim): boolean {
     const known = held.get(claim.jobId)
     if (known) {
-      known.claim.retryCount = claim.retryCount
+      known.retryCount = claim.retryCount
       return false
     }
-    held.set(claim.jobId, { claim, touchedAt: performance.now() })
+    held.set(claim.jobId, claim)
     const { webhookId } = claim.planned
     const webhook = webhooks.get(webhookId)
     if (webhook) webhook.held++
@@ -131,40 +132,77 @@ export function startPump(options: PumpOptions): Pump {
     return true
   }
 
+  function letGo({ jobId, planned: { webhookId } }: Claim): void {
+    if (!held.delete(jobId)) return
+    const webhook = webhooks.get(webhookId)
+    if (!webhook) return
+    webhook.held--
+    if (webhook.held === 0) webhooks.delete(webhookId)
+  }
+
   async function makeAttempts(claims: Claim[]): Promise<void> {
-    const ids = claims.map(({ planned }) => planned.deliveryId)
-    let attempts: Promise<void>[] = []
-    const begin = (sendables: Map<string, Sendable>): void => {
-      // A transaction that is run again must not send again.
-      if (attempts.length === 0) attempts = claims.map((claim) => makeAttempt(claim, sendables.get(claim.planned.deliveryId)))
-    }
-    // Until the engine stops. What has begun has begun, whatever becomes of the transaction.
-    while (!stopping && attempts.length === 0 && claims.length > 0) {
-      try {
-        if (db.dialect === 'sqlite') begin(await loadSendables({ dialect: db.dialect, sql: db.read }, ids))
-        else await transaction(db, async (trx) => begin(await loadSendables(trx, ids)))
-      } catch (error) {
-        log.warn({ err: error }, 'deliveries could not be loaded, and will be tried again')
-        if (attempts.length === 0) await delay(RETRY_MS)
-      }
+    const attempts: Promise<void>[] = []
+    for (let left = claims; left.length > 0 && !stopping; ) {
+      left = await begin(left, attempts)
+      if (left.length === 0) break
+      await delay(RETRY_MS)
+      left = await stillHeld(left)
     }
     await Promise.all(attempts)
   }
 
+  /** Begins the attempts that can begin; returns the others. What has begun has begun, whatever becomes of the transaction. */
+  async function begin(claims: Claim[], attempts: Promise<void>[]): Promise<Claim[]> {
+    const ids = claims.map(({ planned }) => planned.deliveryId)
+    let left: Claim[] | undefined
+    const beginWith = (sendables: Map<string, Sendable>): void => {
+      // A transaction that is run again must not send again.
+      if (left) return
+      left = []
+      for (const claim of claims) {
+        const delivery = sendables.get(claim.planned.deliveryId)
+        const isWanted = delivery?.nextAttemptAt === claim.planned.dueAt
+        if (isWanted && (delivery.webhook === undefined || underWay.has(delivery.id))) left.push(claim)
+        else attempts.push(makeAttempt(claim, isWanted ? delivery : undefined))
+      }
+    }
+    try {
+      if (db.dialect === 'sqlite') beginWith(await loadSendables({ dialect: db.dialect, sql: db.read }, ids))
+      else await transaction(db, async (trx) => beginWith(await loadSendables(trx, ids)))
+    } catch (error) {
+      log.warn({ err: error }, 'deliveries could not be loaded, and will be tried again')
+    }
+    return left ?? claims
+  }
+
+  /** Waiting may have taken longer than a claim lasts: what another process has by now is its own. */
+  async function stillHeld(claims: Claim[]): Promise<Claim[]> {
+    try {
+      const own = await queue.touch(claims)
+      for (const claim of claims) if (!own.has(claim.jobId)) letGo(claim)
+      return claims.filter(({ jobId }) => own.has(jobId))
+    } catch {
+      return claims
+    }
+  }
+
   async function makeAttempt(claim: Claim, delivery: Sendable | undefined): Promise<void> {
     const { planned } = claim
-    const orderingKey = delivery?.orderingKey ?? null
-    if (delivery?.attempts !== planned.number - 1 || delivery.nextAttemptAt !== planned.dueAt) return onSettled({ claim })
-    const { webhook } = delivery
+    if (delivery?.webhook === undefined) return onSettled({ claim })
+    const { webhook, orderingKey } = delivery
     if (!webhook.enabled) {
+      timeoutsInARow.delete(webhook.id)
       const notMade = webhook.deleted ? 'webhook_deleted' : 'webhook_disabled'
       return onSettled({ claim, settlement: { planned, orderingKey, result: { notMade }, endedAt: now().getTime() } })
     }
-    const result = await sendOne(delivery)
+    underWay.add(delivery.id)
+    const result = await sendOne(delivery, webhook)
     const attempt: MadeAttempt = { trigger: delivery.trigger, ...result }
     outcomes[attempt.outcome]++
-    if (result.outcome === 'timeout') timeoutsInARow.set(webhook.id, (timeoutsInARow.get(webhook.id) ?? 0) + 1)
-    else timeoutsInARow.delete(webhook.id)
+    // A name that is not resolved holds a place as long as an endpoint that does not answer.
+    const isTimeout = result.outcome === 'timeout' || (result.outcome === 'unreachable' && result.durationMs >= LONG_MS)
+    if (isTimeout) timeoutsInARow.set(webhook.id, (timeoutsInARow.get(webhook.id) ?? 0) + 1)
+    else if (timeoutsInARow.delete(webhook.id)) loop.wake()
     const known = webhooks.get(webhook.id)
     if (known && result.status !== null && result.durationMs <= QUICK_MS) known.quickAt = performance.now()
     const fields = {
@@ -180,10 +218,9 @@ export function startPump(options: PumpOptions): Pump {
     onSettled({ claim, settlement: { planned, orderingKey, result: { attempt }, endedAt: now().getTime() } })
   }
 
-  async function sendOne(delivery: Sendable): Promise<SendResult> {
-    const { webhook, body } = delivery
+  async function sendOne({ id, body }: Sendable, webhook: NonNullable<Sendable['webhook']>): Promise<SendResult> {
     try {
-      const headers = deliveryHeaders(openSecret(webhook.id, webhook.sealedSecret), delivery.id, body, now())
+      const headers = deliveryHeaders(openSecret(webhook.id, webhook.sealedSecret), id, body, now())
       return await send(agent, { url: webhook.url, headers, body, timeoutMs })
     } catch (error) {
       if (!(error instanceof SecretUnreadable)) throw error
@@ -194,26 +231,22 @@ export function startPump(options: PumpOptions): Pump {
   }
 
   function touch(): void {
-    const before = performance.now() - TOUCH_MS
-    const old = [...held.values()].filter(({ touchedAt }) => touchedAt <= before)
-    for (const each of old) each.touchedAt = performance.now()
-    queue.touch(old.map(({ claim }) => claim)).catch((error: unknown) => log.warn({ err: error }, 'claims could not be renewed'))
+    queue.touch([...held.values()]).catch((error: unknown) => {
+      log.warn({ err: error }, 'claims could not be renewed, and will be soon')
+      retouch = setTimeout(touch, RETRY_MS)
+    })
   }
 
   return {
     wake: loop.wake,
-    tierOf,
     free(settled) {
       // On PostgreSQL other processes may hold the rest of a share, so any place may be the one that was missing.
       let shareFreed = db.dialect === 'postgres'
-      for (const { claim } of settled) {
-        if (!held.delete(claim.jobId)) continue
-        const { webhookId } = claim.planned
-        const known = webhooks.get(webhookId)
-        if (!known) continue
-        shareFreed ||= known.held >= SHARE || claim.tier === 'slow'
-        known.held--
-        if (known.held === 0) webhooks.delete(webhookId)
+      for (const { claim, settlement } of settled) {
+        const { webhookId, deliveryId } = claim.planned
+        if (settlement) underWay.delete(deliveryId)
+        shareFreed ||= (webhooks.get(webhookId)?.held ?? 0) >= SHARE || isSlow(webhookId)
+        letGo(claim)
       }
       if (shareFreed || (waitingForPlaces && PLACES - held.size >= CLAIM_AT)) loop.wake()
     },
@@ -221,6 +254,7 @@ export function startPump(options: PumpOptions): Pump {
     async drain(graceMs) {
       stopping = true
       clearInterval(poll)
+      clearTimeout(soon)
       await loop.stop()
       const grace = new AbortController()
       await Promise.race([Promise.all(sending), delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)])
@@ -228,8 +262,8 @@ export function startPump(options: PumpOptions): Pump {
     },
     async stop() {
       clearInterval(touching)
-      const left = [...held.values()].map(({ claim }) => claim)
-      await queue.release(left).catch((error: unknown) => log.warn({ err: error }, 'claims could not be given back'))
+      clearTimeout(retouch)
+      await queue.release([...held.values()]).catch((error: unknown) => log.warn({ err: error }, 'claims could not be given back'))
     },
   }
 }

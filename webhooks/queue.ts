@@ -13,15 +13,9 @@ import type { PgliteAnswer, PgliteCall, PgliteOptions } from './pglite-worker.ts
 export interface Claim {
   planned: PlannedAttempt
   jobId: string
-  /** The one that it was queued with. */
-  tier: Tier
   /** Counts the claims of a job: a claim that was lost and taken by another no longer counts. */
   retryCount: number
 }
-
-/** How many attempts of a webhook may be claimed at once depends on it. */
-export type Tier = 'normal' | 'slow'
-export type Shares = Record<Tier, number>
 
 /** Work in the background. Rows are the truth here too: `due` names those that need work, `run` works at one of them. */
 export interface BackgroundJobs {
@@ -33,14 +27,15 @@ export interface BackgroundJobs {
 
 export interface Queue {
   /** Adds attempts, those it has excepted. */
-  add(planned: PlannedAttempt[], now: Date, tierOf: (webhookId: string) => Tier): Promise<void>
-  /** Attempts that are due, at most `limit`, and of each webhook so many that at most its share are claimed, over all processes.
+  add(planned: PlannedAttempt[], now: Date): Promise<void>
+  /** Attempts that are due, at most `limit`, and of each webhook so many that at most `share` are claimed, over all processes.
    *  None back may mean that all shares are used up. */
-  claim(limit: number, shares: Shares, leaveOut?: string[]): Promise<Claim[]>
-  /** Says that the claims are still being worked at. */
-  touch(claims: Claim[]): Promise<void>
-  /** Removes attempts that are settled. `trx`: only once that transaction commits (PostgreSQL). */
-  drop(claims: Claim[], trx?: Knex.Transaction): Promise<void>
+  claim(limit: number, share: number, leaveOut?: string[]): Promise<Claim[]>
+  /** Says that the claims are still being worked at. Returns the ids of the jobs that are: others have been taken by somebody else. */
+  touch(claims: Claim[]): Promise<Set<string>>
+  /** Removes attempts that are settled, but not those whose claim was lost to somebody else. Returns the ids of the jobs that it removed.
+   *  `trx`: only once that transaction commits (PostgreSQL). */
+  drop(claims: Claim[], trx?: Knex.Transaction): Promise<Set<string>>
   /** Gives claims back, for whoever comes next. */
   release(claims: Claim[]): Promise<void>
   /** Calls `heard` with the payload of each NOTIFY of a channel, and without one after each reconnection. */
@@ -66,7 +61,8 @@ export interface QueueOptions {
 const ATTEMPTS = 'deliveries'
 /** A claim that is not touched for this long is somebody else's. pg-boss takes no less than 10. */
 const HEARTBEAT_SECONDS = 10
-const SUPERVISE_SECONDS = 5
+/** How often lapsed claims are looked for. Where the process that did it last has died, it takes up to twice as long. */
+const SUPERVISE_SECONDS = 2
 /** Kept for storing the result of an attempt, before another process may make it again. */
 const SETTLING_SECONDS = 45
 /** A job is never given up: how often an attempt is made is not the queue's to say. */
@@ -75,6 +71,8 @@ const BOSS_CONNECTIONS = 6
 /** A claim that a crash of the database forgets is made again: no need to wait for the disk. And of a table that is empty one moment and full
  *  the next, the planner knows nothing: without this it reads and sorts the whole queue for every fetch, instead of its first rows by index. */
 const SESSION = { synchronous_commit: 'off', enable_bitmapscan: 'off' }
+/** A connection that the network has forgotten must not hold up the pump for ever. Long enough for the queue's own migrations. */
+const LIMITS = { keepAlive: true, connectionTimeoutMillis: 5_000, query_timeout: 30_000 }
 const BACKGROUND_CONCURRENCY = 2
 
 export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, attemptTimeoutMs, log }: QueueOptions): Promise<Queue> {
@@ -85,7 +83,7 @@ export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, 
   const boss = new PgBoss({
     ...(embedded
       ? { db: embedded.db, backend: 'pglite' as const }
-      : { connectionString: databaseUrl, backend, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: settings }),
+      : { connectionString: databaseUrl, backend, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: settings, ...LIMITS }),
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,
@@ -117,27 +115,26 @@ export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, 
   const attemptsOf = (claims: Claim[]) => claims.map(({ jobId, retryCount }) => ({ id: jobId, retryCount }))
 
   return {
-    async add(planned, now, tierOf) {
+    async add(planned, now) {
       if (planned.length === 0) return
       const jobs = planned.map((attempt) => ({
         id: jobId(attempt),
         data: attempt,
-        group: { id: attempt.webhookId, tier: tierOf(attempt.webhookId) },
+        group: { id: attempt.webhookId },
         // Due already: at once by the database's own clock, which may be behind ours.
         ...(attempt.dueAt > now.getTime() ? { startAfter: new Date(attempt.dueAt) } : {}),
       }))
       await boss.insert(ATTEMPTS, jobs)
     },
-    async claim(limit, shares, leaveOut = []) {
-      const groupConcurrency = { default: shares.normal, tiers: shares }
-      const jobs = await boss.fetch<PlannedAttempt>(ATTEMPTS, { batchSize: limit, groupConcurrency, ignoreGroups: leaveOut })
-      return jobs.map(({ id, retryCount, data, groupTier }) => ({ planned: data, jobId: id, retryCount, tier: groupTier as Tier }))
+    async claim(limit, share, leaveOut = []) {
+      const jobs = await boss.fetch<PlannedAttempt>(ATTEMPTS, { batchSize: limit, groupConcurrency: share, ignoreGroups: leaveOut })
+      return jobs.map(({ id, retryCount, data }) => ({ planned: data, jobId: id, retryCount }))
     },
     async touch(claims) {
-      if (claims.length > 0) await boss.touch(ATTEMPTS, attemptsOf(claims))
+      return claims.length === 0 ? new Set() : settledOf(await boss.touch(ATTEMPTS, attemptsOf(claims)))
     },
     async drop(claims, trx) {
-      if (claims.length > 0) await boss.deleteJob(ATTEMPTS, attemptsOf(claims), within(trx))
+      return claims.length === 0 ? new Set() : settledOf(await boss.deleteJob(ATTEMPTS, attemptsOf(claims), within(trx)))
     },
     async release(claims) {
       if (claims.length > 0) await boss.fail(ATTEMPTS, attemptsOf(claims))
@@ -184,9 +181,16 @@ export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, 
   }
 }
 
+/** The jobs that a command reached. Its type does not say so, but pg-boss's own workers go by it. */
+function settledOf(response: object): Set<string> {
+  const { settled } = response as { settled?: string[] }
+  if (settled === undefined) throw new Error('pg-boss no longer says which jobs a command reached')
+  return new Set(settled)
+}
+
 /** The same planned attempt is the same job, whoever adds it and however often. */
-function jobId({ deliveryId, number, dueAt }: PlannedAttempt): string {
-  const hex = hash('sha256', `${deliveryId}:${number}:${dueAt}`)
+function jobId({ deliveryId, dueAt }: PlannedAttempt): string {
+  const hex = hash('sha256', `${deliveryId}:${dueAt}`)
   // RFC 9562 §5.8: version 8 is for ids made in ways of one's own.
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }

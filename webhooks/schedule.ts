@@ -43,7 +43,12 @@ export function afterAttempt(
   const delayMs = delaysMs[attempt.number - 1]
   if (delayMs === undefined) return failed('attempts_exhausted')
   const asked = Math.min(attempt.retryAfterAt ?? 0, attempt.endedAt + MAX_RETRY_AFTER_MS)
-  return { state: 'retrying', failureReason: null, nextAttemptAt: Math.max(attempt.endedAt + delayMs, asked), nextTrigger: 'schedule' }
+  return {
+    state: 'retrying',
+    failureReason: null,
+    nextAttemptAt: Math.max(attempt.endedAt + delayMs, asked, attempt.dueAt + 1),
+    nextTrigger: 'schedule',
+  }
 }
 
 /** What becomes of a delivery whose planned attempt is not made, because its webhook is disabled or deleted. */

@@ -86,9 +86,12 @@ export function startSettler({ db, queue, delaysMs, log, onStored }: SettlerOpti
     const decide: Parameters<typeof settle>[3] = (delivery, settlement) => planAfter(delivery, settlement, delaysMs)
     if (db.dialect === 'postgres') {
       const plans = await transaction(db, async (trx) => {
-        const stored = settlements.length > 0 ? await settle(trx, settlements, AFTER_SUCCESS, decide) : []
-        await queue.drop(claims, trx.sql)
-        return stored
+        const dropped = await queue.drop(claims, trx.sql)
+        // A process that stood still has lost its claims: whoever makes these attempts now says how they failed, if they do.
+        const counting = batch.flatMap(({ claim, settlement }) =>
+          settlement && (dropped.has(claim.jobId) || hasSucceeded(settlement)) ? [settlement] : [],
+        )
+        return counting.length > 0 ? await settle(trx, counting, AFTER_SUCCESS, decide) : []
       })
       onStored(batch, plans)
       return
@@ -122,6 +125,10 @@ export function startSettler({ db, queue, delaysMs, log, onStored }: SettlerOpti
       clearTimeout(timer)
     },
   }
+}
+
+function hasSucceeded({ result }: Settlement): boolean {
+  return 'attempt' in result && result.attempt.outcome === 'success'
 }
 
 function planAfter(delivery: Parameters<typeof afterAttempt>[0], settlement: Settlement, delaysMs: number[]): DeliveryPlan {

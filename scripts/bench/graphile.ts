@@ -46,7 +46,7 @@ const calls = {
         async deliver(payload) {
           const { id } = payload as { id: string }
           const delivery = (await loadSendables({ dialect: db.dialect, sql: db.read }, [id])).get(id)
-          if (!delivery) return
+          if (!delivery?.webhook) return
           const { webhook, body } = delivery
           const key = open(webhook.id, webhook.sealedSecret).whole
           const startedAt = Date.now()

@@ -37,7 +37,7 @@ export async function horizon(bench: Bench): Promise<Result[]> {
   const queue = await startQueue({ databaseUrl, attemptTimeoutMs: 15_000, log: newLogger('warn') })
   try {
     bench.progress('fetching and sweeping')
-    const fetch = await milliseconds(() => queue.claim(512, { normal: 16, slow: 1 }))
+    const fetch = await milliseconds(() => queue.claim(512, 16))
     const sweep = await milliseconds(async () => {
       const now = new Date()
       await listUnqueued(db, new Date(now.getTime() + HOUR_MS / 12), {}, 1_000)

@@ -27,7 +27,7 @@ const calls = {
       for (const { id, body, webhook } of (
         await loadSendables({ dialect: db.dialect, sql: db.read }, ids.slice(from, from + LOADED_AT_ONCE))
       ).values())
-        posts.push({ id, body, url: webhook.url, key: open(webhook.id, webhook.sealedSecret).whole })
+        if (webhook) posts.push({ id, body, url: webhook.url, key: open(webhook.id, webhook.sealedSecret).whole })
     }
     await db.close()
   },

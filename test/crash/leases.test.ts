@@ -1,0 +1,177 @@
+/** Whose attempt it is: claims that end with their process, that outlast a slow endpoint, and that a stale process cannot use any more. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, inject, test } from 'vitest'
+import { type Cluster, type Node, openCluster } from '../../scripts/chaos/cluster.ts'
+import { until } from '../helpers.ts'
+import { type ReceivedRequest, type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
+
+const database = inject('database')
+/** Time enough for a slow attempt on a busy machine, and little enough for a frozen one to time out while its worker ends. */
+const TIMEOUT_MS = 20_000
+const ENVIRONMENT = { WEBHOOK_RETRY_DELAYS: '1,1,1,1,1,1,1,1,1', WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS) }
+/** Of the 15 s that an attempt may take by default. */
+const ALMOST_TOO_LATE_MS = 14_900
+/** Rests between attempts that take as long. */
+const SPREAD_MS = [2_500, 2_500, 0]
+/** A lease is 10 s, and is looked at every 5. The machine may be busy. */
+const ORPHAN_WITHIN_MS = 40_000
+
+interface Event {
+  type: 'participant' | 'task' | 'job'
+  body: object
+}
+
+const PARTICIPANT: Event = { type: 'participant', body: { full_name: 'Ada Lovelace' } }
+const TASK: Event = { type: 'task', body: { title: 'Call back' } }
+const JOB: Event = { type: 'job', body: { title: 'Interpreter' } }
+
+async function post({ token }: Cluster, { url }: Node, { type, body }: Event): Promise<Response> {
+  return fetch(`${url}/public/v1/${type}s`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(60_000),
+  })
+}
+
+/** A receiver of what happens to one kind of record. */
+async function receiverOf(cluster: Cluster, { type }: Event, answers: ReceiverOptions['answers']): Promise<Receiver> {
+  const receiver = await startReceiver({ answers })
+  await cluster.addWebhook(receiver.url, [`${type}.created`])
+  return receiver
+}
+
+interface Recorded {
+  state: string
+  attempts: number
+  outcomes: string[]
+}
+
+const ONCE: Recorded = { state: 'delivered', attempts: 1, outcomes: ['success'] }
+
+/** The deliveries to a receiver, and what came of their attempts, when all have ended. */
+async function ended({ db }: Cluster, receiver: Receiver): Promise<Recorded[]> {
+  const deliveries = (): Promise<{ id: string; state: string; attempts: number }[]> =>
+    db
+      .read('deliveries')
+      .join('webhooks', 'webhooks.id', 'deliveries.webhook_id')
+      .where('url', receiver.url)
+      .orderBy('deliveries.id')
+      .select('deliveries.id', 'deliveries.state', 'deliveries.attempts')
+  const isEnded = ({ state }: { state: string }): boolean => state === 'delivered' || state === 'failed'
+  await until('all deliveries have ended', async () => (await deliveries()).every(isEnded), 40_000)
+  return Promise.all(
+    (await deliveries()).map(async ({ id, state, attempts }) => {
+      const outcomes = await db.read('attempts').where('delivery_id', id).orderBy('number').pluck('outcome')
+      return { state, attempts, outcomes }
+    }),
+  )
+}
+
+const idOf = (request: ReceivedRequest | undefined): unknown => request?.headers['webhook-id']
+
+test.skipIf(database !== 'postgres')(
+  'several workers: what a dead one and a frozen one held is made by another, what a live one holds is not, and the thawed one changes nothing',
+  async () => {
+    await using cluster = await openCluster({ kind: 'postgres', environment: ENVIRONMENT })
+    const api = await cluster.addNode('api', 'api')
+    await using ofFrozen = await receiverOf(cluster, PARTICIPANT, ['hang', 500, 204])
+    await using alsoOfFrozen = await receiverOf(cluster, PARTICIPANT, ['hang', { afterMs: 8_000 }])
+    await using ofKilled = await receiverOf(cluster, TASK, ['hang', 204])
+    await using ofLive = await receiverOf(cluster, JOB, [{ afterMs: ALMOST_TOO_LATE_MS }])
+
+    // One worker at a time, so that it is known who holds what.
+    const frozen = await cluster.addNode('frozen', 'worker')
+    await post(cluster, api, PARTICIPANT)
+    await ofFrozen.received(1, 20_000)
+    await alsoOfFrozen.received(1, 20_000)
+    frozen.freeze()
+    const killed = await cluster.addNode('killed', 'worker')
+    await post(cluster, api, TASK)
+    await ofKilled.received(1, 20_000)
+    await killed.kill()
+    const killedAt = Date.now()
+    const live = await cluster.addNode('live', 'worker')
+    const idle = await cluster.addNode('idle', 'worker')
+    // Whichever of the two holds them, the other would make them as soon as their claims lapse. That is looked for every few seconds.
+    for (const restMs of SPREAD_MS) {
+      await post(cluster, api, JOB)
+      await delay(restMs)
+    }
+
+    const [first, second] = await ofKilled.received(2, ORPHAN_WITHIN_MS)
+    console.log(`An attempt that a killed worker left behind was made again after ${Date.now() - killedAt} ms`)
+    expect([idOf(second), second?.body]).toEqual([idOf(first), first?.body])
+    await ofFrozen.received(3, ORPHAN_WITHIN_MS)
+    await ended(cluster, ofFrozen)
+
+    // Its own attempts have timed out by now, or do so before it ends: one that another has made, and one that another is at.
+    frozen.thaw()
+    expect(await frozen.stop()).toBe(0)
+    expect(await ended(cluster, ofFrozen)).toEqual([{ state: 'delivered', attempts: 2, outcomes: ['http_error', 'success'] }])
+    expect(await ended(cluster, alsoOfFrozen)).toEqual([ONCE])
+    expect(await ended(cluster, ofKilled)).toEqual([ONCE])
+    expect(await ended(cluster, ofLive)).toEqual(SPREAD_MS.map(() => ONCE))
+    const counts = [ofFrozen, alsoOfFrozen, ofKilled, ofLive].map(({ requests }) => requests.length)
+    expect(counts).toEqual([3, 2, 2, SPREAD_MS.length])
+    expect(await Promise.all([live.stop(), idle.stop()])).toEqual([0, 0])
+  },
+  150_000,
+)
+
+test.skipIf(database !== 'sqlite')(
+  'the embedded default: what a killed process held is made again at the next start, and what a live one holds is not',
+  async () => {
+    await using cluster = await openCluster({ kind: 'sqlite', environment: ENVIRONMENT })
+    await using ofKilled = await receiverOf(cluster, TASK, ['hang', 204])
+    await using ofLive = await receiverOf(cluster, JOB, [{ afterMs: ALMOST_TOO_LATE_MS }])
+    const node = await cluster.addNode('node', 'all')
+    await post(cluster, node, TASK)
+    await ofKilled.received(1, 20_000)
+    await node.kill()
+    await node.start()
+    await ofKilled.received(2, ORPHAN_WITHIN_MS)
+    const waitedMs = (ofKilled.requests[1]?.receivedAt ?? 0) - node.spawnedAt
+    console.log(`An attempt that a killed process left behind was made again ${waitedMs} ms after the next start`)
+    await post(cluster, node, JOB)
+    expect(await ended(cluster, ofKilled)).toEqual([ONCE])
+    expect(await ended(cluster, ofLive)).toEqual([ONCE])
+    expect([ofKilled, ofLive].map(({ requests }) => requests.length)).toEqual([2, 1])
+    expect(await node.stop()).toBe(0)
+  },
+  150_000,
+)
+
+test.skipIf(database !== 'postgres')(
+  'PostgreSQL killed: writes get 503 with Retry-After, and when it is back the same nodes deliver',
+  async () => {
+    await using cluster = await openCluster({ kind: 'postgres', environment: ENVIRONMENT })
+    await using receiver = await receiverOf(cluster, PARTICIPANT, [204])
+    const api = await cluster.addNode('api', 'api')
+    const worker = await cluster.addNode('worker', 'worker')
+    await post(cluster, api, PARTICIPANT)
+    await receiver.received(1, 20_000)
+    for (let round = 1; round <= 2; round++) {
+      await cluster.postgres?.kill()
+      for (const event of [PARTICIPANT, TASK]) {
+        const answer = await post(cluster, api, event)
+        expect([answer.status, Number(answer.headers.get('retry-after')) > 0]).toEqual([503, true])
+      }
+      await delay(1_000)
+      await cluster.postgres?.restart()
+      const { status } = await until(
+        'the API node is at work again',
+        async () => {
+          const answer = await post(cluster, api, PARTICIPANT)
+          return answer.status !== 503 && answer
+        },
+        30_000,
+      )
+      expect(status).toBe(201)
+      await receiver.received(1 + round, 30_000)
+    }
+    expect(receiver.requests).toHaveLength(3)
+    expect(await Promise.all([api.stop(), worker.stop()])).toEqual([0, 0])
+  },
+  150_000,
+)
