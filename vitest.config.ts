@@ -1,9 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
 /** The same suite on both databases. What needs no database runs once, in `plain`. */
-const plain = ['test/{auth,cli,scripts,server}/**/*.test.ts']
+const plain = ['test/{auth,cli,docs,scripts,server}/**/*.test.ts']
 const onBoth = ['test/{handlers,webhooks,contract,crash}/**/*.test.ts']
-const shared = { testTimeout: 30_000, hookTimeout: 60_000, globalSetup: ['test/postgres.ts'] }
+const shared = { testTimeout: 60_000, hookTimeout: 90_000, globalSetup: ['test/postgres.ts'] }
 
 export default defineConfig({
   test: {

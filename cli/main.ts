@@ -11,12 +11,16 @@ interface Entry {
 /** In the order of the help. Each command is loaded when it is asked for: most need not wait for a server's modules. */
 const COMMANDS: Record<string, Entry> = {
   serve: { summary: 'run the service', load: async () => (await import('./serve.ts')).addServe },
+  dev: { summary: 'run the service, and again at each change', load: async () => (await import('./dev.ts')).addDev },
   migrate: { summary: 'bring the tables up to date', load: async () => (await import('./migrate.ts')).addMigrate },
   backup: {
     summary: 'copy the records into a new file, beside a running server',
     load: async () => (await import('./backup.ts')).addBackup,
   },
   generate: { summary: 'write generated/ from the contracts', load: async () => (await import('./generate.ts')).addGenerate },
+  lint: { summary: 'look for mistakes in the contracts', load: async () => (await import('./lint.ts')).addLint },
+  docs: { summary: 'write the documentation as files', load: async () => (await import('./docs.ts')).addDocs },
+  diff: { summary: 'see what a change of the contracts breaks', load: async () => (await import('./diff.ts')).addDiff },
   account: { summary: 'make accounts', load: async () => (await import('./account.ts')).addAccount },
   user: { summary: 'make users of an account', load: async () => (await import('./user.ts')).addUser },
   key: { summary: 'make, list and revoke API keys', load: async () => (await import('./key.ts')).addKey },

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { eventTypes } from '../generated/events.ts'
 import { hasAccount, listAccountIds } from '../records/accounts.ts'
@@ -13,6 +13,8 @@ import {
   findWebhook,
   insertWebhook,
   listWebhooks,
+  type Ordering,
+  orderings,
   prepareSecret,
   type Webhook,
 } from '../records/webhooks.ts'
@@ -27,6 +29,7 @@ interface CreateOptions {
   account: string
   url: string
   events: string
+  ordering: Ordering
   description: string
 }
 
@@ -47,6 +50,14 @@ export function addWebhook(program: Command, shell: Shell): void {
     .requiredOption('--account <id>', 'the account')
     .requiredOption('--url <url>', 'where to POST to: https, or http to an address in WEBHOOK_ALLOW_ADDRESSES')
     .requiredOption('--events <list>', "event types such as participant.created,task.completed, or '*' for all")
+    .addOption(
+      new Option(
+        '--ordering <ordering>',
+        'by_resource: the events of one resource one after the other, each once the one before has arrived',
+      )
+        .choices(orderings)
+        .default('none'),
+    )
     .option('--description <text>', 'what it is for', '')
     .addHelpText(
       'after',
@@ -58,14 +69,14 @@ export function addWebhook(program: Command, shell: Shell): void {
     .action(
       shell.action((options: CreateOptions) =>
         shell.records(async ({ db, config }): Promise<Output> => {
-          const { account, description } = options
+          const { account, description, ordering } = options
           const eventTypes = eventTypesOf(options.events)
           if (!isUuid(account) || !(await hasAccount(db.read, account))) throw new Refused(`There is no account ${account}`)
           const url = assertWebhookUrl(options.url, config.webhookAllowAddresses)
           const secret = newSecret()
           const seal = (id: string): string => sealSecret(config.secretKey, id, secret)
           const { id } = await transaction(db, (trx) =>
-            insertWebhook(writeScope(trx, account), { url, description, eventTypes, createdBy: null }, seal, new Date()),
+            insertWebhook(writeScope(trx, account), { url, description, eventTypes, ordering, createdBy: null }, seal, new Date()),
           )
           return {
             document: { id, secret },
@@ -269,6 +280,7 @@ function documentOf(webhook: Webhook) {
     url: webhook.url,
     description: webhook.description,
     event_types: webhook.eventTypes,
+    ordering: webhook.ordering,
     enabled: webhook.enabled,
     disabled_at: timeOf(webhook.disabledAt),
     has_next_secret: webhook.hasNextSecret,

@@ -4,7 +4,7 @@ import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
 
 /** SHA-256 of openapi.yaml and asyncapi.yaml. */
-export const contractHash = '9c9f6382eeebe8116b4cbe04fdd02bd1ae5ccc491da0c7879bcb57a9b52751fa'
+export const contractHash = '7b14568c221a576b3774db9bf2b5631594fdfc5546505a79f77264d9dba02051'
 
 export type OperationId =
   | 'listParticipants'
@@ -74,6 +74,8 @@ export interface Operation {
   readonly idempotent: boolean
   /** Takes If-Match. */
   readonly ifMatch: boolean
+  /** Days, such as `2026-03-01`: since when it is deprecated, and from when on it may be gone. */
+  readonly deprecation: { readonly since: string; readonly sunset: string | null } | null
 }
 
 /** A list is one text with commas. */
@@ -122,6 +124,7 @@ export const operations = {
     statuses: [200, 400, 401, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   createParticipant: {
     method: 'post',
@@ -143,6 +146,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    deprecation: null,
   },
   getParticipant: {
     method: 'get',
@@ -164,6 +168,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   updateParticipant: {
     method: 'patch',
@@ -185,6 +190,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   deleteParticipant: {
     method: 'delete',
@@ -206,6 +212,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   listTasks: {
     method: 'get',
@@ -240,6 +247,7 @@ export const operations = {
     statuses: [200, 400, 401, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   createTask: {
     method: 'post',
@@ -261,6 +269,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    deprecation: null,
   },
   getTask: {
     method: 'get',
@@ -282,6 +291,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   updateTask: {
     method: 'patch',
@@ -303,6 +313,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   deleteTask: {
     method: 'delete',
@@ -324,6 +335,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   listJobs: {
     method: 'get',
@@ -351,6 +363,7 @@ export const operations = {
     statuses: [200, 400, 401, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   createJob: {
     method: 'post',
@@ -372,6 +385,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    deprecation: null,
   },
   getJob: {
     method: 'get',
@@ -393,6 +407,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   updateJob: {
     method: 'patch',
@@ -414,6 +429,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   deleteJob: {
     method: 'delete',
@@ -435,6 +451,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   listJobApplications: {
     method: 'get',
@@ -469,6 +486,7 @@ export const operations = {
     statuses: [200, 400, 401, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   createJobApplication: {
     method: 'post',
@@ -490,6 +508,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    deprecation: null,
   },
   getJobApplication: {
     method: 'get',
@@ -511,6 +530,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   updateJobApplication: {
     method: 'patch',
@@ -532,6 +552,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   deleteJobApplication: {
     method: 'delete',
@@ -553,6 +574,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   listExports: {
     method: 'get',
@@ -583,6 +605,7 @@ export const operations = {
     statuses: [200, 400, 401, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   createExport: {
     method: 'post',
@@ -604,6 +627,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    deprecation: null,
   },
   getExport: {
     method: 'get',
@@ -625,6 +649,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   getExportFile: {
     method: 'get',
@@ -646,6 +671,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 409, 410, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   listPayments: {
     method: 'get',
@@ -837,6 +863,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   createPayment: {
     method: 'post',
@@ -858,6 +885,7 @@ export const operations = {
     statuses: [201, 400, 401, 403, 409, 413, 415, 422, 429, 500, 503],
     idempotent: true,
     ifMatch: false,
+    deprecation: null,
   },
   getPayment: {
     method: 'get',
@@ -879,6 +907,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 403, 404, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   updatePayment: {
     method: 'patch',
@@ -900,6 +929,7 @@ export const operations = {
     statuses: [200, 400, 401, 403, 404, 412, 413, 415, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   deletePayment: {
     method: 'delete',
@@ -921,6 +951,7 @@ export const operations = {
     statuses: [204, 400, 401, 403, 404, 412, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: true,
+    deprecation: null,
   },
   listEvents: {
     method: 'get',
@@ -980,6 +1011,7 @@ export const operations = {
     statuses: [200, 400, 401, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   getEvent: {
     method: 'get',
@@ -1001,6 +1033,7 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
   listEventTypes: {
     method: 'get',
@@ -1022,6 +1055,7 @@ export const operations = {
     statuses: [200, 400, 401, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
   },
 } as const satisfies Record<OperationId, Operation>
 

@@ -6,6 +6,7 @@ import Koa, { type Context, type Next } from 'koa'
 import type { Logger } from 'pino'
 import type { Db } from '../records/db.ts'
 import type { Config } from './config.ts'
+import { docsRoutes } from './docs.ts'
 import { answerErrors } from './errors.ts'
 import type { Metrics } from './metrics.ts'
 import { serveOperations } from './operations.ts'
@@ -23,7 +24,7 @@ export interface AppServices {
 }
 
 const EXPOSED_HEADERS =
-  'ETag, Location, Retry-After, X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Idempotent-Replayed, Content-Disposition, Repr-Digest'
+  'Deprecation, ETag, Location, Retry-After, X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Idempotent-Replayed, Content-Disposition, Repr-Digest, Sunset'
 
 export function createApp(services: AppServices): Koa {
   const { config, log, metrics, requestLog } = services
@@ -43,6 +44,7 @@ export function createApp(services: AppServices): Koa {
     app.use(
       onlyBelow('/public', serveOperations({ ...services, onViolation: (operation) => metrics.contractViolations.inc({ operation }) })),
     )
+  if (config.role !== 'worker') app.use(docsRoutes(config).routes())
   app.use(outside.routes())
   app.use(outside.allowedMethods())
   return app

@@ -12,12 +12,15 @@ import * as validators from '../generated/validators.js'
 import { accountScope, type Db, type Trx, transaction, writeScope } from '../records/db.ts'
 import { claimIdempotencyKey, keepAnswer, releaseIdempotencyKey } from '../records/idempotency-keys.ts'
 import { InvalidInput } from '../records/invalid-input.ts'
+import { Refused } from '../records/refused.ts'
 import { assertValid } from '../records/validate.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
 import { type AnswerServices, answer, sendJson } from './answer.ts'
 import { readJson } from './body.ts'
 import type { Config } from './config.ts'
+import { deprecationHeaders } from './deprecation.ts'
 import { etagOf, ifMatchHolds } from './etag.ts'
+import { isNotImplemented } from './not-implemented.ts'
 import { compileRoutes, type Match } from './router.ts'
 import { readQuery } from './validate.ts'
 
@@ -26,7 +29,7 @@ const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
 
 export interface OperationServices extends AnswerServices {
   db: Db
-  config: Pick<Config, 'rateLimitPerMinute' | 'validateResponses'>
+  config: Pick<Config, 'rateLimitPerMinute' | 'validateResponses' | 'isProduction'>
   now: () => Date
 }
 
@@ -37,12 +40,17 @@ const UNKNOWN_KEYS_PER_MINUTE = 120
 const MAX_URL_BYTES = 8 * 1024
 const UNAUTHORIZED = 'The API key is missing, malformed or revoked.'
 
+const operationIds = Object.keys(operations) as OperationId[]
+
 type AnyHandler = (ctx: KoaContext) => Promise<void>
 
-/** The middleware that serves every path of the contract, and answers 404 for all others below it. */
+/** The middleware that serves every path of the contract, and answers 404 for all others below it.
+ *  Throws `Refused` in production when a handler is still to be written. */
 export function serveOperations(services: OperationServices): (ctx: KoaContext) => Promise<void> {
   const { db, config } = services
+  reportUnwritten(services)
   const match = compileRoutes(operations)
+  const deprecations = new Map(operationIds.map((id) => [id, deprecationHeaders(operations[id])]))
   const requests = newRateLimiter(db, 'requests', config.rateLimitPerMinute, WINDOW_SECONDS)
   const unknownKeys = newRateLimiter(db, 'unknown_keys', UNKNOWN_KEYS_PER_MINUTE, WINDOW_SECONDS)
 
@@ -55,15 +63,15 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
       notFound: (_: OperationMatch, ctx: KoaContext) => ctx.throw(404, 'There is nothing at this address.'),
       unauthorizedHandler: (found: OperationMatch, ctx: KoaContext) => refuse(found, ctx),
       ...Object.fromEntries(
-        Object.entries(handlers).map(([id, handler]) => [
+        operationIds.map((id) => [
           id,
           (_: OperationMatch, ctx: KoaContext) =>
             serve(
               {
                 services,
-                id: id as OperationId,
-                operation: operations[id as OperationId],
-                handler: handler as unknown as AnyHandler,
+                id,
+                operation: operations[id],
+                handler: handlers[id] as unknown as AnyHandler,
                 ctx,
                 principal: ctx.state.principal,
               },
@@ -110,12 +118,21 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
     const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
     const operationId = found.route.operations.get(method)
     if (operationId === undefined) {
-      ctx.throw(405, `${ctx.method} is not possible here; ${found.route.allow} are.`, { headers: { Allow: found.route.allow } })
+      return ctx.throw(405, `${ctx.method} is not possible here; ${found.route.allow} are.`, { headers: { Allow: found.route.allow } })
     }
+    ctx.set({ ...deprecations.get(operationId) })
     ctx.state.operationId = operationId
     ctx.state.params = found.params
     await api.handleRequest({ method, path: ctx.path, headers: {}, operationId } as never, ctx)
   }
+}
+
+function reportUnwritten({ config, log }: OperationServices): void {
+  const unwritten = operationIds.filter((id) => isNotImplemented(handlers[id]))
+  if (unwritten.length === 0) return
+  if (config.isProduction)
+    throw new Refused(`These operations have no handler yet, and NODE_ENV is production: ${unwritten.join(', ')}. Write handlers/*.ts.`)
+  log.warn({ operations: unwritten }, 'These operations answer 501 until their handlers are written')
 }
 
 function findRoute(ctx: KoaContext, match: (path: string) => Match | undefined): Match {

@@ -1,5 +1,5 @@
 /** Schemas of the contract, compiled ahead of time by Ajv to functions of one JavaScript module. */
-import { Ajv } from 'ajv'
+import { Ajv, type ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import addFormats from 'ajv-formats'
 import { follow, locate, type Place, type Placed, type Sources } from './references.ts'
@@ -15,6 +15,8 @@ export interface Compiler {
   /** Compiles a prepared schema; returns the name of its function. Equal schemas share one, by the name of the first. `place` is where
    *  to look when it is refused. */
   add(name: string, schema: Schema, place: Place): string
+  /** Compiles a prepared schema to a function for use here and now. */
+  compile(schema: Schema, place: Place): ValidateFunction
   /** The functions, as a module without exports. */
   code(): string
 }
@@ -75,15 +77,23 @@ export function newCompiler(sources: Sources): Compiler {
     if (known) return known
     const id = schema.$ref ?? `/${name}`
     if (!schema.$ref) register(id, schema, place)
-    try {
-      ajv.getSchema(id)
-    } catch (error) {
-      fail(place.source, place.path, `is, or refers to, a schema that Ajv refuses: ${(error as Error).message}`)
-    }
+    attempt(place, () => ajv.getSchema(id))
     const unique = id.slice(1).replace('.yaml/components', '').replace(/\W/g, '_')
     names.set(key, unique)
     functions[unique] = id
     return unique
+  }
+
+  function compile(schema: Schema, place: Place): ValidateFunction {
+    return attempt(place, () => ajv.compile(schema))
+  }
+
+  function attempt<T>({ source, path }: Place, work: () => T): T {
+    try {
+      return work()
+    } catch (error) {
+      return fail(source, path, `is, or refers to, a schema that Ajv refuses: ${(error as Error).message}`)
+    }
   }
 
   /** Ajv writes CommonJS `require` for its runtime even in an ES module. */
@@ -93,7 +103,7 @@ export function newCompiler(sources: Sources): Compiler {
     return `import { createRequire } from 'node:module'\n\nconst require = createRequire(import.meta.url)\n${body}`
   }
 
-  return { prepare, add, code }
+  return { prepare, add, compile, code }
 }
 
 function withoutAnnotations(schema: Schema): Schema {

@@ -33,6 +33,14 @@ export interface Operation {
   /** The one of `responses` that is 2xx. */
   success: Response
   emits: string[]
+  deprecation: Deprecation | null
+}
+
+/** Days, such as `2026-03-01`. */
+export interface Deprecation {
+  since: string
+  /** When the operation may be gone. */
+  sunset: string | null
 }
 
 export interface Parameter {
@@ -71,34 +79,46 @@ export interface Event {
 
 const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
 
+/** A part of the contract that has to change: where it is, what is wrong with it and what to do. */
+export interface Finding extends Place {
+  problem: string
+}
+
 /** Reads openapi.yaml and asyncapi.yaml of `directory`. Throws `ContractError` for the first thing that cannot be generated from. */
 export async function readContract(directory: string): Promise<Contract> {
   const openapi = await readSource(directory, 'openapi.yaml')
   const asyncapi = await readSource(directory, 'asyncapi.yaml')
+  const contract = contractOf(openapi, asyncapi)
+  for (const { source, path, problem } of [...repeatedIds(contract), ...emitsAtOdds(contract)]) fail(source, path, problem)
+  return contract
+}
+
+/** The contract of the two files, which may still be at odds with each other: `repeatedIds` and `emitsAtOdds` say where. */
+export function contractOf(openapi: Source, asyncapi: Source): Contract {
   const sources = { 'openapi.yaml': openapi, 'asyncapi.yaml': asyncapi }
   for (const source of [openapi, asyncapi]) checkReferences(sources, source)
   const operations = readOperations(sources, openapi)
   const events = readEvents(sources, asyncapi)
-  checkEmits(openapi, asyncapi, operations, events)
   const hash = createHash('sha256').update(openapi.text).update('\0').update(asyncapi.text).digest('hex')
   return { sources, openapi: openapi.root, operations, events, hash }
 }
 
 function readOperations(sources: Sources, openapi: Source): Operation[] {
-  const operations = new Map<string, Operation>()
-  for (const [path, item] of Object.entries(mapping(openapi, ['paths']))) {
-    for (const method of Object.keys(isObject(item) ? item : {})) {
-      if (!METHODS.includes(method)) continue
-      const operation = readOperation(sources, openapi, path, method)
-      const first = operations.get(operation.id)
-      if (first) {
-        const line = openapi.line(first.place.path)
-        fail(openapi, ['paths', path, method], `repeats the operationId ${operation.id} of line ${line}: give each operation its own`)
-      }
-      operations.set(operation.id, operation)
-    }
-  }
-  return [...operations.values()]
+  return Object.entries(mapping(openapi, ['paths'])).flatMap(([path, item]) =>
+    Object.keys(isObject(item) ? item : {})
+      .filter((method) => METHODS.includes(method))
+      .map((method) => readOperation(sources, openapi, path, method)),
+  )
+}
+
+/** Operations with the operationId of an earlier one. */
+export function repeatedIds({ operations }: Contract): Finding[] {
+  return operations.flatMap(({ id, place }, index) => {
+    const first = operations.findIndex((operation) => operation.id === id)
+    if (first === index) return []
+    const line = place.source.line(operations[first]?.place.path ?? [])
+    return [{ ...place, problem: `repeats the operationId ${id} of line ${line}: give each operation its own` }]
+  })
 }
 
 function readOperation(sources: Sources, openapi: Source, path: string, method: string): Operation {
@@ -128,7 +148,31 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
     responses,
     success,
     emits: (node['x-emits'] as string[] | undefined) ?? [],
+    deprecation: readDeprecation(openapi, place),
   }
+}
+
+function readDeprecation(openapi: Source, place: Path): Deprecation | null {
+  const node = mapping(openapi, place)
+  const day = (key: string): string | null => {
+    const value = node[key]
+    if (value === undefined) return null
+    if (typeof value !== 'string' || !isDay(value)) fail(openapi, [...place, key], `${key} must be a day, such as '2026-03-01'`)
+    return value
+  }
+  const [since, sunset] = [day('x-deprecated-since'), day('x-sunset')]
+  if (node.deprecated !== true) {
+    if (since ?? sunset) fail(openapi, place, `operation ${node.operationId} has the dates of a deprecation: add deprecated: true`)
+    return null
+  }
+  if (since === null) fail(openapi, place, `operation ${node.operationId} is deprecated: add x-deprecated-since with the day`)
+  if (sunset !== null && sunset < since) fail(openapi, [...place, 'x-sunset'], 'x-sunset must not come before x-deprecated-since')
+  return { since, sunset }
+}
+
+/** Is it a day that there is, written as `2026-03-01`? */
+export function isDay(text: string): boolean {
+  return /^\d{4}-\d{2}-\d{2}$/.test(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text)
 }
 
 function readRateLimit(openapi: Source, place: Path): Operation['rateLimit'] {
@@ -215,32 +259,29 @@ function readEvent(sources: Sources, asyncapi: Source, path: Path): Event {
   }
 }
 
-/** The two files must agree on what is emitted, in both directions. */
-function checkEmits(openapi: Source, asyncapi: Source, operations: Operation[], events: Event[]): void {
-  const subscribable = events.filter(({ isSubscribable }) => isSubscribable)
-  const known = new Set(subscribable.map(({ type }) => type))
+/** Where the two files disagree on what is emitted, in both directions. */
+export function emitsAtOdds({ sources, operations, events }: Contract): Finding[] {
+  const openapi = sources['openapi.yaml'] as Source
   const bySystem = (at(openapi.root, ['x-emitted-by-system']) ?? []) as string[]
-  const check = (types: string[], place: Path, who: string) => {
-    const unknown = types.find((type) => !known.has(type))
-    if (unknown)
-      fail(
-        openapi,
-        place,
-        events.some(({ type }) => type === unknown)
-          ? `${who} emits ${unknown}, which asyncapi.yaml says is not x-subscribable: correct one of them`
-          : `${who} emits ${unknown}, which asyncapi.yaml does not have: add the message there or correct the name`,
-      )
-  }
-  check(bySystem, ['x-emitted-by-system'], 'the system')
-  for (const { id, place, emits } of operations) check(emits, [...place.path, 'x-emits'], `operation ${id}`)
   const emitted = new Set([...bySystem, ...operations.flatMap(({ emits }) => emits)])
-  const silent = subscribable.find(({ type }) => !emitted.has(type))
-  if (silent)
-    fail(
-      asyncapi,
-      silent.payload.path,
-      `nothing emits ${silent.type}: add it to the x-emits of an operation, or to x-emitted-by-system, in openapi.yaml`,
-    )
+  const check = (types: string[], path: Path, who: string): Finding[] =>
+    types.flatMap((type) => {
+      const event = events.find((candidate) => candidate.type === type)
+      if (event?.isSubscribable) return []
+      const what = event
+        ? 'which asyncapi.yaml says is not x-subscribable: correct one of them'
+        : 'which asyncapi.yaml does not have: add the message there or correct the name'
+      return [{ source: openapi, path, problem: `${who} emits ${type}, ${what}` }]
+    })
+  const silent = events.filter(({ type, isSubscribable }) => isSubscribable && !emitted.has(type))
+  return [
+    ...check(bySystem, ['x-emitted-by-system'], 'the system'),
+    ...operations.flatMap(({ id, place, emits }) => check(emits, [...place.path, 'x-emits'], `operation ${id}`)),
+    ...silent.map(({ type, payload }) => ({
+      ...payload,
+      problem: `nothing emits ${type}: add it to the x-emits of an operation, or to x-emitted-by-system, in openapi.yaml`,
+    })),
+  ]
 }
 
 function schemaOf({ source, path }: Placed, key = 'schema'): Placed<Schema> {

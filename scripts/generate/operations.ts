@@ -50,6 +50,8 @@ export interface Operation {
   readonly idempotent: boolean
   /** Takes If-Match. */
   readonly ifMatch: boolean
+  /** Days, such as \`2026-03-01\`: since when it is deprecated, and from when on it may be gone. */
+  readonly deprecation: { readonly since: string; readonly sunset: string | null } | null
 }
 
 /** A list is one text with commas. */
@@ -95,7 +97,7 @@ export type Emits<Id extends OperationId> = Table[Id]['emits'][number]
 }
 
 function row(sources: Sources, operation: Operation): object {
-  const { id, method, path, tag, summary, isPublic, permission, rateLimit, parameters, responses, success, emits } = operation
+  const { id, method, path, tag, summary, isPublic, permission, rateLimit, parameters, responses, success, emits, deprecation } = operation
   const ofQuery = parameters.filter((parameter) => parameter.in === 'query')
   const takesHeader = (name: string) => parameters.some((parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name)
   const sort = ofQuery.find(({ name }) => name === 'sort')
@@ -123,6 +125,7 @@ function row(sources: Sources, operation: Operation): object {
     statuses: responses.map(({ status }) => status),
     idempotent: takesHeader('idempotency-key'),
     ifMatch: takesHeader('if-match'),
+    deprecation,
   }
 }
 

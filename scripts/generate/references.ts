@@ -72,3 +72,40 @@ export function inlineReferences(sources: Sources, placed: Placed<Schema>, insid
     inlineReferences(sources, { source, path: [...path, ...steps], value: subschema }, inside),
   )
 }
+
+/** Referred to by a name, or the beginning of everything. */
+const NEEDS_NO_REFERENCE = ['securitySchemes', 'messages']
+
+/** Components that nothing in the contract leads to, such as the examples of an operation that is gone. */
+export function unreferenced(sources: Sources): (Place & { problem: string })[] {
+  const used = new Set<unknown>()
+  const visit = (source: Source, node: unknown): void => {
+    if (!isObject(node)) return
+    if (typeof node.$ref === 'string') use(locate(sources, source, node.$ref))
+    for (const value of Object.values(node)) visit(source, value)
+  }
+  /** A reference into a component uses all of it. */
+  const use = ({ source, path }: Placed): void => {
+    const component = at(source.root, path.slice(0, COMPONENT_STEPS))
+    if (used.has(component)) return
+    used.add(component)
+    visit(source, component)
+  }
+  const components = Object.values(sources).flatMap(componentsOf)
+  for (const source of Object.values(sources))
+    for (const [key, value] of Object.entries(source.root as object)) if (key !== 'components') visit(source, value)
+  for (const component of components) if (NEEDS_NO_REFERENCE.includes(String(component.path[1]))) use(component)
+  return components
+    .filter(({ value }) => !used.has(value))
+    .map(({ source, path }) => ({ source, path, problem: `nothing refers to ${path.join('.')}: remove it, or refer to it` }))
+}
+
+/** `components`, the kind, the name. */
+const COMPONENT_STEPS = 3
+
+function componentsOf(source: Source): Placed[] {
+  const kinds = (at(source.root, ['components']) ?? {}) as Record<string, Record<string, unknown>>
+  return Object.entries(kinds).flatMap(([kind, members]) =>
+    Object.entries(members).map(([name, value]) => ({ source, path: ['components', kind, name], value })),
+  )
+}

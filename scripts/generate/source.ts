@@ -1,11 +1,31 @@
 /** A YAML file, parsed once, that can say on which line a thing stands. */
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
+import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
 import { Refused } from '../../records/refused.ts'
 
+export interface Position {
+  /** Both count from 1. */
+  line: number
+  column: number
+}
+
+const START: Position = { line: 1, column: 1 }
+
 /** The contract cannot be generated from. The message begins with file and line, and says what to do. */
-export class ContractError extends Refused {}
+export class ContractError extends Refused {
+  readonly file: string
+  readonly position: Position
+  /** The message without the place. */
+  readonly problem: string
+
+  constructor(file: string, position: Position, problem: string, options?: ErrorOptions) {
+    super(`${file}:${position.line} ${problem}`, options)
+    this.file = file
+    this.position = position
+    this.problem = problem
+  }
+}
 
 export type Path = readonly (string | number)[]
 
@@ -13,26 +33,38 @@ export interface Source {
   file: string
   text: string
   root: unknown
-  /** The line of the key or item at `path`, or of its nearest ancestor that exists. Counts from 1. */
+  /** Where the key or item at `path` stands, or its nearest ancestor that exists. */
+  position(path: Path): Position
   line(path: Path): number
+  /** With comments and the style of each node. */
+  document: Document
 }
 
 /** Throws `ContractError` if the file is not there or is not one YAML mapping. */
 export async function readSource(directory: string, file: string): Promise<Source> {
   const text = await readFile(join(directory, file), 'utf8').catch((cause) => {
-    throw new ContractError(`${file}: cannot be read in ${directory}: it is what everything is generated from`, { cause })
+    throw new ContractError(file, START, `cannot be read in ${directory}: it is what everything is generated from`, { cause })
   })
+  return parseSource(file, text)
+}
+
+export function parseSource(file: string, text: string): Source {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const positionOf = (offset: number): Position => {
+    const { line, col } = lines.linePos(offset)
+    return { line, column: col }
+  }
   const [error] = document.errors
-  if (error) throw new ContractError(`${file}:${lines.linePos(error.pos[0]).line} is not YAML: ${error.message}`)
-  if (!isMap(document.contents)) throw new ContractError(`${file}:1 must be a YAML mapping`)
+  if (error) throw new ContractError(file, positionOf(error.pos[0]), `is not YAML: ${error.message}`)
+  if (!isMap(document.contents)) throw new ContractError(file, START, 'must be a YAML mapping')
   const contents: Node = document.contents
-  return { file, text, root: document.toJS(), line: (path) => lines.linePos(offsetOf(contents, path)).line }
+  const position: Source['position'] = (path) => positionOf(offsetOf(contents, path))
+  return { file, text, root: document.toJS(), document, position, line: (path) => position(path).line }
 }
 
 export function fail(source: Source, path: Path, problem: string): never {
-  throw new ContractError(`${source.file}:${source.line(path)} ${problem}`)
+  throw new ContractError(source.file, source.position(path), problem)
 }
 
 /** The value at `path`, or undefined. */
@@ -60,4 +92,18 @@ function offsetOf(root: Node, path: Path): number {
     }
   }
   return offset
+}
+
+/** What is in the directory, in order; nothing if it is not there. */
+export async function namesIn(directory: string, { recursive = false } = {}): Promise<string[]> {
+  const names = await readdir(directory, { recursive }).catch((error) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  return names.sort()
+}
+
+/** `getTask` of `getTask.ts`. */
+export function namesOfModules(files: string[]): string[] {
+  return files.filter((file) => file.endsWith('.ts')).map((file) => file.slice(0, -'.ts'.length))
 }

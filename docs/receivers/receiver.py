@@ -1,0 +1,39 @@
+# Python 3.9 or newer:  MUSTER_WEBHOOK_SECRET=whsec_… PORT=4000 python3 receiver.py
+import hashlib
+import hmac
+import json
+import os
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+SECRET = os.environ.get("MUSTER_WEBHOOK_SECRET", "").encode()
+if not SECRET:  # anybody can sign with an empty one
+    raise SystemExit("Set MUSTER_WEBHOOK_SECRET")
+
+# In production: a unique column in your database.
+processed = set()
+
+
+def is_genuine(body, signature):
+    expected = hmac.new(SECRET, body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(expected.encode(), (signature or "").encode())
+
+
+class Receiver(BaseHTTPRequestHandler):
+    def do_POST(self):
+        # The bytes as they came: JSON that is parsed and written again may differ.
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if not is_genuine(body, self.headers.get("X-Service-Signature")):
+            return self.answer(403)
+        delivery = json.loads(body)
+        if delivery["id"] not in processed:
+            processed.add(delivery["id"])
+            # In production: put it into a queue.
+            print(delivery["event_type"], delivery["resource"]["id"], flush=True)
+        self.answer(204)
+
+    def answer(self, status):
+        self.send_response(status)
+        self.end_headers()
+
+
+ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", 4000))), Receiver).serve_forever()

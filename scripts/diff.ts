@@ -1,0 +1,71 @@
+/** What has changed in the contract since an earlier revision. */
+import { execFile } from 'node:child_process'
+import { stat } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { Refused } from '../records/refused.ts'
+import { type Change, compareContracts } from './diff/compare.ts'
+import { type Contract, contractOf, readContract } from './generate/contract.ts'
+import { ContractError, parseSource } from './generate/source.ts'
+
+export type { Change } from './diff/compare.ts'
+
+export interface Difference {
+  /** `info.version` of openapi.yaml. */
+  from: string
+  to: string
+  /** The worst first. */
+  changes: Change[]
+}
+
+export interface DiffOptions {
+  /** A git revision of the repository that `root` is in, or a folder with the two files. */
+  base: string
+  /** Where the later two files are. */
+  root?: string
+  today?: Date
+}
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+
+/** Throws `Refused` if there is no such base, and `ContractError` if one of the two cannot be read. */
+export async function diff({ base: name, root = ROOT, today = new Date() }: DiffOptions): Promise<Difference> {
+  const isFolder = await stat(name).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+  const base = isFolder ? await readContract(name) : await readRevision(root, name)
+  const revision = await readContract(root)
+  return {
+    from: versionOf(base),
+    to: versionOf(revision),
+    changes: compareContracts({ base, revision, today: today.toISOString().slice(0, 10) }),
+  }
+}
+
+async function readRevision(root: string, revision: string): Promise<Contract> {
+  const [openapi, asyncapi] = await Promise.all(
+    (['openapi.yaml', 'asyncapi.yaml'] as const).map(async (file) => parseSource(file, await show(root, revision, file))),
+  )
+  try {
+    return contractOf(openapi as ReturnType<typeof parseSource>, asyncapi as ReturnType<typeof parseSource>)
+  } catch (error) {
+    if (error instanceof ContractError) throw new Refused(`The contract of ${revision} cannot be read: ${error.message}`, { cause: error })
+    throw error
+  }
+}
+
+/** The file as it was. `./` is relative to the folder, which need not be the repository's own. */
+function show(root: string, revision: string, file: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const args = ['show', '--end-of-options', `${revision}:./${file}`]
+    execFile('git', args, { cwd: root, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+      if (error === null) return resolve(stdout)
+      const reason = stderr.trim().split('\n')[0] || error.message
+      reject(new Refused(`${revision} is neither a folder nor a git revision with ${file} in ${root}: ${reason}`, { cause: error }))
+    })
+  })
+}
+
+function versionOf({ openapi }: Contract): string {
+  return String((openapi as { info: { version: unknown } }).info.version)
+}

@@ -1,0 +1,35 @@
+/** CHANGELOG.md: an entry for each release of the contract, the latest first. */
+import type { Change, Difference } from '../diff.ts'
+import type { Level } from './rules.ts'
+
+const TITLE = '# Changelog'
+
+const HEADINGS: Record<Level, string> = {
+  breaking: 'Breaking',
+  risky: 'Look at these',
+  safe: 'New, and of no consequence for what exists',
+}
+
+/** The text of the changelog with an entry for these changes. One of the same version and day is written anew. */
+export function withEntry(changelog: string, difference: Difference, today: Date): string {
+  const heading = `## ${difference.to} · ${today.toISOString().slice(0, 10)}`
+  const entries = changelog.replace(TITLE, '').trim()
+  const [first = '', ...others] = entries.split(/^(?=## )/m)
+  const kept = (first.startsWith(`${heading}\n`) ? others : [first, ...others]).join('').trim()
+  return `${[TITLE, entryOf(heading, difference), kept].filter((part) => part !== '').join('\n\n')}\n`
+}
+
+function entryOf(heading: string, { changes }: Difference): string {
+  const sections = (Object.keys(HEADINGS) as Level[])
+    .map((level) => ({ level, lines: changes.filter((change) => change.level === level).map(lineOf) }))
+    .filter(({ lines }) => lines.length > 0)
+    .map(({ level, lines }) => `### ${HEADINGS[level]}\n\n${lines.join('\n')}`)
+  return [heading, ...(sections.length === 0 ? ['No change that a client or receiver can see.'] : sections)].join('\n\n')
+}
+
+const MANY = 4
+
+function lineOf({ concerns, part, what }: Change): string {
+  const names = concerns.length > MANY ? `${concerns.length} operations` : concerns.map((name) => `\`${name}\``).join(', ')
+  return `- ${names}: ${part} ${what}.`
+}

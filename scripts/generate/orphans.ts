@@ -1,0 +1,51 @@
+/** What is left of operations that the contract no longer has. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Contract } from './contract.ts'
+import { unreferenced } from './references.ts'
+import { namesIn, namesOfModules } from './source.ts'
+
+/** One line for each handler, test, mention in a test or hook, and component of the contract; what is wrong, and what to do. */
+export async function findOrphans(root: string, contract: Contract): Promise<string[]> {
+  const ids = new Set(contract.operations.map(({ id }) => id))
+  const handlers = namesOfModules(await namesIn(join(root, 'handlers'))).filter((name) => !ids.has(name))
+  // Other tests of handlers are named after what they look at, in lower case.
+  const tests = (await namesIn(join(root, 'test/handlers')))
+    .map((file) => /^([a-z]+[A-Z]\w*)\.test\.ts$/.exec(file)?.[1])
+    .filter((name) => name !== undefined && !ids.has(name)) as string[]
+  const before = (await generatedIds(root)).filter((id) => !ids.has(id))
+  const gone = new Set([...handlers, ...tests, ...before])
+  return [
+    ...handlers.map((name) => `handlers/${name}.ts serves no operation: remove it, or rename it with its operation`),
+    ...tests.map((name) => `test/handlers/${name}.test.ts tests no operation: remove it, or rename it with its operation`),
+    ...(await mentions(root, gone, new Set(tests.map((name) => `test/handlers/${name}.test.ts`)))),
+    ...unreferenced(contract.sources).map(({ source, path, problem }) => `${source.file}:${source.line(path)} ${problem}`),
+  ]
+}
+
+/** The operations of the generation before. */
+async function generatedIds(root: string): Promise<string[]> {
+  const text = await readFile(join(root, 'generated/operations.ts'), 'utf8').catch(() => '')
+  const union = /^export type OperationId =((?:\n {2}\| '\w+')*)/m.exec(text)?.[1] ?? ''
+  return [...union.matchAll(/'(\w+)'/g)].map(([, id]) => id ?? '')
+}
+
+/** Where tests and hooks still name them. */
+async function mentions(root: string, names: Set<string>, except: Set<string>): Promise<string[]> {
+  if (names.size === 0) return []
+  const pattern = new RegExp(`\\b(${[...names].join('|')})\\b`)
+  const files = (await namesIn(join(root, 'test'), { recursive: true })).filter((file) => /\.[cm]?[jt]s$/.test(file))
+  const found = await Promise.all(
+    files
+      .map((file) => `test/${file}`)
+      .filter((file) => !except.has(file))
+      .map(async (file) => {
+        const lines = (await readFile(join(root, file), 'utf8')).split('\n')
+        return lines.flatMap((line, index) => {
+          const name = pattern.exec(line)?.[1]
+          return name === undefined ? [] : [`${file}:${index + 1} names ${name}, which is no operation: remove it, or rename it`]
+        })
+      }),
+  )
+  return found.flat()
+}

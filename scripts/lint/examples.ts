@@ -1,0 +1,44 @@
+/** The examples that Redocly does not look at: of messages and of response headers. */
+import { type Compiler, newCompiler } from '../generate/compiler.ts'
+import type { Contract, Event, Finding } from '../generate/contract.ts'
+import type { Placed } from '../generate/references.ts'
+import type { Schema } from '../generate/schema.ts'
+import { at, isObject, type Path } from '../generate/source.ts'
+
+export function examples({ sources, operations, events }: Contract): Finding[] {
+  const compiler = newCompiler(sources)
+  const headers = operations.flatMap(({ responses }) => responses.flatMap((response) => Object.values(response.headers)))
+  // Many responses share a header.
+  const declared = new Map(headers.map(({ schema }) => [schema.value, schema]))
+  return [
+    ...events.flatMap((event) => ofMessage(compiler, event)),
+    ...[...declared.values()].flatMap((schema) => ofHeader(compiler, schema)),
+  ]
+}
+
+function ofMessage(compiler: Compiler, { payload, headers }: Event): Finding[] {
+  const message = payload.path.slice(0, -1)
+  const list = at(payload.source.root, [...message, 'examples'])
+  return (Array.isArray(list) ? list : []).flatMap((example, index) =>
+    Object.entries({ payload, headers }).flatMap(([part, schema]) =>
+      isObject(example) && part in example ? check(compiler, schema, [...message, 'examples', index, part], example[part]) : [],
+    ),
+  )
+}
+
+function ofHeader(compiler: Compiler, schema: Placed<Schema>): Finding[] {
+  const path = [...schema.path.slice(0, -1), 'example']
+  const example = at(schema.source.root, path)
+  return example === undefined ? [] : check(compiler, schema, path, example)
+}
+
+/** An example holds nothing that is not declared, as what we send. */
+function check(compiler: Compiler, schema: Placed<Schema>, path: Path, example: unknown): Finding[] {
+  const validate = compiler.compile(compiler.prepare(schema, 'closed'), schema)
+  if (validate(structuredClone(example))) return []
+  return (validate.errors ?? []).map(({ instancePath, message, params }) => ({
+    source: schema.source,
+    path: [...path, ...instancePath.split('/').slice(1)],
+    problem: `the example ${message} ${JSON.stringify(params)}: correct the example or its schema`,
+  }))
+}

@@ -1,0 +1,57 @@
+import type { Contract, Finding, Operation, Parameter } from '../generate/contract.ts'
+import { follow, inlineReferences } from '../generate/references.ts'
+import type { Schema } from '../generate/schema.ts'
+import { at } from '../generate/source.ts'
+
+/** A list says how it is paged, sorted and filtered, and its example says the same. */
+export function lists(contract: Contract): Finding[] {
+  return contract.operations.filter((operation) => isList(contract, operation)).flatMap((operation) => problemsOf(contract, operation))
+}
+
+function isList({ sources }: Contract, { method, success }: Operation): boolean {
+  const schema = success.content['application/json']
+  if (method !== 'get' || !schema) return false
+  const { properties = {} } = inlineReferences(sources, schema)
+  return properties.data?.type === 'array' && properties.meta !== undefined
+}
+
+function problemsOf(contract: Contract, { id, place, parameters, success }: Operation): Finding[] {
+  const here = { source: place.source, path: [...place.path, 'parameters'] }
+  const query = parameters.filter((parameter) => parameter.in === 'query')
+  const names = query.map(({ name }) => name)
+  const sort = query.find(({ name }) => name === 'sort')
+  const sorts = sort ? optionsOf(contract, sort) : []
+  const fields = sorts.filter((name) => !name.startsWith('-'))
+  const stated = statedSorts(success)
+  const findings: Finding[] = []
+
+  for (const name of ['page[number]', 'page[size]'])
+    if (!names.includes(name)) findings.push({ ...here, problem: `${id} is a list: give it the parameter ${name}` })
+  for (const name of names)
+    if (!/^(page|filter)\[[a-z_]+\]$|^sort$/.test(name))
+      findings.push({ ...here, problem: `${id} is a list: ${name} must be written like filter[created_after]` })
+  if (sort === undefined && stated?.length !== 0)
+    findings.push({ ...here, problem: `${id} declares no sort: add it, or show allowed_sorts: [] in its example` })
+  if (sort !== undefined && !names.some((name) => name.startsWith('filter[')))
+    findings.push({ ...here, problem: `${id} declares no filter: add filter[…] parameters` })
+  if (sort && sorts.join() !== fields.flatMap((name) => [name, `-${name}`]).join())
+    findings.push({ source: sort.schema.source, path: sort.schema.path, problem: `sort of ${id} must list each field, then its -field` })
+  if (stated && stated.join() !== fields.join())
+    findings.push({
+      source: success.place.source,
+      path: [...success.place.path, ...ALLOWED_SORTS],
+      problem: `the example of ${id} shows other allowed_sorts than its sort declares: ${fields.join(', ') || 'none'}`,
+    })
+  return findings
+}
+
+const ALLOWED_SORTS = ['content', 'application/json', 'example', 'meta', 'allowed_sorts']
+
+function statedSorts({ place }: Operation['success']): string[] | undefined {
+  return at(place.source.root, [...place.path, ...ALLOWED_SORTS]) as string[] | undefined
+}
+
+function optionsOf({ sources }: Contract, { schema }: Parameter): string[] {
+  const { items = {} } = follow(sources, schema).value as Schema
+  return ((follow(sources, { ...schema, value: items }).value as Schema).enum as string[] | undefined) ?? []
+}

@@ -1,0 +1,65 @@
+/** Redocly's linter, as a process: its package has no interface for programs. */
+import { execFile } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Refused } from '../../records/refused.ts'
+import type { Problem } from '../lint.ts'
+
+const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+
+interface Report {
+  problems: {
+    ruleId: string
+    message: string
+    suggest: string[]
+    location: { source: { ref: string }; start?: { line: number; col: number } }[]
+  }[]
+}
+
+/** What it says of both files of `root`. Throws `Refused` if it is not installed. */
+export async function redocly(root: string): Promise<Problem[]> {
+  const program = installed()
+  const reports = await Promise.all(['openapi.yaml', 'asyncapi.yaml'].map((file) => lintFile(program, root, file)))
+  return reports.flat()
+}
+
+function installed(): string {
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json')), 'bin/cli.js')
+  } catch (cause) {
+    throw new Refused('@redocly/cli is not installed, as after `npm ci --omit=dev`: run `npm ci`, then lint again', { cause })
+  }
+}
+
+async function lintFile(program: string, root: string, file: string): Promise<Problem[]> {
+  const args = [program, 'lint', file, `--config=${CONFIG}`, '--format=json', '--max-problems=1000']
+  // It neither reports its use nor looks for a newer version of itself: nothing here may need a network.
+  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
+  const { stdout, stderr } = await run(args, { cwd: root, env })
+  const report = reportOf(stdout)
+  if (report === undefined) throw new Error(`redocly could not look at ${file}: ${stderr || stdout}`)
+  return report.problems.map(({ ruleId, message, suggest, location: [place] }) => ({
+    file: place?.source.ref ?? file,
+    line: place?.start?.line ?? 1,
+    column: place?.start?.col ?? 1,
+    rule: ruleId,
+    message: suggest.length > 0 ? `${message} Did you mean ${suggest.join(' or ')}?` : message,
+  }))
+}
+
+/** Its exit status says that there are problems, and so does the report. */
+function run(args: string[], options: { cwd: string; env: NodeJS.ProcessEnv }): Promise<{ stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { ...options, maxBuffer: MAX_OUTPUT_BYTES }, (_, stdout, stderr) => resolve({ stdout, stderr }))
+  })
+}
+
+function reportOf(text: string): Report | undefined {
+  try {
+    return JSON.parse(text) as Report
+  } catch {
+    return undefined
+  }
+}

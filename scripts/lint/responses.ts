@@ -1,0 +1,61 @@
+/** Which responses an operation must declare, and what an error looks like. */
+import type { Contract, Finding, Operation } from '../generate/contract.ts'
+
+interface Added {
+  status: number
+  applies(operation: Operation): boolean
+  because: string
+}
+
+const always = (): boolean => true
+const isRead = ({ method }: Operation): boolean => method === 'get' || method === 'head'
+const takesHeader =
+  (name: string) =>
+  ({ parameters }: Operation): boolean =>
+    parameters.some((parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name)
+
+/** What server/operations.ts and server/errors.ts answer before, instead of and after the handler. 405 and 414 belong to the address,
+ *  not to an operation; 501 never leaves development. */
+const ADDED: Added[] = [
+  { status: 304, applies: (operation) => isRead(operation) && 'etag' in operation.success.headers, because: 'its response has an ETag' },
+  { status: 400, applies: always, because: 'any address or body can be broken' },
+  { status: 401, applies: ({ isPublic }) => !isPublic, because: 'it needs an API key' },
+  {
+    status: 403,
+    applies: (operation) => !isRead(operation) || operation.permission !== null,
+    because: 'it needs more than a Read Only key',
+  },
+  { status: 404, applies: ({ path }) => path.includes('{'), because: 'its path names a record' },
+  { status: 409, applies: takesHeader('idempotency-key'), because: 'it takes an Idempotency-Key' },
+  { status: 412, applies: takesHeader('if-match'), because: 'it takes If-Match' },
+  { status: 413, applies: ({ body }) => body !== null, because: 'it takes a body' },
+  { status: 415, applies: ({ body }) => body !== null, because: 'it takes a body' },
+  { status: 422, applies: always, because: 'any query parameter that it does not have is refused' },
+  { status: 429, applies: ({ isPublic }) => !isPublic, because: 'it is rate limited' },
+  { status: 500, applies: always, because: 'we can make a mistake' },
+  { status: 503, applies: always, because: 'the database can be out of reach' },
+]
+
+/** Every status that the service itself can answer is declared. */
+export function statuses({ operations }: Contract): Finding[] {
+  return operations.flatMap((operation) => {
+    const { id, place, responses } = operation
+    const declared = new Set(responses.map(({ status }) => status))
+    return ADDED.filter(({ status, applies }) => applies(operation) && !declared.has(status)).map(({ status, because }) => ({
+      source: place.source,
+      path: [...place.path, 'responses'],
+      problem: `${id} can answer ${status}, since ${because}: declare it`,
+    }))
+  })
+}
+
+/** Every error is the shared JSON: a message, and with 422 the fields at fault. */
+export function errorSchema({ operations }: Contract): Finding[] {
+  const errors = operations.flatMap(({ responses }) => responses.filter(({ status }) => status >= 400))
+  return errors.flatMap(({ status, place, content }) => {
+    const shared = `#/components/schemas/${status === 422 ? 'ValidationError' : 'Error'}`
+    const mediaTypes = Object.keys(content)
+    if (mediaTypes.join() === 'application/json' && content['application/json']?.value.$ref === shared) return []
+    return [{ source: place.source, path: place.path, problem: `a ${status} must be application/json alone, with $ref: '${shared}'` }]
+  })
+}

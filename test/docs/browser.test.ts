@@ -1,0 +1,258 @@
+/** The documentation as readers have it: in a browser, at two widths, light and dark, by mouse and by keyboard. */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { newMuster } from '../cli/muster.ts'
+import { startApp, type TestApp, until } from '../helpers.ts'
+
+const BROWSER = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
+const NAME = BROWSER
+  ? 'the documentation in a browser'
+  : 'the documentation in a browser (skipped: there is no chromium; apt-get install -y --no-install-recommends chromium)'
+const TIMEOUT_MS = 120_000
+/** One of each kind, and the ones with the widest content. */
+const PAGES = [
+  '',
+  'guides/lists',
+  'guides/webhooks',
+  'guides/errors',
+  'api',
+  'resources/jobs',
+  'operations/listParticipants',
+  'operations/createJob',
+  'events/job_application.created',
+  'schemas',
+]
+
+interface Visit extends AsyncDisposable {
+  page: Page
+  /** What the browser complained about, and requests to elsewhere. */
+  troubles: string[]
+}
+
+describe.skipIf(!BROWSER)(NAME, { timeout: TIMEOUT_MS }, () => {
+  let app: TestApp
+  let browser: Browser
+  let axe: string
+
+  beforeAll(async () => {
+    axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+    app = await startApp()
+    browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox', '--disable-gpu'], timeout: TIMEOUT_MS })
+  }, TIMEOUT_MS)
+  afterAll(async () => {
+    await browser?.close()
+    await app?.[Symbol.asyncDispose]()
+  })
+
+  async function visit(path: string, options: BrowserContextOptions = {}, site = `${app.url}/docs/`): Promise<Visit> {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce', ...options })
+    context.setDefaultTimeout(TIMEOUT_MS / 4)
+    const page = await context.newPage()
+    const troubles: string[] = []
+    page.on('console', (message) => message.type() === 'error' && troubles.push(message.text()))
+    page.on('pageerror', (error) => troubles.push(error.message))
+    page.on('request', (request) => {
+      if (!request.url().startsWith(site.replace(/docs\/$/, ''))) troubles.push(`a request to ${request.url()}`)
+    })
+    await page.goto(site + path, { waitUntil: 'load' })
+    return { page, troubles, [Symbol.asyncDispose]: () => context.close() }
+  }
+
+  it.each([
+    { width: 390, colorScheme: 'dark' },
+    { width: 1280, colorScheme: 'light' },
+  ] as const)('is readable for all at $width px, $colorScheme', async ({ width, colorScheme }) => {
+    await using visited = await visit('', { viewport: { width, height: 844 }, colorScheme })
+    const { page, troubles } = visited
+    for (const path of PAGES) {
+      await page.goto(`${app.url}/docs/${path}`, { waitUntil: 'load' })
+      expect(
+        await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+        `${path} is wider than the screen`,
+      ).toBeLessThanOrEqual(0)
+      await page.evaluate(axe)
+      const found = (await page.evaluate('axe.run()')) as {
+        violations: { id: string; nodes: { html: string; failureSummary: string }[] }[]
+      }
+      expect(
+        found.violations.map(({ id, nodes }) => ({
+          path,
+          id,
+          nodes: nodes.map(({ failureSummary, html }) => `${html} ${failureSummary}`),
+        })),
+      ).toEqual([])
+    }
+    expect(troubles).toEqual([])
+  })
+
+  it('finds operations, events, fields and guides from the keyboard', async () => {
+    await using visited = await visit('guides/lists')
+    const { page, troubles } = visited
+    for (const [query, address] of [
+      ['create participant', '/docs/operations/createParticipant'],
+      ['application.status', '/docs/events/job_application.status_changed'],
+      ['screening_questions', '/docs/operations/createJob'],
+      ['constant time', '/docs/guides/webhooks'],
+      ['429', '/docs/guides/errors'],
+    ] as const) {
+      await page.keyboard.press('/')
+      await page.getByRole('combobox').fill(query)
+      await page.getByRole('option').first().waitFor()
+      await page
+        .getByRole('option')
+        .filter({ has: page.locator(`a[href*="${address.replace('/docs/', '')}"]`) })
+        .first()
+        .waitFor()
+      expect(await page.getByRole('combobox').getAttribute('aria-activedescendant')).toBe('result-0')
+      await page.keyboard.press('ArrowDown')
+      await page.keyboard.press('ArrowUp')
+      await page.keyboard.press('Enter')
+      await page.waitForURL((url) => url.pathname !== '/docs/guides/lists')
+      await page.goto(`${app.url}/docs/guides/lists`)
+    }
+    await page.keyboard.press('/')
+    await page.getByRole('combobox').fill('xylophone')
+    await page.getByText('Nothing about “xylophone”.').waitFor()
+    await page.keyboard.press('Escape')
+    expect(await page.locator('dialog').isVisible()).toBe(false)
+    expect(troubles).toEqual([])
+  })
+
+  it('keeps the chosen language and theme from page to page', async () => {
+    await using visited = await visit('operations/createTask', { colorScheme: 'light' })
+    const { page, troubles } = visited
+    await page.getByRole('tab', { name: 'curl' }).focus()
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('ArrowRight')
+    expect(await page.getByRole('tab', { selected: true }).textContent()).toBe('Python')
+    expect(await page.getByRole('tabpanel').count()).toBe(1)
+    expect(await page.getByRole('tabpanel').textContent()).toContain('import json')
+
+    const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
+    const light = await background()
+    await page.getByRole('button', { name: 'Dark theme' }).click()
+    const dark = await background()
+    expect(dark).not.toBe(light)
+
+    await page.goto(`${app.url}/docs/guides/webhooks`)
+    expect(await page.getByRole('tabpanel').textContent()).toContain('import hmac')
+    expect(await background()).toBe(dark)
+    expect(await page.getByRole('button', { name: 'Dark theme' }).getAttribute('aria-pressed')).toBe('true')
+
+    // A language that a page does not have: its first one.
+    await page.goto(`${app.url}/docs/operations/createTask`)
+    await page.getByRole('tab', { name: 'curl' }).click()
+    await page.goto(`${app.url}/docs/guides/webhooks`)
+    expect(await page.getByRole('tab', { selected: true }).textContent()).toBe('TypeScript')
+    expect(await page.getByRole('tabpanel').textContent()).toContain('node:crypto')
+    expect(troubles).toEqual([])
+  })
+
+  it('copies a sample', async () => {
+    await using visited = await visit('operations/listTasks', { permissions: ['clipboard-read', 'clipboard-write'] })
+    const { page } = visited
+    await page.getByRole('tabpanel').hover()
+    await page.getByRole('tabpanel').getByRole('button', { name: 'Copy' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toContain("curl -G '")
+  })
+
+  it('makes real requests with a key that stays in the tab', async () => {
+    const account = await app.newAccount()
+    await using visited = await visit('operations/createParticipant')
+    const { page, troubles } = visited
+    await page.getByRole('link', { name: 'Try it' }).click()
+    await page.getByLabel('API key').fill(account.key)
+    await page.getByLabel('Body').fill('{"full_name": "Ada <b>Lovelace</b>"}')
+    await page.getByRole('button', { name: 'Send POST' }).click()
+    await page.getByText(/^201 Created in \d+ ms$/).waitFor()
+    const [record] = (await app.as(account).get('/participants')).body.data
+    expect(record.full_name).toBe('Ada <b>Lovelace</b>')
+    expect(await page.locator('[data-answer]').textContent()).toContain(record.id)
+
+    await page.goto(`${app.url}/docs/operations/getParticipant#try`)
+    expect(await page.getByLabel('API key').inputValue()).toBe(account.key)
+    await page.getByLabel('participant', { exact: true }).fill(record.id)
+    await page.getByRole('button', { name: 'Send GET' }).click()
+    await page.getByText(/^200 OK in/).waitFor()
+    await page.goto(`${app.url}/docs/operations/listParticipants#try`)
+    await page.getByLabel('page[size]').fill('0')
+    await page.getByRole('button', { name: 'Send GET' }).click()
+    await page.getByText(/^422 .* in \d+ ms$/).waitFor()
+    expect(troubles.filter((trouble) => !trouble.includes('status of 422'))).toEqual([])
+
+    const kept = (await page.evaluate('JSON.stringify([localStorage, document.cookie, location.href])')) as string
+    expect(kept).not.toContain(account.key)
+    const other = await page.context().newPage()
+    await other.goto(`${app.url}/docs/operations/getParticipant#try`)
+    expect(await other.getByLabel('API key').inputValue()).toBe('')
+  })
+
+  it('has a menu on phones, a way past it, and places that open when they are linked to', async () => {
+    await using visited = await visit('operations/updateTask#response-422', { viewport: { width: 390, height: 844 } })
+    const { page, troubles } = visited
+    await until('the response is open', () => page.evaluate("document.getElementById('response-422').open") as Promise<boolean>)
+    expect(await page.getByRole('navigation', { name: 'Documentation' }).isVisible()).toBe(false)
+    await page.getByRole('button', { name: 'Menu' }).click()
+    await page.getByRole('navigation', { name: 'Documentation' }).getByRole('link', { name: 'Authentication' }).click()
+    await page.waitForURL(/guides\/authentication$/)
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content')
+    await page.keyboard.press('Enter')
+    expect(await page.evaluate('document.activeElement.id')).toBe('main')
+    expect(troubles).toEqual([])
+  })
+
+  it('works as files, on a host that knows nothing of it, below a path', async () => {
+    await using muster = await newMuster()
+    const out = join(muster.dataDir, 'site')
+    await muster.json(['docs', '--out', out])
+    const types: Record<string, string> = {
+      html: 'text/html',
+      css: 'text/css',
+      js: 'text/javascript',
+      json: 'application/json',
+      svg: 'image/svg+xml',
+    }
+    const host = createServer(async (request, response) => {
+      const path = (request.url ?? '').replace(/^\/some\/where\//, '').replace(/\?.*$/, '')
+      const bytes = await readFile(join(out, path)).catch(() => undefined)
+      response
+        .writeHead(bytes ? 200 : 404, { 'Content-Type': types[path.split('.').at(-1) ?? ''] ?? 'application/octet-stream' })
+        .end(bytes)
+    })
+    await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
+    const origin = `http://127.0.0.1:${(host.address() as AddressInfo).port}`
+    try {
+      await using visited = await visit('index.html', {}, `${origin}/some/where/`)
+      const { page, troubles } = visited
+      await page.keyboard.press('/')
+      await page.getByRole('combobox').fill('createJob')
+      await page.getByRole('option', { name: 'Create a job' }).first().click()
+      await page.waitForURL(`${origin}/some/where/operations/createJob.html`)
+      await page.getByRole('tab', { name: 'Go' }).click()
+      expect(await page.getByRole('tabpanel').textContent()).toContain('package main')
+      await page.getByRole('main').getByRole('link', { name: 'job.created' }).click()
+      await page.waitForURL(`${origin}/some/where/events/job.created.html`)
+      expect(troubles).toEqual([])
+    } finally {
+      host.closeAllConnections()
+      await new Promise((resolve) => host.close(resolve))
+    }
+  })
+
+  it('can be read without JavaScript', async () => {
+    await using visited = await visit('operations/createTask', { javaScriptEnabled: false })
+    const { page } = visited
+    expect(await page.getByRole('tabpanel').count()).toBe(6)
+    expect(await page.locator('[role=tabpanel]').last().isVisible()).toBe(true)
+    expect(await page.locator('.tab-list').isVisible()).toBe(false)
+    expect(await page.locator('.try').isVisible()).toBe(false)
+  })
+})

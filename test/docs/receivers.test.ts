@@ -1,0 +1,184 @@
+/** The receivers of the guide, taken from its page and run against deliveries of a real server. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHmac } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventTypes } from '../../generated/events.ts'
+import { type Muster, newMuster } from '../cli/muster.ts'
+import { until } from '../helpers.ts'
+import { type ReceivedRequest, startReceiver } from '../receiver.ts'
+import { tabsOf } from './pages.ts'
+import { isThere, unlessThere } from './runtimes.ts'
+
+interface ReceiverRuntime {
+  language: string
+  file: string
+  command(file: string, port: number): string[]
+  probe: string[]
+}
+
+const RECEIVERS: ReceiverRuntime[] = [
+  {
+    language: 'typescript',
+    file: 'receiver.mts',
+    command: (file) => [process.execPath, file],
+    probe: [process.execPath, '--version'],
+  },
+  { language: 'python', file: 'receiver.py', command: (file) => ['python3', file], probe: ['python3', '--version'] },
+  { language: 'php', file: 'receiver.php', command: (file, port) => ['php', '-S', `127.0.0.1:${port}`, file], probe: ['php', '--version'] },
+  { language: 'go', file: 'receiver.go', command: (file) => ['go', 'run', file], probe: ['go', 'version'] },
+  { language: 'ruby', file: 'receiver.rb', command: (file) => ['ruby', file], probe: ['ruby', '-rwebrick', '-e', ''] },
+  { language: 'java', file: 'Receiver.java', command: (file) => ['java', file], probe: ['java', '--list-modules'] },
+]
+
+// Compilers on a machine that is busy.
+const TIMEOUT_MS = 120_000
+
+let muster: Muster
+let server: { url: string; accountId: string; key: string }
+let directory: string
+const ALLOWED = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'muster-receivers-'))
+  muster = await newMuster()
+  const started = muster.start(['serve', '--json'], { environment: { ...ALLOWED, PORT: '0', LOG_LEVEL: 'warn' } })
+  const ready = await until(
+    'the server is ready',
+    () => started.output.stdout.includes('\n') && JSON.parse(started.output.stdout),
+    TIMEOUT_MS,
+  )
+  server = { url: ready.url, accountId: ready.first_account.account_id, key: ready.first_account.token }
+}, TIMEOUT_MS)
+afterAll(async () => {
+  await muster[Symbol.asyncDispose]()
+  await rm(directory, { recursive: true, force: true })
+})
+
+interface Running extends AsyncDisposable {
+  /** What it has printed: a line for each delivery that it processed. */
+  output(): string
+  errors(): string
+  hasEnded(): boolean
+}
+
+/** Starts the receiver that the guide shows. It answers when this resolves, or has ended. */
+async function startDocumented({ language, file, command }: ReceiverRuntime, port: number, secret: string): Promise<Running> {
+  const guide = await (await fetch(`${server.url}/docs/guides/webhooks`)).text()
+  const code = tabsOf(guide, 'code-')[language] ?? ''
+  expect(code).toContain('MUSTER_WEBHOOK_SECRET')
+  const path = join(directory, file)
+  await writeFile(path, code)
+  const [name = '', ...args] = command(path, port)
+  const environment = { ...process.env, PORT: String(port), MUSTER_WEBHOOK_SECRET: secret, TMPDIR: directory }
+  // A group of its own: some of these start another process, which has to end with them.
+  const child = spawn(name, args, { env: environment, detached: true })
+  let output = ''
+  let errors = ''
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    errors += text
+  })
+  const hasEnded = () => child.exitCode !== null
+  await until(`${language} answers or ends`, async () => hasEnded() || (await statusOf(port, '{}')) !== undefined, TIMEOUT_MS)
+  return { output: () => output, errors: () => errors, hasEnded, [Symbol.asyncDispose]: () => end(child) }
+}
+
+/** Of its answer to a body, or undefined if nobody listens. */
+function statusOf(port: number, body: string, headers: Record<string, string> = {}): Promise<number | undefined> {
+  return fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body }).then(
+    ({ status }) => status,
+    () => undefined,
+  )
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  process.kill(-(child.pid ?? 0), 'SIGKILL')
+  await ended
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer()
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
+  const address = probe.address()
+  await new Promise((resolve) => probe.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('There is no free port')
+  return address.port
+}
+
+async function newWebhook(url: string): Promise<{ id: string; secret: string }> {
+  const args = ['webhook', 'create', '--account', server.accountId, '--url', url, '--events', 'participant.created']
+  return await muster.json(args, { environment: ALLOWED })
+}
+
+async function newParticipant(): Promise<{ id: string }> {
+  const response = await fetch(`${server.url}/public/v1/participants`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${server.key}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ full_name: 'Ada Lovelace' }),
+  })
+  expect(response.status).toBe(201)
+  return (await response.json()) as { id: string }
+}
+
+describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
+  const name = `${unlessThere(runtime)}: takes real deliveries, each once, and nothing that is not rightly signed`
+
+  it.skipIf(!isThere(runtime))(name, { timeout: 2 * TIMEOUT_MS }, async () => {
+    const port = await freePort()
+    const url = `http://127.0.0.1:${port}/`
+    const { id: webhook, secret } = await newWebhook(url)
+    await using receiver = await startDocumented(runtime, port, secret)
+    expect(receiver.hasEnded(), receiver.errors()).toBe(false)
+
+    const participant = await newParticipant()
+    await until('the delivery is processed', () => receiver.output().includes(`participant.created ${participant.id}\n`), TIMEOUT_MS)
+    const delivery = await until(
+      'the delivery is delivered',
+      async () => (await muster.json(['deliveries', 'list', '--webhook', webhook, '--state', 'delivered']))[0],
+      TIMEOUT_MS,
+    )
+    expect(delivery).toMatchObject({ event_type: 'participant.created', attempts: 1 })
+    await muster.json(['webhook', 'disable', webhook])
+
+    // It sends, among others, one delivery twice, and seven that are forged: two are to be processed.
+    const before = receiver.output()
+    const { checks, conformant } = await muster.json(['check-receiver', url, '--secret', secret])
+    expect(checks.filter(({ passed }: { passed: boolean }) => !passed)).toEqual([])
+    expect(conformant).toBe(true)
+    const { example } = eventTypes['participant.created']
+    await until('both are processed', () => receiver.output().includes('muster.checked '), TIMEOUT_MS)
+    const processed = receiver.output().slice(before.length).trim().split('\n')
+    expect(processed).toEqual([`participant.created ${example.resource.id}`, expect.stringMatching(/^muster\.checked /)])
+  })
+})
+
+describe.each(RECEIVERS)('the receiver in $language, without a secret', (runtime) => {
+  it.skipIf(!isThere(runtime))(`${unlessThere(runtime)}: takes nothing`, { timeout: TIMEOUT_MS }, async () => {
+    const port = await freePort()
+    await using receiver = await startDocumented(runtime, port, '')
+    const body = JSON.stringify(eventTypes['participant.created'].example)
+    const signature = createHmac('sha256', '').update(body).digest('hex')
+    const status = await statusOf(port, body, { 'X-Service-Signature': signature })
+    expect(status ?? 500, receiver.errors()).toBeGreaterThanOrEqual(400)
+    expect(receiver.output()).not.toContain('participant.created')
+  })
+})
+
+it('is verified by a library of Standard Webhooks as the guide says', { timeout: TIMEOUT_MS }, async () => {
+  await using receiver = await startReceiver()
+  const { secret } = await newWebhook(receiver.url)
+  const { id } = await newParticipant()
+  const [request] = (await receiver.received(1, TIMEOUT_MS)) as [ReceivedRequest]
+  const headers = request.headers as Record<string, string>
+  expect(new Webhook(secret).verify(request.body, headers)).toMatchObject({ event_type: 'participant.created', resource: { id } })
+  expect(() => new Webhook(secret).verify(`${request.body} `, headers)).toThrow('No matching signature found')
+})

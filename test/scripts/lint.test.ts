@@ -1,0 +1,328 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { lint, sayProblem } from '../../scripts/lint.ts'
+import { newMuster } from '../cli/muster.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+interface Case {
+  name: string
+  file: 'openapi.yaml' | 'asyncapi.yaml'
+  /** Found once, after the text `after`. */
+  change: [from: string, to: string]
+  after?: string
+  /** The text of the line that is named, after the change; of several, the first after `lineAfter`, or else `after`. */
+  line: string
+  lineAfter?: string
+  want: string
+  /** What another rule says of it. */
+  also?: string
+}
+
+/** Each breaks this service's own contract in one place, and none hides another. */
+const CASES: Case[] = [
+  {
+    name: 'an operationId that is no verb and noun',
+    file: 'openapi.yaml',
+    change: ['operationId: getTask\n', 'operationId: task\n'],
+    line: 'operationId: task',
+    want: 'operation-id-form — operationId task must be a verb and a noun: write it like listParticipants',
+  },
+  {
+    name: 'a repeated operationId',
+    file: 'openapi.yaml',
+    change: ['operationId: getJob\n', 'operationId: listJobs\n'],
+    after: '/public/v1/jobs/{job}:',
+    line: 'get:',
+    want: 'operation-id-unique — repeats the operationId listJobs of line ',
+  },
+  {
+    name: 'an error of its own shape',
+    file: 'openapi.yaml',
+    change: [
+      "$ref: '#/components/schemas/Error'\n          example:\n            message: This API",
+      "$ref: '#/components/schemas/Answers'\n          example:\n            message: This API",
+    ],
+    line: 'Forbidden:',
+    want: "error-schema — a 403 must be application/json alone, with $ref: '#/components/schemas/Error'",
+  },
+  {
+    name: 'a status that the service can answer, and that is not declared',
+    file: 'openapi.yaml',
+    change: ["        '412': { $ref: '#/components/responses/PreconditionFailed' }\n", ''],
+    after: 'operationId: deletePayment',
+    line: 'responses:',
+    want: 'statuses — deletePayment can answer 412, since it takes If-Match: declare it',
+  },
+  {
+    name: 'an example that is not what its schema says',
+    file: 'openapi.yaml',
+    change: ['currency: EUR', 'currency: euro'],
+    after: '    PaymentCreated:',
+    line: 'currency: euro',
+    want: 'no-invalid-media-type-examples — Example value must conform to the schema: `currency` property',
+  },
+  {
+    name: "an example of a parameter that is not one of its schema's",
+    file: 'openapi.yaml',
+    change: ['example: 25\n', 'example: 250\n'],
+    after: '    PageSize:',
+    line: 'example: 250',
+    want: 'no-invalid-parameter-examples — Example value must conform to the schema: must be <= 100',
+  },
+  {
+    name: 'an example of a header that is not what its schema says',
+    file: 'openapi.yaml',
+    change: ['example: 59', 'example: -1'],
+    line: 'example: -1',
+    want: 'examples — the example must be >= 0',
+  },
+  {
+    name: 'an example of a message that is not what its schema says',
+    file: 'asyncapi.yaml',
+    change: ['type: task\n', 'type: job\n'],
+    after: '    TaskDeleted:\n      name',
+    line: 'type: job',
+    want: 'examples — the example must be equal to constant {"allowedValue":"task"}',
+  },
+  {
+    name: 'an example of a message with a field that is not declared',
+    file: 'asyncapi.yaml',
+    change: ['event_type: job.deleted\n', 'event_type: job.deleted\n            at: now\n'],
+    line: 'payload:',
+    after: 'name: JobDeleted\n',
+    want: 'examples — the example must NOT have additional properties {"additionalProperty":"at"}',
+  },
+  {
+    name: 'a required parameter without an example',
+    file: 'openapi.yaml',
+    change: ['        example: 0193d7a6-6d10-7b87-8f3c-5b9e1d4a7c28\n', ''],
+    after: '/public/v1/events/{event}:',
+    line: '- name: event',
+    want: 'dredd-safe — parameter event of getEvent is required and has no example',
+  },
+  {
+    name: 'a parameter whose name Dredd cannot send',
+    file: 'openapi.yaml',
+    change: ['- name: filter[currency]', '- name: filter[currency-code]'],
+    line: '- name: filter[currency-code]',
+    want: 'dredd-safe — parameter filter[currency-code] of listPayments must be of letters, digits, _ and pairs of []',
+    also: 'lists — listPayments is a list: filter[currency-code] must be written like filter[created_after]',
+  },
+  {
+    name: 'a body without an example',
+    file: 'openapi.yaml',
+    change: ['          example:\n            status: paid\n', ''],
+    after: '    PaymentUpdate:',
+    line: 'application/json:',
+    want: 'dredd-safe — the body of updatePayment has no example: add one',
+  },
+  {
+    name: 'two operations of one path with one summary',
+    file: 'openapi.yaml',
+    change: ['summary: Delete a task', 'summary: Get a task'],
+    after: '/public/v1/tasks/{task}:',
+    line: 'delete:',
+    want: 'dredd-safe — deleteTask has the summary of task',
+  },
+  {
+    name: 'an address without quotes in braces',
+    file: 'openapi.yaml',
+    change: ['  contact:\n    name: Muster support\n', '  contact: { url: https://example.com }\n'],
+    line: 'contact: { url',
+    want: 'dredd-safe — https://example.com must be in quotes here',
+  },
+  {
+    name: 'an event type that asyncapi.yaml does not have',
+    file: 'openapi.yaml',
+    change: ['x-emits: [job.updated]', 'x-emits: [job.updated, job.lost]'],
+    line: 'x-emits: [job.updated, job.lost]',
+    want: 'emits — operation updateJob emits job.lost, which asyncapi.yaml does not have',
+  },
+  {
+    name: 'an event type that is only sent when somebody asks for it',
+    file: 'openapi.yaml',
+    change: ['x-emits: [job.created]', 'x-emits: [job.created, webhook.test]'],
+    line: 'x-emits: [job.created, webhook.test]',
+    want: 'emits — operation createJob emits webhook.test, which asyncapi.yaml says is not x-subscribable',
+  },
+  {
+    name: 'an event type without a source',
+    file: 'openapi.yaml',
+    change: ['x-emits: [payment.deleted]', 'x-emits: []'],
+    line: '',
+    want: 'emits — nothing emits payment.deleted',
+  },
+  {
+    name: 'an event that is sent on no channel',
+    file: 'asyncapi.yaml',
+    change: ["      ExportFailed:\n        $ref: '#/components/messages/ExportFailed'\n", ''],
+    lineAfter: '    ExportCompleted:\n      name',
+    line: 'ExportFailed:',
+    want: 'event-on-channel — export.failed is sent on no channel',
+  },
+  {
+    name: 'an event type that the API does not list',
+    file: 'openapi.yaml',
+    change: ['        - payment.paid\n', ''],
+    after: '    EventType:\n',
+    line: 'enum:',
+    want: 'event-types-listed — EventType does not list payment.paid of asyncapi.yaml: add it',
+  },
+  {
+    name: 'a list without pages',
+    file: 'openapi.yaml',
+    change: ["        - $ref: '#/components/parameters/PageSize'\n", ''],
+    after: 'operationId: listEventTypes',
+    line: 'parameters:',
+    want: 'lists — listEventTypes is a list: give it the parameter page[size]',
+  },
+  {
+    name: 'a list with a filter of another form',
+    file: 'openapi.yaml',
+    change: ['- name: filter[resource_id]', '- name: resource_id'],
+    after: 'operationId: listEvents\n',
+    line: 'parameters:',
+    want: 'lists — listEvents is a list: resource_id must be written like filter[created_after]',
+  },
+  {
+    name: 'a sort in one direction',
+    file: 'openapi.yaml',
+    change: ['enum: [created_at, -created_at, completed_at, -completed_at]', 'enum: [created_at, -created_at, completed_at]'],
+    after: 'operationId: listExports',
+    lineAfter: '/public/v1/exports:\n',
+    line: 'schema:\n            type: array\n            minItems: 1\n            maxItems: 5',
+    want: 'lists — sort of listExports must list each field, then its -field',
+  },
+  {
+    name: 'an example that shows other sorts',
+    file: 'openapi.yaml',
+    change: ['allowed_sorts: [title, due_at, created_at, updated_at]', 'allowed_sorts: [title]'],
+    line: 'allowed_sorts: [title]',
+    want: 'lists — the example of listTasks shows other allowed_sorts than its sort declares: title, due_at, created_at, updated_at',
+  },
+  {
+    name: 'a sunset before a year has passed',
+    file: 'openapi.yaml',
+    change: [
+      'operationId: getEvent\n',
+      "operationId: getEvent\n      deprecated: true\n      x-deprecated-since: '2026-03-01'\n      x-sunset: '2027-02-28'\n",
+    ],
+    line: 'x-sunset:',
+    want: 'sunset-in-time — getEvent must not go before 2027-03-01, a year after its deprecation: set a later day',
+  },
+  {
+    name: 'a component that nothing refers to',
+    file: 'asyncapi.yaml',
+    change: ['  schemas:\n', '  schemas:\n    Unused: { type: string }\n'],
+    line: 'Unused:',
+    want: 'unreferenced — nothing refers to components.schemas.Unused: remove it, or refer to it',
+  },
+  {
+    name: 'what every linter finds: a tag that is not declared',
+    file: 'openapi.yaml',
+    change: ['tags: [Exports]', 'tags: [Export]'],
+    after: 'operationId: getExport\n',
+    line: 'tags: [Export]',
+    want: 'operation-tag-defined — ',
+  },
+]
+
+async function newContract() {
+  const root = await mkdtemp(join(tmpdir(), 'lint-'))
+  const texts: Record<string, string> = {}
+  for (const file of ['openapi.yaml', 'asyncapi.yaml']) texts[file] = await readFile(join(ROOT, file), 'utf8')
+  return {
+    root,
+    texts,
+    change({ file, change: [from, to], after = '' }: Pick<Case, 'file' | 'change' | 'after'>) {
+      const text = texts[file] ?? ''
+      const start = text.indexOf(after)
+      const index = text.indexOf(from, start)
+      expect({ from, isThere: start >= 0 && index >= 0 }).toEqual({ from, isThere: true })
+      texts[file] = text.slice(0, index) + to + text.slice(index + from.length)
+    },
+    write: () => Promise.all(Object.entries(texts).map(([file, text]) => writeFile(join(root, file), text))),
+    [Symbol.asyncDispose]: () => rm(root, { recursive: true }),
+  }
+}
+
+test('the contract of this service is well made', async () => {
+  expect((await lint(ROOT)).map(sayProblem)).toEqual([])
+})
+
+test('each defect is named by its rule, at its line, with what to do; and nothing else is', async () => {
+  await using contract = await newContract()
+  for (const defect of CASES) contract.change(defect)
+  await contract.write()
+  const said = (await lint(contract.root)).map(sayProblem)
+  const unseen = new Set(said)
+  for (const { name, file, line, after = '', lineAfter = after, want, also } of CASES) {
+    const text = contract.texts[file] ?? ''
+    const lineNumber = text.slice(0, text.indexOf(line, text.indexOf(lineAfter) + lineAfter.length)).split('\n').length
+    const found = said.find((problem) => problem.includes(` ${want}`))
+    expect({ name, found, said: found ? '' : said }).toEqual({ name, found: expect.any(String), said: '' })
+    if (line !== '')
+      expect({ name, place: found?.split(' ')[0] }).toEqual({ name, place: expect.stringMatching(`^${file}:${lineNumber}:\\d+$`) })
+    for (const problem of said) if ([want, also].some((text) => text && problem.includes(` ${text}`))) unseen.delete(problem)
+  }
+  expect([...unseen]).toEqual([])
+})
+
+const FATAL: Omit<Case, 'line'>[] = [
+  {
+    name: 'broken YAML',
+    file: 'openapi.yaml',
+    change: ['\npaths:\n', '\npaths: [\n'],
+    want: 'openapi.yaml:\\d+:\\d+ generates — is not YAML',
+  },
+  {
+    name: 'a reference that leads nowhere',
+    file: 'openapi.yaml',
+    change: ['responses/TaskList', 'responses/Nope'],
+    want: 'openapi.yaml:\\d+:18 generates — refers to #/components/responses/Nope, which does not exist',
+  },
+  {
+    name: 'a default response, which Dredd takes for a second 200',
+    file: 'openapi.yaml',
+    change: ["'503':", 'default:'],
+    want: 'openapi.yaml:\\d+:9 generates — response default must be one status code',
+  },
+  {
+    name: 'a deprecated operation that does not say since when',
+    file: 'openapi.yaml',
+    change: ['operationId: getJob\n', 'operationId: getJob\n      deprecated: true\n'],
+    want: 'openapi.yaml:\\d+:5 generates — operation getJob is deprecated: add x-deprecated-since with the day',
+  },
+  {
+    name: 'a day that does not exist',
+    file: 'openapi.yaml',
+    change: ['operationId: getJob\n', "operationId: getJob\n      x-deprecated-since: '2026-02-30'\n"],
+    want: "openapi.yaml:\\d+:7 generates — x-deprecated-since must be a day, such as '2026-03-01'",
+  },
+]
+test.each(FATAL)('what nothing can be generated from is a problem, too: $name', async (defect) => {
+  await using contract = await newContract()
+  contract.change(defect)
+  await contract.write()
+  expect((await lint(contract.root)).map(sayProblem)).toContainEqual(expect.stringMatching(defect.want))
+})
+
+test('muster lint: exit status 1 and a line for each problem; 0 when there is none', async () => {
+  await using muster = await newMuster()
+  await using contract = await newContract()
+  await contract.write()
+  expect(await muster.run(['lint', contract.root])).toMatchObject({ status: 0, stdout: 'openapi.yaml and asyncapi.yaml are well made.\n' })
+  contract.change({ file: 'openapi.yaml', change: ['operationId: getTask\n', 'operationId: task\n'] })
+  await contract.write()
+  const { status, stdout } = await muster.run(['lint', contract.root])
+  expect({ status, stdout }).toEqual({
+    status: 1,
+    stdout: expect.stringMatching(/^openapi\.yaml:\d+:7 operation-id-form — .*\n\n1 problem\n$/),
+  })
+  const document = JSON.parse((await muster.run(['lint', contract.root, '--json'])).stdout)
+  expect(document.problems).toMatchObject([{ file: 'openapi.yaml', column: 7, rule: 'operation-id-form' }])
+})

@@ -1,0 +1,210 @@
+/** From a line of the contract to a written handler, and back. */
+import { readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { until } from '../helpers.ts'
+import { copyOfRepository, type Tree } from './tree.ts'
+
+const LONG_MS = 300_000
+const WITHIN_MS = 60_000
+
+interface Step {
+  file: string
+  /** The line below which the text goes; the whole file without it. */
+  after: string | undefined
+  text: string
+}
+
+/** The blocks of the page that say which file they belong to. */
+async function stepsOf(tree: Tree): Promise<Step[]> {
+  const page = await readFile(tree.path('docs/new-resource.md'), 'utf8')
+  return [...page.matchAll(/^```(?:yaml|ts) (\S+)(?: after `(.*)`)?\n([\s\S]*?)\n```$/gm)].map(([, file = '', after, text = '']) => ({
+    file,
+    after,
+    text: `${text}\n`,
+  }))
+}
+
+async function apply(tree: Tree, steps: Step[]): Promise<void> {
+  for (const { file, after, text } of steps) {
+    if (after === undefined) await tree.write(file, text)
+    else await tree.replace(file, `\n${after}\n`, `\n${after}\n${text}`)
+  }
+}
+
+async function whenReady(tree: Tree, environment: Record<string, string> = {}) {
+  const running = tree.start(['serve', '--json'], { PORT: '0', ...environment })
+  const line = await until('the service is ready', () => running.output().includes('\n') && running.output(), WITHIN_MS)
+  const { url, first_account: first } = JSON.parse(line.split('\n')[0] ?? '')
+  return { running, url: url as string, key: first?.token as string }
+}
+
+async function call(url: string, key: string, method: string, path: string, body?: object) {
+  const headers = { Authorization: `Bearer ${key}`, ...(body && { 'Content-Type': 'application/json' }) }
+  const response = await fetch(`${url}/public/v1${path}`, { method, headers, body: body && JSON.stringify(body) })
+  const text = await response.text()
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
+}
+
+const VENUE_HANDLERS = ['listVenues', 'createVenue', 'getVenue', 'updateVenue', 'deleteVenue']
+
+test(
+  'docs/new-resource.md: each step does what the page says',
+  async () => {
+    await using tree = await copyOfRepository()
+    const steps = await stepsOf(tree)
+    const ofContract = steps.filter(({ file }) => file.endsWith('.yaml'))
+
+    await apply(tree, ofContract)
+    expect(await tree.run('bin/muster.js', ['lint'])).toEqual({ status: 0, output: 'openapi.yaml and asyncapi.yaml are well made.\n' })
+    const check = await tree.run('bin/muster.js', ['generate', '--check'])
+    expect(check).toMatchObject({ status: 1, output: expect.stringContaining('handlers/createVenue.ts is missing\n') })
+    const generated = await tree.run('bin/muster.js', ['generate'])
+    expect(generated.status).toBe(0)
+    for (const id of VENUE_HANDLERS)
+      for (const file of [`handlers/${id}.ts`, `test/handlers/${id}.test.ts`]) expect(generated.output).toContain(`wrote ${file}\n`)
+    expect(await tree.run('node_modules/typescript/bin/tsc', [])).toEqual({ status: 0, output: '' })
+    const written = VENUE_HANDLERS.flatMap((id) => [`handlers/${id}.ts`, `test/handlers/${id}.test.ts`])
+    expect(await tree.run('node_modules/@biomejs/biome/bin/biome', ['check', '--vcs-enabled=false', ...written])).toMatchObject({
+      status: 0,
+    })
+
+    const stub = await whenReady(tree)
+    const refusal = { status: 501, body: { message: 'createVenue is not implemented yet.' } }
+    expect(await call(stub.url, stub.key, 'POST', '/venues', { name: 'Hall' })).toEqual(refusal)
+    expect(await call(stub.url, stub.key, 'POST', '/venues', { capacity: 0 })).toMatchObject({
+      status: 422,
+      body: { errors: { name: ['is required.'], capacity: [expect.any(String)] } },
+    })
+    expect(await call(stub.url, 'nobody', 'POST', '/venues', { name: 'Hall' })).toMatchObject({ status: 401 })
+    await stub.running.stop()
+
+    const production = await tree.run('bin/muster.js', ['serve'], { PORT: '0', NODE_ENV: 'production' })
+    expect(production).toMatchObject({ status: 1, output: expect.stringContaining(VENUE_HANDLERS.join(', ')) })
+
+    await apply(
+      tree,
+      steps.filter((step) => !ofContract.includes(step)),
+    )
+    expect(await tree.run('bin/muster.js', ['generate', '--check'])).toEqual({ status: 0, output: 'generated/ is fresh.\n' })
+    expect(await tree.run('node_modules/typescript/bin/tsc', [])).toEqual({ status: 0, output: '' })
+    const tests = ['run', '--project', 'sqlite', 'test/handlers/venues.test.ts', 'test/handlers/createVenue.test.ts']
+    expect(await tree.run('node_modules/vitest/vitest.mjs', tests)).toMatchObject({ status: 0 })
+    const whole = await whenReady(tree, { NODE_ENV: 'production' })
+    await whole.running.stop()
+  },
+  LONG_MS,
+)
+
+test(
+  'a removed operation: what belonged to it is named, and kept',
+  async () => {
+    await using tree = await copyOfRepository()
+    const text = await tree.read('openapi.yaml')
+    const [, operation = ''] = /\n( {4}delete:\n {6}operationId: deleteJob\n[\s\S]*?)(?=\n {2}\/)/.exec(text) ?? []
+    await tree.replace('openapi.yaml', operation, '')
+    await tree.replace('openapi.yaml', 'x-emits: [job.updated]', 'x-emits: [job.updated, job.deleted]')
+    await tree.write('test/handlers/deleteJob.test.ts', '')
+    await tree.replace('openapi.yaml', '  schemas:\n', '  schemas:\n    Left:\n      type: object\n      example: {}\n')
+
+    const { status, output } = await tree.run('bin/muster.js', ['generate'])
+    expect(status).toBe(0)
+    const hook = (await tree.read('test/contract/dredd.test.ts')).split('\n').findIndex((line) => line.includes("'deleteJob'")) + 1
+    const orphans = [
+      'handlers/deleteJob.ts serves no operation: remove it, or rename it with its operation',
+      'test/handlers/deleteJob.test.ts tests no operation: remove it, or rename it with its operation',
+      `test/contract/dredd.test.ts:${hook} names deleteJob, which is no operation: remove it, or rename it`,
+      'nothing refers to components.schemas.Left: remove it, or refer to it',
+    ]
+    for (const orphan of orphans) expect(output).toContain(orphan)
+    expect(await tree.exists('handlers/deleteJob.ts')).toBe(true)
+    const check = await tree.run('bin/muster.js', ['generate', '--check'])
+    expect(check.status).toBe(1)
+    for (const orphan of orphans) expect(check.output).toContain(orphan)
+  },
+  LONG_MS,
+)
+
+test(
+  'a handler or a test that is there is never overwritten',
+  async () => {
+    await using tree = await copyOfRepository()
+    await tree.write('test/handlers/getJob.test.ts', 'mine')
+    await tree.remove('handlers/getJob.ts')
+    await tree.write('handlers/getTask.ts', 'mine')
+    const { output } = await tree.run('bin/muster.js', ['generate'])
+    expect(output).toContain('wrote handlers/getJob.ts')
+    expect(output).not.toContain('getJob.test.ts')
+    expect(await tree.read('test/handlers/getJob.test.ts')).toBe('mine')
+    expect(await tree.read('handlers/getTask.ts')).toBe('mine')
+  },
+  LONG_MS,
+)
+
+const PING = `  /public/v1/ping:
+    get:
+      operationId: getPing
+      tags: [Events]
+      summary: Ping
+      description: Says that it is there.
+      deprecated: true
+      x-deprecated-since: '2026-01-01'
+      x-sunset: '2099-06-01'
+      responses:
+        '204': { $ref: '#/components/responses/NoContent' }
+        '422': { $ref: '#/components/responses/ValidationFailed' }
+`
+const HANDLER = `import type { Context } from '../server/context.ts'
+
+export async function getPing(ctx: Context<'getPing'>): Promise<void> {
+  ctx.body = undefined
+}
+`
+
+test(
+  'muster dev: follows the contract and the code, and outlives mistakes in both',
+  async () => {
+    await using tree = await copyOfRepository()
+    const first = await whenReady(tree)
+    await first.running.stop()
+    const port = new URL(first.url).port
+    const dev = tree.start(['dev'], { PORT: port, RATE_LIMIT_PER_MINUTE: '1000000' })
+    const answers = (status: number) =>
+      until(
+        `getPing answers ${status}: ${dev.output()}`,
+        async () => (await call(first.url, first.key, 'GET', '/ping').catch(() => undefined))?.status === status,
+        WITHIN_MS,
+      )
+    const says = (text: string) => until(`dev says ${text}`, () => dev.output().includes(text), WITHIN_MS)
+
+    await answers(404)
+    const contract = await tree.read('openapi.yaml')
+    await tree.write('openapi.yaml', contract.replace('\npaths:\n', `\npaths:\n${PING}`))
+    await says('wrote handlers/getPing.ts')
+    await answers(501)
+    await tree.write('handlers/getPing.ts', HANDLER)
+    await answers(204)
+    // RFC 9745 and RFC 8594, on errors too, and on nothing else.
+    for (const key of [first.key, 'nobody']) {
+      const { headers } = await fetch(`${first.url}/public/v1/ping`, { headers: { Authorization: `Bearer ${key}` } })
+      expect([headers.get('deprecation'), headers.get('sunset')]).toEqual(['@1767225600', 'Mon, 01 Jun 2099 00:00:00 GMT'])
+    }
+    const { headers } = await fetch(`${first.url}/public/v1/tasks`, { headers: { Authorization: `Bearer ${first.key}` } })
+    expect([headers.get('deprecation'), headers.get('sunset')]).toEqual([null, null])
+
+    await tree.write('openapi.yaml', contract.replace('\npaths:\n', '\npaths: [\n'))
+    await says('is not YAML')
+    await answers(204)
+    await tree.write('handlers/getPing.ts', 'export {')
+    await says('Waiting for file changes')
+    await tree.write('handlers/getPing.ts', HANDLER)
+    await answers(204)
+
+    await tree.write('openapi.yaml', contract)
+    await says('handlers/getPing.ts serves no operation')
+    await answers(404)
+    await dev.stop()
+    expect(dev.child.exitCode).toBe(0)
+    await expect(fetch(first.url)).rejects.toThrow()
+  },
+  LONG_MS,
+)

@@ -1,0 +1,86 @@
+/** A copy of this repository in a temporary folder, to be changed at will. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const NOT_COPIED = ['node_modules', '.git', 'data', 'coverage']
+const STOP_MS = 20_000
+
+export interface Ran {
+  status: number
+  output: string
+}
+
+export interface Running {
+  child: ChildProcess
+  /** What it has printed so far, on both. */
+  output(): string
+  /** Asks it to end, and waits until it has. */
+  stop(): Promise<void>
+}
+
+export async function copyOfRepository() {
+  const root = await mkdtemp(join(tmpdir(), 'muster-tree-'))
+  for (const name of await readdir(ROOT)) if (!NOT_COPIED.includes(name)) await cp(join(ROOT, name), join(root, name), { recursive: true })
+  await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'))
+  const path = (file: string): string => join(root, file)
+  const environment = (more: Record<string, string>) => ({ PATH: process.env.PATH, DATA_DIR: path('data'), LOG_LEVEL: 'silent', ...more })
+  const started: Running[] = []
+
+  function start(args: string[], more: Record<string, string> = {}): Running {
+    const child = spawn(process.execPath, [path('bin/muster.js'), ...args], { cwd: root, env: environment(more) })
+    let text = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (part) => {
+        text += part
+      })
+    const ended = new Promise((resolve) => child.on('close', resolve))
+    const stop = async (): Promise<void> => {
+      child.kill('SIGTERM')
+      const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+      await ended
+      clearTimeout(timer)
+    }
+    const running = { child, output: () => text, stop }
+    started.push(running)
+    return running
+  }
+
+  return {
+    path,
+    start,
+    read: (file: string) => readFile(path(file), 'utf8'),
+    write: (file: string, text: string) => writeFile(path(file), text),
+    async replace(file: string, from: string, to: string) {
+      const text = await readFile(path(file), 'utf8')
+      expect(text).toContain(from)
+      await writeFile(
+        path(file),
+        text.replace(from, () => to),
+      )
+    },
+    remove: (file: string) => rm(path(file)),
+    exists: (file: string) =>
+      readFile(path(file)).then(
+        () => true,
+        () => false,
+      ),
+    /** Runs a program of Node's, such as `bin/muster.js`, to its end. */
+    run: (program: string, args: string[], more: Record<string, string> = {}): Promise<Ran> =>
+      new Promise((resolve) => {
+        execFile(process.execPath, [path(program), ...args], { cwd: root, env: environment(more) }, (error, stdout, stderr) => {
+          resolve({ status: error === null ? 0 : Number(error.code), output: stdout + stderr })
+        })
+      }),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(started.map((running) => running.stop()))
+      await rm(root, { recursive: true, maxRetries: 3 })
+    },
+  }
+}
+
+export type Tree = Awaited<ReturnType<typeof copyOfRepository>>

@@ -1,0 +1,88 @@
+/** The search dialog: a combobox over a list of links (WAI-ARIA Authoring Practices, "Combobox"). */
+import MiniSearch from './minisearch.js'
+import { OPTIONS } from './search-words.js'
+
+const MAX_RESULTS = 12
+
+const dialog = document.querySelector('dialog.search')
+const input = dialog.querySelector('input')
+const list = dialog.querySelector('[role=listbox]')
+const note = dialog.querySelector('[role=status]')
+const { up, suffix } = document.documentElement.dataset
+
+let index
+let active = -1
+
+export async function open() {
+  dialog.showModal()
+  input.select()
+  index ??= await load()
+  show()
+}
+
+async function load() {
+  const response = await fetch(new URL('search.json', import.meta.url))
+  return MiniSearch.loadJSON(await response.text(), OPTIONS)
+}
+
+function addressOf(target) {
+  const [page, fragment] = target.split('#')
+  return `${up}${page}${suffix}${fragment ? `#${fragment}` : ''}`
+}
+
+function show() {
+  const query = input.value.trim()
+  const results = query === '' || !index ? [] : index.search(query).slice(0, MAX_RESULTS)
+  list.replaceChildren(...results.map(itemOf))
+  note.textContent =
+    query === '' ? 'Type to search. ↑ ↓ to choose, ↵ to go there.' : results.length === 0 ? `Nothing about “${query}”.` : ''
+  activate(results.length > 0 ? 0 : -1)
+}
+
+function itemOf({ target, kind, title, hint }, number) {
+  const item = document.createElement('li')
+  item.setAttribute('role', 'option')
+  item.id = `result-${number}`
+  const link = document.createElement('a')
+  link.href = addressOf(target)
+  link.tabIndex = -1
+  for (const [className, text] of Object.entries({ kind, title, hint })) {
+    const part = document.createElement('span')
+    part.className = className
+    part.textContent = text
+    link.append(part)
+  }
+  item.append(link)
+  return item
+}
+
+function activate(number) {
+  active = number
+  for (const [at, item] of [...list.children].entries()) item.setAttribute('aria-selected', String(at === number))
+  const item = list.children[number]
+  item?.scrollIntoView({ block: 'nearest' })
+  if (item) input.setAttribute('aria-activedescendant', item.id)
+  else input.removeAttribute('aria-activedescendant')
+}
+
+input.addEventListener('input', show)
+input.addEventListener('keydown', (event) => {
+  const count = list.children.length
+  if (event.key === 'Enter') {
+    event.preventDefault()
+    list.children[active]?.querySelector('a').click()
+  } else if (event.key === 'Escape') {
+    // Browsers would first empty the field.
+    event.preventDefault()
+    dialog.close()
+  } else if (event.key === 'ArrowDown' && count > 0) {
+    event.preventDefault()
+    activate((active + 1) % count)
+  } else if (event.key === 'ArrowUp' && count > 0) {
+    event.preventDefault()
+    activate((active - 1 + count) % count)
+  }
+})
+// A result may lead to a place on this very page.
+list.addEventListener('click', () => dialog.close())
+dialog.addEventListener('click', ({ target }) => target === dialog && dialog.close())

@@ -1,0 +1,135 @@
+/** Markdown of guides and of descriptions in the contracts. HTML in it is shown, not used. */
+import MarkdownIt, { type Token } from 'markdown-it'
+import { type Html, raw } from '../shared/html.ts'
+import { codeBlock, type Sample, tabs } from './code.ts'
+
+export interface MarkdownOptions {
+  /** Where a relative link leads, or undefined where there is nothing for readers: then only its text is shown. */
+  resolve?(href: string): string | undefined
+  /** The page about what is named in `code`, such as an event or an operation. */
+  subject?(code: string): string | undefined
+  /** The text of a file of code that is linked to. A list of nothing but such links becomes tabs. */
+  readCode?(href: string): string
+}
+
+export interface Heading {
+  level: number
+  id: string
+  text: string
+}
+
+export interface Rendered {
+  body: Html
+  /** Its first heading of level 1, which is not part of the body. */
+  title: string | undefined
+  headings: Heading[]
+}
+
+const CODE_LANGUAGES: Record<string, string> = { ts: 'typescript', py: 'python', php: 'php', go: 'go', rb: 'ruby', java: 'java' }
+
+const parser = new MarkdownIt({ html: false, linkify: false, typographer: false })
+
+parser.renderer.rules.fence = (tokens, index) => {
+  const { content = '', info = '' } = tokens[index] ?? {}
+  return codeBlock(content, info.trim()).text
+}
+parser.renderer.rules.code_inline = (tokens, index, _options, env) => {
+  const content = tokens[index]?.content ?? ''
+  const code = `<code>${parser.utils.escapeHtml(content)}</code>`
+  const href = isInLink(tokens, index) ? undefined : (env as MarkdownOptions | undefined)?.subject?.(content)
+  return href === undefined ? code : `<a href="${parser.utils.escapeHtml(href)}">${code}</a>`
+}
+// So that a wide table scrolls, and not the page.
+parser.renderer.rules.table_open = () => '<div class="table" tabindex="0" role="group" aria-label="Table"><table>'
+parser.renderer.rules.table_close = () => '</table></div>'
+
+export function renderMarkdown(text: string, options: MarkdownOptions = {}): Rendered {
+  const env = { ...options }
+  const tokens = parser.parse(text, env)
+  const title = takeTitle(tokens)
+  const headings = nameHeadings(tokens)
+  resolveLinks(tokens, options)
+  const body = parser.renderer.render(withTabs(tokens, options), parser.options, env)
+  return { body: raw(body), title, headings }
+}
+
+function takeTitle(tokens: Token[]): string | undefined {
+  if (tokens[0]?.type !== 'heading_open' || tokens[0].tag !== 'h1') return undefined
+  const [, inline] = tokens.splice(0, 3)
+  return inline?.content
+}
+
+/** Gives each heading an id, by which links can lead to it. */
+function nameHeadings(tokens: Token[]): Heading[] {
+  const headings: Heading[] = []
+  for (const [index, token] of tokens.entries()) {
+    if (token.type !== 'heading_open') continue
+    const text = tokens[index + 1]?.content.replaceAll('`', '') ?? ''
+    const base = slugOf(text)
+    const repeats = headings.filter(({ id }) => id === base || id.startsWith(`${base}--`)).length
+    const id = repeats === 0 ? base : `${base}--${repeats + 1}`
+    token.attrSet('id', id)
+    headings.push({ level: Number(token.tag.slice(1)), id, text })
+  }
+  return headings
+}
+
+export function slugOf(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+}
+
+function resolveLinks(tokens: Token[], { resolve }: MarkdownOptions): void {
+  for (const { children } of tokens) {
+    if (!children) continue
+    for (const [index, token] of children.entries()) {
+      const href = token.type === 'link_open' ? String(token.attrGet('href')) : ''
+      if (href === '' || /^([a-z]+:|#)/.test(href)) continue
+      const target = resolve?.(href)
+      token.meta = { href }
+      if (target !== undefined) token.attrSet('href', target)
+      else {
+        const close = children.findIndex(({ type }, at) => at > index && type === 'link_close')
+        for (const removed of [token, children[close]]) Object.assign(removed ?? {}, { type: 'text', content: '', hidden: true })
+      }
+    }
+  }
+}
+
+function isInLink(tokens: Token[], index: number): boolean {
+  const before = tokens.slice(0, index).map(({ type }) => type)
+  return before.lastIndexOf('link_open') > before.lastIndexOf('link_close')
+}
+
+/** The tokens, with each list of links to files of code turned into tabs that show them. */
+function withTabs(tokens: Token[], { readCode }: MarkdownOptions): Token[] {
+  if (!readCode) return tokens
+  const result: Token[] = []
+  for (let index = 0; index < tokens.length; index++) {
+    const token = tokens[index] as Token
+    const end = tokens.findIndex(({ type, level }, at) => at > index && type === 'bullet_list_close' && level === token.level)
+    const items = token.type === 'bullet_list_open' ? tokens.slice(index, end).filter(({ type }) => type === 'inline') : []
+    const samples = items.map((item) => sampleOf(item, readCode))
+    if (samples.length === 0 || samples.includes(undefined)) {
+      result.push(token)
+      continue
+    }
+    const block = Object.assign(Object.create(token), {
+      type: 'html_block',
+      content: tabs(`code-${index}`, 'Code', samples as Sample[]).text,
+    })
+    result.push(block)
+    index = end
+  }
+  return result
+}
+
+function sampleOf({ children }: Token, readCode: (href: string) => string): Sample | undefined {
+  const href: unknown = children?.[0]?.meta?.href
+  const isAlone = children?.length === 3
+  if (typeof href !== 'string' || !isAlone) return undefined
+  const language = CODE_LANGUAGES[href.split('.').at(-1) ?? '']
+  return language === undefined ? undefined : { language, code: readCode(href) }
+}

@@ -1,0 +1,44 @@
+/** A resource: its operations, its events, its record. */
+import { type Html, html } from '../../shared/html.ts'
+import type { Api, Resource, Schema } from '../api.ts'
+import { jsonBlock } from '../code.ts'
+import { methodOf } from '../layout.ts'
+import { fieldsOf } from '../schema.ts'
+import type { Page, PageContext } from '../site.ts'
+
+export function resourcePage(context: PageContext, resource: Resource): Page {
+  const { name, description, operations, events } = resource
+  const record = recordOf(context.api, resource)
+  return {
+    title: name,
+    summary: description,
+    isWide: record !== undefined,
+    body: html`${context.markdown(description)}
+<section><h2 id="operations">Operations</h2>${operationTable(context, operations)}</section>
+${
+  events.length > 0 &&
+  html`<section><h2 id="events">Events</h2><ul class="link-list">${events.map(
+    ({ type, summary }) => html`<li><a href="${context.link(`events/${type}`)}"><code>${type}</code></a> <span>${summary}</span></li>`,
+  )}</ul></section>`
+}
+${
+  record &&
+  html`<section><h2 id="record">The record</h2><div class="columns"><div class="column">${fieldsOf({ ...context, isAnswer: true }, record.schema)}</div>
+<aside class="column samples" aria-label="Example">${record.example !== undefined && jsonBlock(record.example, 'Example')}</aside></div></section>`
+}`,
+  }
+}
+
+export function operationTable(context: PageContext, operations: Resource['operations']): Html {
+  return html`<ul class="link-list">${operations.map(
+    (operation) =>
+      html`<li><a href="${context.link(`operations/${operation.id}`)}">${methodOf(operation)} ${operation.summary}</a>${operation.deprecation && html` <em class="pill warn">deprecated</em>`} <code class="quiet">${operation.path}</code></li>`,
+  )}</ul>`
+}
+
+/** What the operation that gets a single one answers with. */
+function recordOf(api: Api, { operations }: Resource): { schema: Schema; example?: unknown } | undefined {
+  const get = operations.find(({ method, path }) => method === 'GET' && path.endsWith('}'))
+  const media = get?.responses.find(({ status }) => status === 200)?.content[0]
+  return media && api.follow(media.schema).properties ? media : undefined
+}

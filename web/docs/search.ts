@@ -1,0 +1,115 @@
+/** The index that readers' browsers search in. */
+import { STATUS_CODES } from 'node:http'
+import MiniSearch from 'minisearch'
+import type { Api, Operation, Schema } from './api.ts'
+import { OPTIONS } from './client/search-words.js'
+import type { Guide } from './guides.ts'
+import { renderMarkdown } from './markdown.ts'
+
+interface Entry {
+  id: number
+  /** The page, and the place on it, such as `guides/lists#filters`. */
+  target: string
+  kind: 'Guide' | 'Operation' | 'Event' | 'Resource' | 'Schema' | 'Status' | 'Inside'
+  title: string
+  /** What a reader sees below the title. */
+  hint: string
+  /** Names that are looked for as they are. */
+  names: string
+  text: string
+}
+
+/** As JSON, for `MiniSearch.loadJSON` with the same options. */
+export function searchIndex(api: Api, guides: Guide[]): string {
+  const index = new MiniSearch<Entry>(OPTIONS)
+  const entries: Omit<Entry, 'id'>[] = [
+    ...guides.flatMap(guideEntries),
+    ...statusEntries(api, guides),
+    ...api.operations.map((operation) => operationEntry(api, operation)),
+    ...api.events.map(({ type, summary, description }) => ({
+      target: `events/${type}`,
+      kind: 'Event' as const,
+      title: type,
+      hint: summary,
+      names: type,
+      text: description,
+    })),
+    ...api.resources.map(({ name, slug, description }) => ({
+      target: `resources/${slug}`,
+      kind: 'Resource' as const,
+      title: name,
+      hint: description,
+      names: slug,
+      text: '',
+    })),
+    ...[...api.schemas].map(([name, schema]) => ({
+      target: `schemas#${name}`,
+      kind: 'Schema' as const,
+      title: name,
+      hint: schema.description ?? '',
+      names: [name, ...fieldNames(schema)].join(' '),
+      text: '',
+    })),
+  ]
+  index.addAll(entries.map((entry, id) => ({ id, ...entry })))
+  return JSON.stringify(index)
+}
+
+/** Where the guide to errors has them. */
+function statusEntries({ operations }: Api, guides: Guide[]): Omit<Entry, 'id'>[] {
+  if (!guides.some(({ id }) => id === 'guides/errors')) return []
+  const errors = operations.flatMap(({ responses }) => responses.filter(({ status }) => status >= 300))
+  return [...new Map(errors.map((response) => [response.status, response]))].map(([status, { description }]) => ({
+    target: `guides/errors#status-${status}`,
+    kind: 'Status',
+    title: `${status} ${STATUS_CODES[status]}`,
+    hint: description.split('\n')[0] ?? '',
+    names: '',
+    text: description,
+  }))
+}
+
+function operationEntry(api: Api, { id, method, path, summary, description, parameters, body }: Operation): Omit<Entry, 'id'> {
+  const fields = body ? fieldNames(api.follow(body.schema)) : []
+  return {
+    target: `operations/${id}`,
+    kind: 'Operation',
+    title: summary,
+    hint: `${method} ${path}`,
+    names: [id, path, ...parameters.map(({ name }) => name), ...fields].join(' '),
+    text: description,
+  }
+}
+
+function fieldNames({ properties = {} }: Schema): string[] {
+  return Object.keys(properties)
+}
+
+/** One for each section, so that a result leads to the place. */
+function guideEntries({ id, title, text, group }: Guide): Omit<Entry, 'id'>[] {
+  const { headings } = renderMarkdown(text)
+  const [intro = '', ...sections] = text
+    .replace(/^# .*$/m, '')
+    .replace(/^```.*$/gm, '')
+    .split(/^##+ .*$/m)
+  const entry = (target: string, heading: string, hint: string, content: string) => ({
+    target,
+    kind: group === 'inside' ? ('Inside' as const) : ('Guide' as const),
+    title: heading,
+    hint,
+    names: target === id ? id : '',
+    text: content.replace(/[[\]()#*`|]/g, ' '),
+  })
+  return [
+    entry(
+      id,
+      title,
+      intro
+        .trim()
+        .split('\n\n')[0]
+        ?.replace(/[`*]|\]\(.*?\)|\[/g, '') ?? '',
+      intro,
+    ),
+    ...sections.map((content, index) => entry(`${id}#${headings[index]?.id}`, headings[index]?.text ?? title, title, content)),
+  ]
+}
