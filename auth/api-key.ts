@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { type AccessLevel, findPrincipal, insertApiKey, type Principal } from '../records/api-keys.ts'
 import type { Scope, Sql } from '../records/db.ts'
+import { joined } from './joined.ts'
 
 export type { Principal }
 
@@ -36,9 +37,12 @@ export function hashToken(token: string): string {
   return hash('sha256', token)
 }
 
-/** Whose token this is, or undefined when it is malformed, unknown or revoked, or its owner is deactivated. */
-export async function authenticate(sql: Sql, token: string): Promise<Principal | undefined> {
-  return isWellFormed(token) ? findPrincipal(sql, hashToken(token)) : undefined
+export type Authenticate = (token: string) => Promise<Principal | undefined>
+
+/** Tells whose token it is: undefined when it is malformed, unknown or revoked, or its owner is deactivated. */
+export function authenticator(sql: Sql): Authenticate {
+  const find = joined((tokenHash) => findPrincipal(sql, tokenHash))
+  return async (token) => (isWellFormed(token) ? (await find(hashToken(token))).result : undefined)
 }
 
 /** Makes a key of a user. The token is in the answer and nowhere else: only its hash is stored. */

@@ -1,5 +1,6 @@
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Db } from '../records/db.ts'
+import { joined } from './joined.ts'
 
 /** Where a user stands in the running window. */
 export interface RateLimitState {
@@ -24,19 +25,28 @@ export function newRateLimiter(db: Db, name: string, points: number, windowSecon
     db.dialect === 'sqlite'
       ? new RateLimiterMemory(options)
       : new RateLimiterPostgres({ ...options, storeClient: db.write, storeType: 'knex', tableName: 'rate_limits', tableCreated: true })
+  // A client's requests at once wait for the same row, one after the other: those that wait are counted together.
+  const consume = joined((key, requests) =>
+    limiter.consume(key, requests).catch((refused: unknown) => {
+      if (refused instanceof RateLimiterRes) return refused
+      throw refused
+    }),
+  )
   return {
     async consume(key) {
-      try {
-        return stateOf(true, points, await limiter.consume(key))
-      } catch (refused) {
-        if (refused instanceof RateLimiterRes) return stateOf(false, points, refused)
-        throw refused
-      }
+      const { result, calls, index } = await consume(key)
+      return stateOf(points, result.consumedPoints - (calls - 1 - index), result.msBeforeNext)
     },
   }
 }
 
-function stateOf(allowed: boolean, limit: number, result: RateLimiterRes): RateLimitState {
-  const msBeforeNext = Math.max(0, result.msBeforeNext)
-  return { allowed, limit, remaining: Math.max(0, result.remainingPoints), resetAtMs: Date.now() + msBeforeNext, msBeforeNext }
+function stateOf(limit: number, consumed: number, millis: number): RateLimitState {
+  const msBeforeNext = Math.max(0, millis)
+  return {
+    allowed: consumed <= limit,
+    limit,
+    remaining: Math.max(0, limit - consumed),
+    resetAtMs: Date.now() + msBeforeNext,
+    msBeforeNext,
+  }
 }

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Context as KoaContext } from 'koa'
 import OpenAPIBackendModule, { type Document, type Context as OperationMatch } from 'openapi-backend'
-import { authenticate, isWellFormed, type Principal } from '../auth/api-key.ts'
+import { authenticator, isWellFormed, type Principal } from '../auth/api-key.ts'
 import { newRateLimiter, type RateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
 import type { EventData, EventType } from '../generated/asyncapi.ts'
 import { handlers } from '../generated/handlers.ts'
@@ -51,6 +51,7 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
   reportUnwritten(services)
   const match = compileRoutes(operations)
   const deprecations = new Map(operationIds.map((id) => [id, deprecationHeaders(operations[id])]))
+  const authenticate = authenticator(db.read)
   const requests = newRateLimiter(db, 'requests', config.rateLimitPerMinute, WINDOW_SECONDS)
   const unknownKeys = newRateLimiter(db, 'unknown_keys', UNKNOWN_KEYS_PER_MINUTE, WINDOW_SECONDS)
 
@@ -98,7 +99,7 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
   async function principalOf(ctx: KoaContext): Promise<Principal | undefined> {
     const token = /^Bearer +([^ ]+)$/i.exec(ctx.get('Authorization'))?.[1]
     if (token === undefined) return undefined
-    const principal = await authenticate(db.read, token)
+    const principal = await authenticate(token)
     // What cannot be a key costs no look-up, and is not counted.
     if (principal === undefined && isWellFormed(token)) {
       const state = await unknownKeys.consume(ctx.ip)

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa, { type Context } from 'koa'
-import { authenticate } from '../../auth/api-key.ts'
+import { authenticator } from '../../auth/api-key.ts'
 import { newRateLimiter } from '../../auth/rate-limit.ts'
 import { operations } from '../../generated/operations.ts'
 import { accountScope, type Db, openDatabase } from '../../records/db.ts'
@@ -43,10 +43,11 @@ export const apps = {
   /** GET /public/v1/participants/{participant} as one would write it without a contract: the same queries and the same answer, header by
    *  header, so that what is left between the two is the handling of the contract. */
   byHand: serving(async (app, db, config) => {
+    const authenticate = authenticator(db.read)
     const limiter = newRateLimiter(db, 'by_hand', config.rateLimitPerMinute, 60)
     app.use(identify).use(async (ctx: Context) => {
       const id = ctx.path.slice('/public/v1/participants/'.length)
-      const principal = await authenticate(db.read, ctx.get('Authorization').slice('Bearer '.length))
+      const principal = await authenticate(ctx.get('Authorization').slice('Bearer '.length))
       ctx.assert(principal, 401)
       const state = await limiter.consume(principal.userId)
       ctx.set({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { authenticate, hashToken, issueApiKey, isWellFormed, newApiKey } from '../../auth/api-key.ts'
+import { authenticator, hashToken, issueApiKey, isWellFormed, newApiKey } from '../../auth/api-key.ts'
 import { createFirstAccount } from '../../auth/first-account.ts'
 import { verifyPassword } from '../../auth/password.ts'
 import { findApiKey, listApiKeys, revokeApiKey, touchApiKeys, updateAccessLevel } from '../../records/api-keys.ts'
@@ -80,7 +80,7 @@ describe('createFirstAccount', () => {
   it('makes an Owner who can sign in and a key that works, and only once', async () => {
     await using made = await newInstallation()
     const { db, accountId, userId, token } = made
-    expect(await authenticate(db.read, token)).toEqual({
+    expect(await authenticator(db.read)(token)).toEqual({
       keyId: expect.any(String),
       userId,
       accountId,
@@ -97,13 +97,13 @@ describe('authenticate', () => {
   it('knows no malformed and no foreign token', async () => {
     await using made = await newInstallation()
     for (const token of ['', 'x', made.token.slice(0, -1), `${made.token} `, newApiKey().token])
-      expect(await authenticate(made.db.read, token), token).toBeUndefined()
+      expect(await authenticator(made.db.read)(token), token).toBeUndefined()
   })
 
   it('sees a revocation, a deactivation and a changed permission at once', async () => {
     await using made = await newInstallation()
     const { scope, userId, id, token } = await newAdmin(made)
-    const seen = () => authenticate(made.db.read, token)
+    const seen = () => authenticator(made.db.read)(token)
     expect(await seen()).toMatchObject({ keyId: id, finance: 'none' })
 
     await updatePermissions(scope, userId, { finance: 'read' }, NOW)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { authenticate } from '../../auth/api-key.ts'
+import { authenticator } from '../../auth/api-key.ts'
 import { verifyPassword } from '../../auth/password.ts'
 import { openDatabase } from '../../records/db.ts'
 import { findCredentials } from '../../records/users.ts'
@@ -127,7 +127,7 @@ describe('key create, list and revoke', () => {
     expect({ id, token }).toEqual({ id: UUID, token: expect.stringMatching(/^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/) })
 
     const db = openDatabase({ dataDir: muster.dataDir })
-    expect(await authenticate(db.read, token)).toMatchObject({ keyId: id, userId, accessLevel: 'read_only', finance: 'write' })
+    expect(await authenticator(db.read)(token)).toMatchObject({ keyId: id, userId, accessLevel: 'read_only', finance: 'write' })
 
     const listed = {
       id,
@@ -143,7 +143,7 @@ describe('key create, list and revoke', () => {
     const revoked = await muster.json(['key', 'revoke', id])
     expect(revoked).toEqual({ id, revoked_at: ISO })
     // The database was open all the while: nothing may remember the key.
-    expect(await authenticate(db.read, token)).toBeUndefined()
+    expect(await authenticator(db.read)(token)).toBeUndefined()
     await db.close()
 
     expect(await muster.json(['key', 'revoke', id])).toEqual(revoked)

@@ -1,0 +1,34 @@
+import { describe, expect, test } from 'vitest'
+import { joined } from '../../auth/joined.ts'
+
+describe('joined', () => {
+  test('calls during a run share the next one, and none is answered by a run that began before it was made', async () => {
+    const runs: { calls: number; end: (value: string) => void }[] = []
+    const call = joined((_, calls) => new Promise<string>((resolve) => runs.push({ calls, end: resolve })))
+    const first = call('a')
+    const others = [call('a'), call('a'), call('a')]
+    const ofAnotherKey = call('b')
+    expect(runs.map(({ calls }) => calls)).toEqual([1, 1])
+    runs[0]?.end('one')
+    expect(await first).toEqual({ result: 'one', calls: 1, index: 0 })
+    expect(runs.map(({ calls }) => calls)).toEqual([1, 1, 3])
+    const later = call('a')
+    runs[2]?.end('two')
+    expect(await Promise.all(others)).toEqual([0, 1, 2].map((index) => ({ result: 'two', calls: 3, index })))
+    runs[3]?.end('three')
+    expect(await later).toEqual({ result: 'three', calls: 1, index: 0 })
+    runs[1]?.end('b')
+    expect((await ofAnotherKey).result).toBe('b')
+  })
+
+  test('an error is that of the calls of its run alone', async () => {
+    let runs = 0
+    const call = joined(async () => {
+      if (runs++ === 0) throw new Error('once')
+      return runs
+    })
+    const [first, second] = [call('a'), call('a')]
+    await expect(first).rejects.toThrow('once')
+    expect((await second).result).toBe(2)
+  })
+})
