@@ -1,6 +1,6 @@
 /** Planned attempts, from the plan to the result, over all accounts: what the delivery engine asks for. The rows are the truth, and whatever
  *  the queue holds can be made again from them. */
-import { type Db, given, type Sql, type Trx, transaction } from './db.ts'
+import { type Db, given, type Sql, select, type Trx, transaction } from './db.ts'
 import type { Attempt, DeliveryState, FailureReason, Trigger } from './deliveries.ts'
 
 /** One planned attempt. Its due time tells it from every other that the delivery had or will have: no two are the same. */
@@ -80,6 +80,17 @@ export async function markQueued({ dialect, sql }: Trx, planned: PlannedAttempt[
        ${isPostgres ? 'for update of deliveries skip locked' : ''})`,
     [now.getTime(), JSON.stringify(planned)],
   )
+}
+
+/** Those of the attempts that are still to be made, by the ids of their deliveries. */
+export async function listStillPlanned(db: Db, planned: PlannedAttempt[]): Promise<Set<string>> {
+  const rows = await select<{ id: string }>(
+    db.read,
+    `select deliveries.id from ${given(db.dialect, { deliveryId: 'uuid', dueAt: 'bigint' })} join deliveries
+     on deliveries.id = given."deliveryId" and next_attempt_at = given."dueAt"`,
+    [JSON.stringify(planned)],
+  )
+  return new Set(rows.map(({ id }) => id))
 }
 
 /** Forgets what the queue had: it is empty after a start of the embedded database. */

@@ -1,10 +1,14 @@
-/** Brings planned attempts into the queue shortly before they are due, and again when the queue has lost them. */
+/** Brings planned attempts into the queue shortly before they are due, and again when the queue has lost them. On PostgreSQL one process does
+ *  it for all, and another takes over when it dies: two would queue the same. */
+import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type Db, transaction } from '../records/db.ts'
+import { holdLease, releaseLease } from '../records/leases.ts'
 import {
   countQueued,
   findNextQueuedDueAt,
   listOverdueQueued,
+  listStillPlanned,
   listUnqueued,
   markNoneQueued,
   markQueued,
@@ -51,6 +55,11 @@ const REFILL_MS = 50
 const TIMER_MS = 5
 /** Due attempts that are in the queue and not settled for so long are noted to be there, and so are any beyond so many. */
 const NOTE_MS = 1_000
+const LEASE = 'dispatch'
+const LEASE_MS = 4_000
+const RENEWAL_MS = 1_000
+/** About as long as it takes to queue what was planned. */
+const FOLLOW_MS = 20
 const UNNOTED = 8_192
 
 export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }: DispatcherOptions): Promise<Dispatcher> {
@@ -62,9 +71,21 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   let crowdedAt = 0
   let repairedAt = performance.now()
   let timer: NodeJS.Timeout | undefined
+  const holder = randomUUID()
+  let follow: NodeJS.Timeout | undefined
+  let leads = db.dialect === 'sqlite'
+  let askedAt = Number.NEGATIVE_INFINITY
 
   const loop = wakeable(
     async () => {
+      if (!(await isLeader())) {
+        // The one that leads may have no place for what was planned.
+        follow ??= setTimeout(() => {
+          follow = undefined
+          onDue()
+        }, FOLLOW_MS)
+        return setTimer()
+      }
       // Of the clock that nobody sets: the other may go back by an hour.
       if (performance.now() - repairedAt >= REPAIR_MS) await repair()
       await note(performance.now() - NOTE_MS)
@@ -75,6 +96,17 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     (error) => log.warn({ err: error }, 'planned attempts could not be queued, and will be soon'),
   )
   const sweep = setInterval(loop.wake, SWEEP_MS)
+
+  async function isLeader(): Promise<boolean> {
+    if (db.dialect === 'sqlite' || performance.now() - askedAt < RENEWAL_MS) return leads
+    leads = false
+    const had = unnoted.size > 0
+    leads = await holdLease(db, LEASE, holder, LEASE_MS)
+    askedAt = performance.now()
+    // Whoever leads now finds them in the records.
+    if (!leads && had) unnoted.clear()
+    return leads
+  }
 
   /** Queued twice, or by two processes, is queued once. */
   async function queueRound(): Promise<number> {
@@ -118,11 +150,20 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   /** When the queue has enough, the webhooks that have their part of it wait. */
   async function findCrowded(): Promise<void> {
     crowdedAt = performance.now()
+    if (db.dialect === 'postgres') await forgetSettled()
     const queued = await countQueued(db, now())
     for (const { planned } of unnoted.values()) queued.set(planned.webhookId, (queued.get(planned.webhookId) ?? 0) + 1)
     const total = [...queued.values()].reduce((sum, count) => sum + count, 0)
     const part = Math.max(FEWEST, Math.floor(ENOUGH / queued.size))
     crowded = total < ENOUGH ? [] : [...queued].filter(([, count]) => count >= part).map(([id]) => id)
+  }
+
+  /** What other processes have settled. */
+  async function forgetSettled(): Promise<void> {
+    const planned = [...unnoted.values()].map((entry) => entry.planned)
+    if (planned.length < ENOUGH / 2) return
+    const left = await listStillPlanned(db, planned)
+    for (const { deliveryId } of planned) if (!left.has(deliveryId)) unnoted.delete(deliveryId)
   }
 
   async function setTimer(): Promise<void> {
@@ -153,6 +194,8 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
       clearInterval(sweep)
       await loop.stop()
       clearTimeout(timer)
+      clearTimeout(follow)
+      if (leads && db.dialect === 'postgres') await releaseLease(db, LEASE, holder).catch(() => undefined)
     },
   }
 }

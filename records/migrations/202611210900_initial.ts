@@ -333,6 +333,13 @@ export async function up(knex: Knex): Promise<void> {
   })
   await index('idempotency_keys', 'by_expiry', 'expires_at')
 
+  // Work that one node does for all, until it has not said so for a while.
+  await knex.schema.createTable('leases', (table) => {
+    text(table, 'name').primary()
+    table.uuid('holder').notNullable()
+    table.bigInteger('expires_at').notNullable()
+  })
+
   // rate-limiter-flexible's own shape. Unlogged on PostgreSQL: a crash resets the counters of the running minute, nothing more.
   if (postgres)
     await knex.raw('create unlogged table rate_limits (key varchar(255) primary key, points integer not null default 0, expire bigint)')
@@ -341,6 +348,7 @@ export async function up(knex: Knex): Promise<void> {
 export async function down(knex: Knex): Promise<void> {
   const tables = [
     'rate_limits',
+    'leases',
     'idempotency_keys',
     'request_log',
     'bulk_jobs',
