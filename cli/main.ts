@@ -21,6 +21,7 @@ const COMMANDS: Record<string, Entry> = {
   lint: { summary: 'look for mistakes in the contracts', load: async () => (await import('./lint.ts')).addLint },
   docs: { summary: 'write the documentation as files', load: async () => (await import('./docs.ts')).addDocs },
   diff: { summary: 'see what a change of the contracts breaks', load: async () => (await import('./diff.ts')).addDiff },
+  contract: { summary: 'test a service against the contract', load: async () => (await import('./contract.ts')).addContract },
   account: { summary: 'make accounts', load: async () => (await import('./account.ts')).addAccount },
   user: { summary: 'make users of an account', load: async () => (await import('./user.ts')).addUser },
   key: { summary: 'make, list and revoke API keys', load: async () => (await import('./key.ts')).addKey },

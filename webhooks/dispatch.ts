@@ -47,10 +47,12 @@ const REPAIR_QUEUED_MS = 15_000
 const REPAIR_OVERDUE_MS = 5_000
 const REPAIR_BATCH = 500
 /** Due attempts in the queue, about. More would only lengthen every fetch. */
-const ENOUGH = 2_048
+const ENOUGH = 1_536
 /** Each webhook has an equal part of them, but at least this. */
-const FEWEST = 32
-const REFILL_MS = 50
+const FEWEST = 16
+const REFILL_MS = 100
+/** How often it is asked what others have settled, when the last answer was nothing. */
+const ALONE_MS = 1_000
 /** The timer for the next due time runs at most this often. */
 const TIMER_MS = 5
 /** Due attempts that are in the queue and not settled for so long are noted to be there, and so are any beyond so many. */
@@ -67,6 +69,11 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
 
   /** Due attempts that this process has queued and not noted in the records: nearly all are settled before that would be done. */
   const unnoted = new Map<string, { planned: PlannedAttempt; queuedAt: number }>()
+  /** Due attempts of each webhook in the queue, as of the last look, and the part that each may have. */
+  let queued = new Map<string, number>()
+  let part = ENOUGH
+  let isAlone = true
+  let forgotAt = Number.NEGATIVE_INFINITY
   let crowded: string[] = []
   let crowdedAt = 0
   let repairedAt = performance.now()
@@ -90,7 +97,8 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
       if (performance.now() - repairedAt >= REPAIR_MS) await repair()
       await note(performance.now() - NOTE_MS)
       if (crowded.length > 0) await findCrowded()
-      while ((await queueRound()) === BATCH) await findCrowded()
+      while (await queueRound()) await findCrowded()
+      if (performance.now() - crowdedAt >= SWEEP_MS) await findCrowded()
       await setTimer()
     },
     (error) => log.warn({ err: error }, 'planned attempts could not be queued, and will be soon'),
@@ -108,19 +116,20 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     return leads
   }
 
-  /** Queued twice, or by two processes, is queued once. */
-  async function queueRound(): Promise<number> {
+  /** Queued twice, or by two processes, is queued once. True: there is more, or will be once the webhooks without room are left out. */
+  async function queueRound(): Promise<boolean> {
     const at = now()
     const leftOut = { webhooks: crowded, deliveries: [...unnoted.keys()] }
-    const planned = await listUnqueued(db, new Date(at.getTime() + horizonMs), leftOut, BATCH)
-    if (planned.length === 0) return 0
+    const listed = await listUnqueued(db, new Date(at.getTime() + horizonMs), leftOut, BATCH)
+    if (listed.length === 0) return false
+    const planned = listed.filter((attempt) => hasRoom(attempt, at.getTime()))
     await queue.add(planned, at)
     const [due, later] = partition(planned, ({ dueAt }) => dueAt <= at.getTime())
     for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: performance.now() })
     if (due.length > 0) onDue()
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
     if (unnoted.size > UNNOTED) await note(performance.now())
-    return planned.length
+    return listed.length === BATCH || planned.length < listed.length
   }
 
   /** Notes what was queued until then. */
@@ -147,22 +156,32 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     onDue()
   }
 
-  /** When the queue has enough, the webhooks that have their part of it wait. */
+  /** The webhooks that have their part of the queue wait. */
   async function findCrowded(): Promise<void> {
     crowdedAt = performance.now()
     if (db.dialect === 'postgres') await forgetSettled()
-    const queued = await countQueued(db, now())
+    queued = await countQueued(db, now())
     for (const { planned } of unnoted.values()) queued.set(planned.webhookId, (queued.get(planned.webhookId) ?? 0) + 1)
-    const total = [...queued.values()].reduce((sum, count) => sum + count, 0)
-    const part = Math.max(FEWEST, Math.floor(ENOUGH / queued.size))
-    crowded = total < ENOUGH ? [] : [...queued].filter(([, count]) => count >= part).map(([id]) => id)
+    part = Math.max(FEWEST, Math.floor(ENOUGH / queued.size))
+    crowded = [...queued].filter(([, count]) => count >= part).map(([id]) => id)
+  }
+
+  /** What is due of a webhook whose endpoint hangs is older than all the rest: without this it would fill every batch. */
+  function hasRoom({ webhookId, dueAt }: PlannedAttempt, at: number): boolean {
+    if (dueAt > at) return true
+    const count = queued.get(webhookId) ?? 0
+    queued.set(webhookId, count + 1)
+    return count < part
   }
 
   /** What other processes have settled. */
   async function forgetSettled(): Promise<void> {
     const planned = [...unnoted.values()].map((entry) => entry.planned)
-    if (planned.length < ENOUGH / 2) return
+    if (planned.length < ENOUGH / 2 || (isAlone && performance.now() - forgotAt < ALONE_MS)) return
     const left = await listStillPlanned(db, planned)
+    forgotAt = performance.now()
+    // Its own are gone from the map a moment after they are from the records.
+    isAlone = left.size > 0.75 * planned.length
     for (const { deliveryId } of planned) if (!left.has(deliveryId)) unnoted.delete(deliveryId)
   }
 

@@ -48,6 +48,7 @@ const SHARE = 16
 /** And of one whose endpoint let so many in a row time out: it is probed, and has its share again once it answers anything. */
 const SLOW_SHARE = 1
 const SLOW_AFTER = SHARE
+const PROBE_MS = 200
 /** Not to be reached counts as a time-out when it took this long to find out. */
 const LONG_MS = 5_000
 /** And of one whose endpoint has just answered quickly: for most of the time, storing is what they wait for. */
@@ -68,6 +69,7 @@ export function startPump(options: PumpOptions): Pump {
   const outcomes: Record<Outcome, number> = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
   const sending = new Set<Promise<void>>()
   let claimedAt = Number.NEGATIVE_INFINITY
+  let probedAt = Number.NEGATIVE_INFINITY
   let waitingForPlaces = false
   let soon: NodeJS.Timeout | undefined
   let stopping = false
@@ -104,7 +106,10 @@ export function startPump(options: PumpOptions): Pump {
   async function claim(free: number): Promise<Claim[]> {
     const slow = [...timeoutsInARow.keys()].filter(isSlow)
     const claims = await queue.claim(free, SHARE, slow)
-    if (slow.length > 0 && claims.length < free) claims.push(...(await queue.claim(free - claims.length, SLOW_SHARE)))
+    if (slow.length > 0 && claims.length < free && performance.now() - probedAt >= PROBE_MS) {
+      probedAt = performance.now()
+      claims.push(...(await queue.claim(free - claims.length, SLOW_SHARE)))
+    }
     return claims.length > 0 ? claims : claimMoreOfQuick(free, slow)
   }
 

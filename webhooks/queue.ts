@@ -73,6 +73,8 @@ const BOSS_CONNECTIONS = 6
 const SESSION = { synchronous_commit: 'off', enable_bitmapscan: 'off' }
 /** A connection that the network has forgotten must not hold up the pump for ever. Long enough for the queue's own migrations. */
 const LIMITS = { keepAlive: true, connectionTimeoutMillis: 5_000, query_timeout: 30_000 }
+/** The embedded one has nobody who frees what deleted jobs have left, and would grow with every delivery. */
+const VACUUM_AFTER = 10_000
 const BACKGROUND_CONCURRENCY = 2
 
 export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, attemptTimeoutMs, log }: QueueOptions): Promise<Queue> {
@@ -109,6 +111,7 @@ export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, 
     throw error
   }
 
+  let droppedSince = 0
   const stopping = new AbortController()
   const listeners: { close(): Promise<void> }[] = []
   const within = (trx: Knex.Transaction | undefined) => (trx ? { db: fromKnex(trx) } : {})
@@ -134,7 +137,14 @@ export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, 
       return claims.length === 0 ? new Set() : settledOf(await boss.touch(ATTEMPTS, attemptsOf(claims)))
     },
     async drop(claims, trx) {
-      return claims.length === 0 ? new Set() : settledOf(await boss.deleteJob(ATTEMPTS, attemptsOf(claims), within(trx)))
+      if (claims.length === 0) return new Set()
+      const dropped = settledOf(await boss.deleteJob(ATTEMPTS, attemptsOf(claims), within(trx)))
+      droppedSince += dropped.size
+      if (embedded && droppedSince >= VACUUM_AFTER) {
+        droppedSince = 0
+        embedded.vacuum().catch((error: unknown) => log.warn({ err: error }, 'the embedded queue could not be tidied'))
+      }
+      return dropped
     },
     async release(claims) {
       if (claims.length > 0) await boss.fail(ATTEMPTS, attemptsOf(claims))
@@ -195,7 +205,14 @@ function jobId({ deliveryId, dueAt }: PlannedAttempt): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-async function startPglite(options: PgliteOptions, log: Logger): Promise<{ db: BossDb; stop(): Promise<void> }> {
+interface Embedded {
+  db: BossDb
+  /** Makes room for new jobs where deleted ones were. */
+  vacuum(): Promise<void>
+  stop(): Promise<void>
+}
+
+async function startPglite(options: PgliteOptions, log: Logger): Promise<Embedded> {
   const worker = new Worker(new URL('./pglite-worker.ts', import.meta.url), { workerData: options })
   const waiting = new Map<number, { resolve(rows: unknown[][]): void; reject(error: Error): void }>()
   let calls = 0
@@ -238,5 +255,9 @@ async function startPglite(options: PgliteOptions, log: Logger): Promise<{ db: B
       return (await run(text)).map((rows) => ({ rows }))
     },
   })
-  return { db, stop: async () => void (await worker.terminate()) }
+  return {
+    db,
+    vacuum: async () => void (await run('vacuum pgboss.job_common')),
+    stop: async () => void (await worker.terminate()),
+  }
 }

@@ -20,7 +20,7 @@ ${all.join('')}  </testsuite>
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
 /** XML 1.0 §2.2 allows no control characters but tab and line ends. */
-function escaped(text: string): string {
+export function escaped(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must go.
   return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '').replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
 }

@@ -34,11 +34,14 @@ async function generatedIds(root: string): Promise<string[]> {
 async function mentions(root: string, names: Set<string>, except: Set<string>): Promise<string[]> {
   if (names.size === 0) return []
   const pattern = new RegExp(`\\b(${[...names].join('|')})\\b`)
-  const files = (await namesIn(join(root, 'test'), { recursive: true })).filter((file) => /\.[cm]?[jt]s$/.test(file))
+  const folders = ['test', 'scripts/contract']
+  const files = await Promise.all(
+    folders.map(async (folder) => (await namesIn(join(root, folder), { recursive: true })).map((file) => `${folder}/${file}`)),
+  )
   const found = await Promise.all(
     files
-      .map((file) => `test/${file}`)
-      .filter((file) => !except.has(file))
+      .flat()
+      .filter((file) => /\.[cm]?[jt]s$/.test(file) && !except.has(file))
       .map(async (file) => {
         const lines = (await readFile(join(root, file), 'utf8')).split('\n')
         return lines.flatMap((line, index) => {

@@ -10,6 +10,7 @@ const COMMANDS = [
   ['migrate'],
   ['backup', '<file>'],
   ['generate'],
+  ['contract'],
   ['account', 'create'],
   ['user', 'create'],
   ['key', 'create'],

@@ -2,19 +2,21 @@
 import { EventEmitter } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import type { Contract, Operation, Response } from '../../scripts/generate/contract.ts'
-import { inlineReferences } from '../../scripts/generate/references.ts'
-import { type Schema, toJsonSchema } from '../../scripts/generate/schema.ts'
+import type { Contract, Operation, Response } from '../generate/contract.ts'
+import { inlineReferences } from '../generate/references.ts'
+import { type Schema, toJsonSchema } from '../generate/schema.ts'
 
 const require = createRequire(import.meta.url)
 
 /** The part of Dredd's transaction that we read or change. */
 export interface Transaction {
+  id: string
   name: string
   host: string
   port: string
   fullPath: string
   fail?: string
+  skip?: boolean
   request: { method: string; body: string; headers: Record<string, string> }
   expected: { statusCode: string; headers: Record<string, string>; body?: string; bodySchema?: string }
 }
@@ -49,11 +51,12 @@ function mendBracketedNames(): void {
   if (cached) cached.exports = mended
 }
 
-/** Runs every transaction of openapi.yaml against `endpoint`; `prepare` makes each come out as declared. Returns what failed. */
+/** Runs every transaction of openapi.yaml against `endpoint`; `prepare` makes each come out as declared. Returns the ids of those that came out so, and
+ *  what failed. */
 export async function runDredd(
   endpoint: string,
   prepare: (transaction: Transaction) => Promise<void>,
-): Promise<{ statistics: Statistics; failures: string[] }> {
+): Promise<{ statistics: Statistics; passed: string[]; failures: string[] }> {
   mendBracketedNames()
   const Dredd = require('dredd') as new (
     configuration: object,
@@ -64,7 +67,9 @@ export async function runDredd(
   // Its reports go to standard output whatever the level; what failed is collected below.
   require('dredd/build/reporters/reporterOutputLogger').default.transports.console.silent = true
   const emitter = new EventEmitter()
+  const passed: string[] = []
   const failures: string[] = []
+  emitter.on('test pass', ({ title }: { title: string }) => passed.push(title))
   emitter.on('test fail', (test: { title: string; message: string }) => failures.push(`${test.title}: ${test.message}`))
   Object.assign(globalThis, { beforeDreddTransaction: prepare })
   const dredd = new Dredd({
@@ -79,7 +84,7 @@ export async function runDredd(
   const statistics = await new Promise<Statistics>((resolve, reject) => {
     dredd.run((error, result) => (error ? reject(error) : resolve(result)))
   })
-  return { statistics, failures }
+  return { statistics, passed, failures }
 }
 
 /** What the contract declares for a transaction, found by its name: `path > summary > status > media type`. */

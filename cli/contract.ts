@@ -1,0 +1,149 @@
+import { randomInt } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { type Command, InvalidArgumentError } from 'commander'
+import { type OperationId, operations } from '../generated/operations.ts'
+import { isMissing, newCoverage } from '../scripts/contract/coverage.ts'
+import type { DreddResult, Servers } from '../scripts/contract/dredd-suite.ts'
+import { columnsOf, htmlOf, isFailed, junitOf, type Report } from '../scripts/contract/report.ts'
+import type { Target } from '../scripts/contract/run.ts'
+import { type Case, runSuite } from '../scripts/contract/suite.ts'
+import { type Contract, readContract } from '../scripts/generate/contract.ts'
+import { examples, listOf, type Output, type Shell, secretOf, table, WrongUsage } from './shell.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const IDS = Object.keys(operations) as OperationId[]
+const DEFAULT_RUNS = 20
+const MAX_SEED = 2 ** 31 - 1
+
+interface Options {
+  url?: string
+  key?: string
+  restrictedKey?: string
+  seed?: number
+  runs: number
+  only?: OperationId[]
+  report?: string
+  junit?: string
+}
+
+export function addContract(program: Command, shell: Shell): void {
+  program
+    .command('contract')
+    .description(
+      'Test a service against openapi.yaml: valid and invalid data for each operation, at its limits and at random, and all else that the contract promises. Without --url, this installation is started for it, on records of its own. A deployed copy needs an account of its own, in which nothing else happens meanwhile.',
+    )
+    .option('--url <url>', 'a deployed copy', urlOf)
+    .option('--key <key>', 'a Full Access key of its user with every permission, or - to read it from standard input')
+    .option('--restricted-key <key>', 'a Read Only key of another user of the account, without Finance permission')
+    .option('--seed <n>', 'repeat the random data of an earlier run', integerFrom(0, MAX_SEED))
+    .option('--runs <n>', 'random requests of each kind to each operation', integerFrom(1, 10_000), DEFAULT_RUNS)
+    .option('--only <ids>', 'some operations, separated by commas', listOf(...IDS))
+    .option('--report <file>', 'write the matrix and what failed as one HTML file, too')
+    .option('--junit <file>', 'write the result as JUnit XML, too')
+    .addHelpText(
+      'after',
+      examples('muster contract', 'muster contract --url https://api.example.com --key - --junit contract.xml --report contract.html'),
+    )
+    .action(
+      shell.action(async (options: Options): Promise<Output> => {
+        const report = await run(options)
+        if (options.junit !== undefined) await writeFile(options.junit, junitOf(report))
+        if (options.report !== undefined) await writeFile(options.report, htmlOf(report))
+        return { document: documentOf(report), text: say(report), failed: isFailed(report) }
+      }),
+    )
+}
+
+function urlOf(given: string): string {
+  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+    throw new InvalidArgumentError('It must be an http or https address.')
+  return given.replace(/\/+$/, '')
+}
+
+function integerFrom(min: number, max: number): (given: string) => number {
+  return (given) => {
+    if (!/^\d+$/.test(given) || Number(given) < min || Number(given) > max)
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
+    return Number(given)
+  }
+}
+
+async function run(options: Options): Promise<Report> {
+  const contract = await readContract(ROOT)
+  const target = deployed(options)
+  if (target !== undefined) return await test(contract, target, options)
+  const { startDreddServers, startOwnService } = await import('../scripts/contract/own-service.ts')
+  const dredd = await withDredd(contract, options, startDreddServers)
+  await using service = await startOwnService()
+  return await test(contract, service, options, dredd)
+}
+
+/** Of this installation alone: it takes a database that can be spoiled to see every documented status. */
+async function withDredd(contract: Contract, { only = IDS }: Options, startServers: () => Promise<Servers & AsyncDisposable>) {
+  // Its dependencies are old: Node would warn of what nobody here can mend.
+  process.removeAllListeners('warning')
+  const { runDreddSuite } = await import('../scripts/contract/dredd-suite.ts')
+  await using servers = await startServers()
+  return await runDreddSuite(contract, servers, only)
+}
+
+function deployed({ url, key, restrictedKey }: Options): Target | undefined {
+  if ((url === undefined) !== (key === undefined)) throw new WrongUsage("option '--url <url>' and option '--key <key>' need each other")
+  return url === undefined || key === undefined ? undefined : { url, key: secretOf(key), restrictedKey }
+}
+
+async function test(contract: Contract, target: Target, options: Options, dredd: DreddResult | null = null): Promise<Report> {
+  const { seed = randomInt(MAX_SEED), runs, only = IDS } = options
+  const coverage = newCoverage(only, { hasRestrictedKey: target.restrictedKey !== undefined })
+  for (const { operation, status } of dredd?.passed ?? []) coverage.sawStatus(operation, status)
+  const cases: Case[] = []
+  await runSuite(contract, target, { ids: only, seed, runs }, coverage, (done) => cases.push(done))
+  return { url: target.url, seed, dredd, cases, cells: coverage.cells() }
+}
+
+function documentOf({ cases, ...report }: Report): object {
+  return { ...report, cases: cases.map(({ durationMs, ...one }) => ({ ...one, duration_ms: durationMs })) }
+}
+
+function say(report: Report): string {
+  const { url, seed, dredd, cases, cells } = report
+  const ofDredd = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
+  const failures = cases.flatMap(({ operation, name, failures }) =>
+    failures.map(({ check, what, message, curl }) => `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n      ${curl}\n`),
+  )
+  const missing = cells
+    .filter(isMissing)
+    .map(({ operation, kind, name }) => `FAIL  ${operation}: the ${kind} ${name} is documented, and was never seen`)
+  const excused = new Map(cells.filter(({ seen, reason }) => seen === 0 && reason !== null).map(({ name, reason }) => [name, reason]))
+  const requests = cases.reduce((sum, one) => sum + one.requests, 0)
+  const failed = ofDredd.length + failures.length + missing.length
+  return [
+    matrix(report),
+    '',
+    ...[...excused].map(([name, reason]) => `${name} is not asked for everywhere (-): it ${reason}.`),
+    '',
+    ...ofDredd,
+    ...failures,
+    ...missing,
+    ...(dredd ? [`${dredd.passed.length} transactions of Dredd came out as documented.`] : []),
+    `${requests} requests to ${url} with --seed ${seed}: ${failed === 0 ? 'the contract holds.' : `${failed} failed.`}`,
+  ].join('\n')
+}
+
+/** A row for each operation: how often each documented status was seen, and which of its events were. */
+function matrix({ cells }: Report): string {
+  const columns = columnsOf(cells)
+  const ids = [...new Set(cells.map(({ operation }) => operation))]
+  const rows = ids.map((id) => {
+    const own = cells.filter(({ operation }) => operation === id)
+    const statuses = columns.map((name) => {
+      const cell = own.find((one) => one.kind === 'status' && one.name === name)
+      if (cell === undefined) return ''
+      return cell.seen === 0 && cell.reason !== null ? '-' : String(cell.seen)
+    })
+    const events = own.filter(({ kind }) => kind === 'event').map(({ name, seen }) => `${name} ${seen}`)
+    return [id, ...statuses, events.join(', ')]
+  })
+  return table(['OPERATION', ...columns, 'EVENTS'], rows)
+}

@@ -1,0 +1,112 @@
+/** The service itself, for contract tests: on databases of their own that are gone afterwards. */
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { issueApiKey } from '../../auth/api-key.ts'
+import { insertAccount } from '../../records/accounts.ts'
+import { accountScope, openDatabase, transaction } from '../../records/db.ts'
+import { migrate, whileAlone } from '../../records/migrate.ts'
+import { insertUser } from '../../records/users.ts'
+import { type Config, readConfig } from '../../server/config.ts'
+import { type Running, start } from '../../server/main.ts'
+import type { Server, Servers } from './dredd-suite.ts'
+import type { Target } from './run.ts'
+
+type Disposable<T> = T & AsyncDisposable
+
+const OUT_OF_REACH = 1_000_000
+
+interface ServerOptions {
+  directory: string
+  role: Config['role']
+  perMinute?: number
+}
+
+/** On a free port of the loopback. It does not check its answers by itself. */
+async function startServer({ directory, role, perMinute = OUT_OF_REACH }: ServerOptions): Promise<Server & Running> {
+  const settings = { DATA_DIR: directory, PORT: '0', VALIDATE_RESPONSES: 'off', LOG_LEVEL: 'silent' }
+  const config: Config = { ...readConfig({ ...settings, RATE_LIMIT_PER_MINUTE: String(perMinute) }), role }
+  await whileAlone(config.database, async () => {
+    const db = openDatabase(config.database)
+    await migrate(db).finally(() => db.close())
+  })
+  const running = await start(config, { log: pino({ level: config.logLevel }) })
+  const { url, db } = running
+
+  const person = () => ({ email: `${randomUUID()}@example.com`, fullName: 'Tester', passwordHash: 'none' })
+  const newKey: Server['newKey'] = ({ accountId, userId }, accessLevel = 'full_access') =>
+    transaction(
+      db,
+      async (trx) => (await issueApiKey(accountScope(trx, accountId), { userId, name: 'Contract tests', accessLevel }, new Date())).token,
+    )
+  return {
+    ...running,
+    newKey,
+    async newAccount() {
+      const ids = await transaction(db, (trx) => insertAccount(trx, { name: 'Contract tests', ...person() }, new Date()))
+      return { ...ids, key: await newKey(ids) }
+    },
+    async newUser(accountId) {
+      const user = { ...person(), role: 'admin' as const, permissions: { finance: 'none' as const } }
+      return { userId: await transaction(db, (trx) => insertUser(accountScope(trx, accountId), user, new Date())) }
+    },
+    async call(method, path, { key, body, headers = {} } = {}) {
+      const authorization = key === undefined ? {} : { Authorization: `Bearer ${key}` }
+      const type = body === undefined ? {} : { 'Content-Type': 'application/json' }
+      const response = await fetch(url + path, { method, headers: { ...authorization, ...type, ...headers }, body: JSON.stringify(body) })
+      const text = await response.text()
+      return { status: response.status, headers: response.headers, text, body: text === '' ? undefined : JSON.parse(text) }
+    },
+  }
+}
+
+async function withDirectories<T>(work: (newDirectory: () => Promise<string>, onEnd: (end: () => Promise<void>) => void) => Promise<T>) {
+  const ends: (() => Promise<void>)[] = []
+  const newDirectory = async (): Promise<string> => {
+    const directory = await mkdtemp(join(tmpdir(), 'muster-contract-'))
+    ends.push(() => rm(directory, { recursive: true, force: true }))
+    return directory
+  }
+  const end = async (): Promise<void> => {
+    for (const one of ends.reverse()) await one()
+  }
+  try {
+    return { ...(await work(newDirectory, (one) => ends.push(one))), [Symbol.asyncDispose]: end }
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
+
+/** The whole service, with an account to test with. */
+export function startOwnService(): Promise<Disposable<Target>> {
+  return withDirectories(async (newDirectory, onEnd) => {
+    const server = await startServer({ directory: await newDirectory(), role: 'all' })
+    onEnd(server.stop)
+    const account = await server.newAccount()
+    const { userId } = await server.newUser(account.accountId)
+    return { url: server.url, key: account.key, restrictedKey: await server.newKey({ ...account, userId }, 'read_only') }
+  })
+}
+
+/** What Dredd needs. None of them makes exports, so that one can be seen unfinished. */
+export function startDreddServers(): Promise<Disposable<Servers>> {
+  return withDirectories(async (newDirectory, onEnd) => {
+    const startApi = async (directory: string, perMinute?: number): Promise<Server> => {
+      const server = await startServer({ directory, role: 'api', perMinute })
+      onEnd(server.stop)
+      return server
+    }
+    const directory = await newDirectory()
+    const app = await startApi(directory)
+    const limited = await startApi(directory, 1)
+    const broken = await startApi(await newDirectory())
+    const { key: brokenKey } = await broken.newAccount()
+    await broken.db.write.raw('alter table api_keys rename to lost_keys')
+    const down = await startApi(await newDirectory())
+    await down.db.close()
+    return { app, limited, broken, brokenKey, down }
+  })
+}

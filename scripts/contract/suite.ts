@@ -1,0 +1,154 @@
+/** What Schemathesis does, for this contract: each operation gets valid and invalid data, at the limits and at random, and is asked for
+ *  all else that the contract promises. */
+import type { OperationId } from '../../generated/operations.ts'
+import { Refused } from '../../records/refused.ts'
+import type { Contract, Operation } from '../generate/contract.ts'
+import { assertConforms, type Check, ContractBroken } from './checks.ts'
+import type { Coverage } from './coverage.ts'
+import { askFaults, askInvalid, askLimits, askValid } from './data.ts'
+import { askAddress, askBody, askCreated, askDeleted, askEvents, askKeys, askRepeats, askVersions } from './promises.ts'
+import { prepareRecords } from './records.ts'
+import { type Answer, curl, exchange, type Request } from './request.ts'
+import type { Ask, Options, Question, Run, Target } from './run.ts'
+
+/** After so many of one case, one more tells nothing new. */
+const MAX_FAILURES = 3
+
+export interface Failure {
+  check: Check
+  /** What was special about the request. */
+  what: string
+  message: string
+  /** A line that repeats the request. */
+  curl: string
+}
+
+/** One question about one operation. */
+export interface Case {
+  operation: OperationId
+  name: string
+  requests: number
+  durationMs: number
+  failures: Failure[]
+}
+
+/** Runs every case against the target, one request after another. `onCase` hears of each as it ends. Throws Refused when the target lets us
+ *  make no records to test with. */
+export async function runSuite(
+  contract: Contract,
+  target: Target,
+  options: Options,
+  coverage: Coverage,
+  onCase: (done: Case) => void,
+): Promise<void> {
+  let requests = 0
+  const sendTo = async (id: OperationId | undefined, request: Request): Promise<Answer> => {
+    requests += 1
+    const saw = ({ status }: Answer): void => {
+      if (id !== undefined && options.ids.includes(id)) coverage.sawStatus(id, status)
+    }
+    try {
+      const answer = await exchange(target.url, request, saw)
+      saw(answer)
+      return answer
+    } catch (error) {
+      throw new ContractBroken('no_answer', request, `there was no answer: ${sayFailure(error)}`)
+    }
+  }
+  const records = await prepareRecords(contract, (request) => sendTo(undefined, request), target.key).catch((error) => {
+    throw error instanceof ContractBroken
+      ? new Refused(`There is nothing to test with. ${sayRequest(error.request)}: ${error.message}`)
+      : error
+  })
+  const run: Run = {
+    contract,
+    target,
+    options,
+    coverage,
+    records,
+    plain: (request) => sendTo(undefined, request),
+    async send(id, request) {
+      const answer = await sendTo(id, request)
+      records.note(answer)
+      assertConforms(id, request, answer)
+      return answer
+    },
+  }
+  try {
+    for (const operation of contract.operations.filter(({ id }) => options.ids.includes(id as OperationId))) {
+      for (const [name, ask] of casesOf(operation)) {
+        const [before, startedAt] = [requests, performance.now()]
+        const failures = await collect(run, ask(run, operation))
+        onCase({
+          operation: operation.id as OperationId,
+          name,
+          requests: requests - before,
+          durationMs: Math.round(performance.now() - startedAt),
+          failures,
+        })
+      }
+    }
+  } finally {
+    await records.dispose()
+  }
+}
+
+function sayRequest({ method, path }: Request): string {
+  return `${method} ${path}`
+}
+
+/** fetch itself only says "fetch failed". */
+function sayFailure(error: unknown): string {
+  const { cause, message } = error as Error
+  return cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : message
+}
+
+function casesOf(operation: Operation): [string, Ask][] {
+  const { method } = operation
+  const headers = new Set(operation.parameters.map(({ name }) => name))
+  const when = (isSo: boolean, name: string, ask: Ask): [string, Ask][] => (isSo ? [[name, ask]] : [])
+  return [
+    ['takes valid data at its limits', askLimits],
+    ['takes valid data at random', askValid],
+    ['refuses each invalid value', askFaults],
+    ['refuses invalid data at random', askInvalid],
+    ['asks for a key', askKeys],
+    ['is found by its address alone', askAddress],
+    ...when(operation.body !== null, 'takes a JSON body and nothing else', askBody),
+    ...when(headers.has('If-None-Match') || headers.has('If-Match'), 'compares versions', askVersions),
+    ...when(headers.has('Idempotency-Key'), 'does what is repeated once', askRepeats),
+    ...when(method === 'post', 'makes what can be read at once', askCreated),
+    ...when(method === 'delete', 'leaves nothing behind', askDeleted),
+    ...when(operation.emits.length > 0, 'emits what it says', askEvents),
+  ]
+}
+
+/** Asks all; what was made meanwhile is removed after each. */
+async function collect(run: Run, questions: AsyncIterable<Question> | Iterable<Question>): Promise<Failure[]> {
+  const failures: Failure[] = []
+  const seen = new Set<string>()
+  const note = (what: string, error: unknown): void => {
+    const failure = failureOf(run, what, error)
+    // The same complaint again, or one too many, is left out.
+    if (!seen.has(failure.message) && failures.length < MAX_FAILURES) failures.push(failure)
+    seen.add(failure.message)
+  }
+  try {
+    for await (const { what, ask } of questions) {
+      // What was made to ask with serves until the end of the case.
+      run.records.keep()
+      await ask().catch((error) => note(what, error))
+      await run.records.cleanUp()
+    }
+  } catch (error) {
+    note('making what it takes to ask', error)
+  }
+  await run.records.cleanUpKept()
+  return failures
+}
+
+function failureOf({ target }: Run, what: string, error: unknown): Failure {
+  if (error instanceof ContractBroken)
+    return { check: error.check, what, message: error.message, curl: curl(target.url, error.request, target.key) }
+  throw error
+}
