@@ -66,17 +66,20 @@ export async function listOverdueQueued(db: Db, overdueAt: Date, queuedUntil: Da
   return rows.map(plannedFromRow)
 }
 
+/** The deliveries that still want the attempts of one JSON parameter, as a statement's `from`. */
+const stillPlanned = (dialect: Db['dialect']): string =>
+  `${given(dialect, { deliveryId: 'uuid', dueAt: 'bigint' })} join deliveries
+   on deliveries.id = given."deliveryId" and next_attempt_at = given."dueAt"`
+
 /** Notes that the queue has these, unless one has been made or replaced since, or is at this moment. */
 export async function markQueued({ dialect, sql }: Trx, planned: PlannedAttempt[], now: Date): Promise<void> {
-  const columns = { deliveryId: 'uuid', dueAt: 'bigint' }
   const isPostgres = dialect === 'postgres'
   // After a crash of the database they are queued again: no need to wait for the disk.
   if (isPostgres) await sql.raw('set local synchronous_commit = off')
   // Waiting for rows in another order than those who settle them would be a deadlock.
   await sql.raw(
     `update deliveries set queued_at = ? where id in (
-       select deliveries.id from ${given(dialect, columns)} join deliveries
-       on deliveries.id = given."deliveryId" and next_attempt_at = given."dueAt"
+       select deliveries.id from ${stillPlanned(dialect)}
        ${isPostgres ? 'for update of deliveries skip locked' : ''})`,
     [now.getTime(), JSON.stringify(planned)],
   )
@@ -84,12 +87,8 @@ export async function markQueued({ dialect, sql }: Trx, planned: PlannedAttempt[
 
 /** Those of the attempts that are still to be made, by the ids of their deliveries. */
 export async function listStillPlanned(db: Db, planned: PlannedAttempt[]): Promise<Set<string>> {
-  const rows = await select<{ id: string }>(
-    db.read,
-    `select deliveries.id from ${given(db.dialect, { deliveryId: 'uuid', dueAt: 'bigint' })} join deliveries
-     on deliveries.id = given."deliveryId" and next_attempt_at = given."dueAt"`,
-    [JSON.stringify(planned)],
-  )
+  const text = `select deliveries.id from ${stillPlanned(db.dialect)}`
+  const rows = await select<{ id: string }>(db.read, text, [JSON.stringify(planned)])
   return new Set(rows.map(({ id }) => id))
 }
 
@@ -143,7 +142,6 @@ export async function findOldestDueAt(db: Db): Promise<number | undefined> {
 /** All that one attempt needs. */
 export interface Sendable {
   id: string
-  attempts: number
   nextAttemptAt: number | null
   trigger: Trigger
   body: Buffer
@@ -158,15 +156,12 @@ export interface Sendable {
 export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; sql: Sql }, ids: string[]): Promise<Map<string, Sendable>> {
   const rows: {
     id: string
-    attempts: number
     next_attempt_at: number | null
     next_trigger: Trigger | null
     body: Buffer
     ordering_key: string | null
     webhook_id: string
-  }[] = await sql('deliveries')
-    .whereIn('id', ids)
-    .select('id', 'attempts', 'next_attempt_at', 'next_trigger', 'body', 'ordering_key', 'webhook_id')
+  }[] = await sql('deliveries').whereIn('id', ids).select('id', 'next_attempt_at', 'next_trigger', 'body', 'ordering_key', 'webhook_id')
   const query = sql('webhooks')
     .whereIn('id', [...new Set(rows.map((row) => row.webhook_id))])
     .select('id', 'url', 'secret_encrypted', 'enabled', 'deleted_at')
@@ -183,7 +178,6 @@ export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; 
       row.id,
       {
         id: row.id,
-        attempts: row.attempts,
         nextAttemptAt: row.next_attempt_at,
         trigger: row.next_trigger ?? 'schedule',
         body: row.body,
@@ -228,18 +222,16 @@ export interface DeliveryPlan {
 }
 
 /** Stores results, in the caller's transaction. A success makes a delivery `afterSuccess`, whatever it was; of the others `decide` says what
- *  becomes of them. A result whose number was stored before, by whoever else made the same attempt, changes nothing. Returns what became of
- *  those that were stored. */
+ *  becomes of them. A result that was stored before, by whoever else made the same attempt, changes nothing; the others get their number here.
+ *  Returns what became of those that were stored. */
 export async function settle(
   trx: Trx,
   settlements: Settlement[],
   afterSuccess: DeliveryPlan,
   decide: (current: SettlingDelivery, settlement: Settlement) => DeliveryPlan,
 ): Promise<DeliveryPlan[]> {
-  const successes = settlements.flatMap(({ planned, result, endedAt }) =>
-    'attempt' in result && result.attempt.outcome === 'success' ? [{ planned, attempt: result.attempt, endedAt }] : [],
-  )
-  const others = settlements.filter(({ result }) => !('attempt' in result) || result.attempt.outcome !== 'success')
+  const successes = settlements.filter(hasSucceeded)
+  const others = settlements.filter((settlement) => !hasSucceeded(settlement))
   const stored = successes.length > 0 ? await settleSuccesses(trx, successes, afterSuccess) : 0
   const plans = others.length > 0 ? await settleOthers(trx, others, decide) : []
   const ordered = settlements.filter(({ orderingKey }) => orderingKey !== null)
@@ -295,10 +287,12 @@ export async function planStuckInOrder(db: Db, now: Date, limit: number): Promis
   })
 }
 
-interface Success {
-  planned: PlannedAttempt
-  attempt: MadeAttempt
-  endedAt: number
+interface Success extends Settlement {
+  result: { attempt: MadeAttempt }
+}
+
+export function hasSucceeded(settlement: Settlement): settlement is Success {
+  return 'attempt' in settlement.result && settlement.result.attempt.outcome === 'success'
 }
 
 /** The attempt that is planned, or one whose plan was withdrawn while it was under way and that nothing came after. */
@@ -309,7 +303,7 @@ async function settleSuccesses(trx: Trx, successes: Success[], plan: DeliveryPla
   const { dialect, sql } = trx
   // In one order everywhere, so that two transactions never wait for each other.
   const rows = successes
-    .map(({ planned, attempt, endedAt }) => ({ ...attemptToRow(planned, attempt), ended_at: endedAt, due_at: planned.dueAt }))
+    .map(({ planned, result, endedAt }) => ({ ...attemptToRow(planned, result.attempt), ended_at: endedAt, due_at: planned.dueAt }))
     .sort((a, b) => (a.delivery_id < b.delivery_id ? -1 : 1))
   const source = given(dialect, { ...ATTEMPT_COLUMNS, ended_at: 'bigint', due_at: 'bigint' })
   const update = (from: string): string => `update deliveries

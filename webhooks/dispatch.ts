@@ -57,12 +57,12 @@ const ALONE_MS = 1_000
 const TIMER_MS = 5
 /** Due attempts that are in the queue and not settled for so long are noted to be there, and so are any beyond so many. */
 const NOTE_MS = 1_000
+const UNNOTED = 8_192
 const LEASE = 'dispatch'
 const LEASE_MS = 4_000
 const RENEWAL_MS = 1_000
 /** About as long as it takes to queue what was planned. */
 const FOLLOW_MS = 20
-const UNNOTED = 8_192
 
 export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }: DispatcherOptions): Promise<Dispatcher> {
   if (db.dialect === 'sqlite') await markNoneQueued(db)
@@ -108,11 +108,10 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   async function isLeader(): Promise<boolean> {
     if (db.dialect === 'sqlite' || performance.now() - askedAt < RENEWAL_MS) return leads
     leads = false
-    const had = unnoted.size > 0
     leads = await holdLease(db, LEASE, holder, LEASE_MS)
     askedAt = performance.now()
     // Whoever leads now finds them in the records.
-    if (!leads && had) unnoted.clear()
+    if (!leads) unnoted.clear()
     return leads
   }
 

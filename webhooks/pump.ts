@@ -45,16 +45,16 @@ const CLAIM_AT = PLACES / 4
 const IDLE_MS = 100
 /** Attempts of one webhook under way at once, results to be stored included: a slow endpoint cannot take all the places. */
 const SHARE = 16
+/** And of one whose endpoint has just answered quickly: for most of the time, storing is what they wait for. */
+const QUICK_SHARE = 128
+const QUICK_MS = 250
+const JUST_MS = 1_000
 /** And of one whose endpoint let so many in a row time out: it is probed, and has its share again once it answers anything. */
 const SLOW_SHARE = 1
 const SLOW_AFTER = SHARE
 const PROBE_MS = 200
 /** Not to be reached counts as a time-out when it took this long to find out. */
 const LONG_MS = 5_000
-/** And of one whose endpoint has just answered quickly: for most of the time, storing is what they wait for. */
-const QUICK_SHARE = 128
-const QUICK_MS = 250
-const JUST_MS = 1_000
 const POLL_MS = 1_000
 const TOUCH_MS = 3_000
 const RETRY_MS = 500
@@ -238,6 +238,8 @@ export function startPump(options: PumpOptions): Pump {
   function touch(): void {
     queue.touch([...held.values()]).catch((error: unknown) => {
       log.warn({ err: error }, 'claims could not be renewed, and will be soon')
+      // One at a time: the interval goes on meanwhile.
+      clearTimeout(retouch)
       retouch = setTimeout(touch, RETRY_MS)
     })
   }
@@ -269,6 +271,8 @@ export function startPump(options: PumpOptions): Pump {
       clearInterval(touching)
       clearTimeout(retouch)
       await queue.release([...held.values()]).catch((error: unknown) => log.warn({ err: error }, 'claims could not be given back'))
+      // Nothing is left to renew, should a renewal still be on its way.
+      held.clear()
     },
   }
 }

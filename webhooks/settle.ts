@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Db, isUnavailable, transaction } from '../records/db.ts'
-import { type DeliveryPlan, type Settlement, settle } from '../records/planned-attempts.ts'
+import { type DeliveryPlan, hasSucceeded, type Settlement, settle } from '../records/planned-attempts.ts'
 import type { Claim, Queue } from './queue.ts'
 import { AFTER_SUCCESS, afterAttempt, withoutAttempt } from './schedule.ts'
 import { wakeable } from './wakeable.ts'
@@ -82,7 +82,6 @@ export function startSettler({ db, queue, delaysMs, log, onStored }: SettlerOpti
 
   async function storeOnce(batch: Settled[]): Promise<void> {
     const claims = batch.map(({ claim }) => claim)
-    const settlements = batch.flatMap(({ settlement }) => settlement ?? [])
     const decide: Parameters<typeof settle>[3] = (delivery, settlement) => planAfter(delivery, settlement, delaysMs)
     if (db.dialect === 'postgres') {
       const plans = await transaction(db, async (trx) => {
@@ -96,6 +95,7 @@ export function startSettler({ db, queue, delaysMs, log, onStored }: SettlerOpti
       onStored(batch, plans)
       return
     }
+    const settlements = batch.flatMap(({ settlement }) => settlement ?? [])
     const plans = settlements.length > 0 ? await transaction(db, (trx) => settle(trx, settlements, AFTER_SUCCESS, decide)) : []
     // The records have it, and the next batch need not wait for the queue. A job that stays behind is found to be stale when it is claimed.
     const dropping = queue
@@ -125,10 +125,6 @@ export function startSettler({ db, queue, delaysMs, log, onStored }: SettlerOpti
       clearTimeout(timer)
     },
   }
-}
-
-function hasSucceeded({ result }: Settlement): boolean {
-  return 'attempt' in result && result.attempt.outcome === 'success'
 }
 
 function planAfter(delivery: Parameters<typeof afterAttempt>[0], settlement: Settlement, delaysMs: number[]): DeliveryPlan {
