@@ -15,6 +15,8 @@ export interface RateLimitState {
 export interface RateLimiter {
   /** Counts one request of `key`. */
   consume(key: string): Promise<RateLimitState>
+  /** Begins the count of `key` again. */
+  reset(key: string): Promise<void>
 }
 
 /** `points` requests per window of `windowSeconds` for each key. On PostgreSQL one count for all nodes; on the embedded
@@ -36,6 +38,9 @@ export function newRateLimiter(db: Db, name: string, points: number, windowSecon
     async consume(key) {
       const { result, calls, index } = await consume(key)
       return stateOf(points, result.consumedPoints - (calls - 1 - index), result.msBeforeNext)
+    },
+    async reset(key) {
+      await limiter.delete(key)
     },
   }
 }

@@ -27,7 +27,7 @@ export interface User {
   updatedAt: number
 }
 
-interface UserRow extends Record<`${Module}_permission`, Permission> {
+export interface UserRow extends Record<`${Module}_permission`, Permission> {
   id: string
   account_id: string
   email: string
@@ -58,7 +58,7 @@ const PERMISSIONS: Record<Role, Permissions> = {
   member: { participants: 'read', tasks: 'read', jobs: 'read', exports: 'read', finance: 'none' },
 }
 
-function fromRow(row: UserRow): User {
+export function fromRow(row: UserRow): User {
   return {
     id: row.id,
     accountId: row.account_id,

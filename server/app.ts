@@ -6,6 +6,7 @@ import Koa, { type Context, type Next } from 'koa'
 import type { Logger } from 'pino'
 import type { Db } from '../records/db.ts'
 import type { Config } from './config.ts'
+import { consoleRoutes } from './console.ts'
 import { docsRoutes } from './docs.ts'
 import { answerErrors } from './errors.ts'
 import type { Metrics } from './metrics.ts'
@@ -45,6 +46,7 @@ export function createApp(services: AppServices): Koa {
       onlyBelow('/public', serveOperations({ ...services, onViolation: (operation) => metrics.contractViolations.inc({ operation }) })),
     )
   if (config.role !== 'worker') app.use(docsRoutes(config).routes())
+  if (config.role !== 'worker') app.use(consoleRoutes(services))
   app.use(outside.routes())
   app.use(outside.allowedMethods())
   return app

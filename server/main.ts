@@ -7,6 +7,7 @@ import { deleteExpiredFiles, listDueExportIds } from '../records/exports.ts'
 import { deleteExpiredIdempotencyKeys, releaseAbandonedKeys } from '../records/idempotency-keys.ts'
 import { deleteOldRequests } from '../records/request-log.ts'
 import { deleteOutdated } from '../records/retention.ts'
+import { deleteExpiredSessions } from '../records/sessions.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine.ts'
 import { wakeable } from '../webhooks/wakeable.ts'
@@ -105,6 +106,7 @@ async function cleanUp(db: Db, now: number, log: Logger): Promise<void> {
     await deleteExpiredIdempotencyKeys(db, now)
     await deleteOldRequests(db, now)
     await deleteExpiredFiles(db, now)
+    await deleteExpiredSessions(db, now)
   } catch (error) {
     log.warn({ err: error }, 'Old rows could not be removed; trying again in a minute')
   }

@@ -5,7 +5,6 @@ import type { Context as KoaContext } from 'koa'
 import OpenAPIBackendModule, { type Document, type Context as OperationMatch } from 'openapi-backend'
 import { authenticator, isWellFormed, type Principal } from '../auth/api-key.ts'
 import { newRateLimiter, type RateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
-import type { EventData, EventType } from '../generated/asyncapi.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type Operation, type OperationId, operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
@@ -14,9 +13,9 @@ import { claimIdempotencyKey, keepAnswer, releaseIdempotencyKey } from '../recor
 import { InvalidInput } from '../records/invalid-input.ts'
 import { Refused } from '../records/refused.ts'
 import { assertValid } from '../records/validate.ts'
-import { emit, emitMany } from '../webhooks/emit.ts'
 import { type AnswerServices, answer, sendJson } from './answer.ts'
 import { readJson } from './body.ts'
+import { type AnyHandler, writeState } from './call.ts'
 import type { Config } from './config.ts'
 import { deprecationHeaders } from './deprecation.ts'
 import { etagOf, ifMatchHolds } from './etag.ts'
@@ -41,8 +40,6 @@ const MAX_URL_BYTES = 8 * 1024
 const UNAUTHORIZED = 'The API key is missing, malformed or revoked.'
 
 const operationIds = Object.keys(operations) as OperationId[]
-
-type AnyHandler = (ctx: KoaContext) => Promise<void>
 
 /** The middleware that serves every path of the contract, and answers 404 for all others below it.
  *  Throws `Refused` in production when a handler is still to be written. */
@@ -233,18 +230,7 @@ function readParameters({ id, operation, ctx }: Call): void {
 
 /** Runs the handler. Its changes, its events and, with `runOnce`, the answer kept for repeats are committed together or not at all. */
 async function run({ services, id, operation, handler, ctx, principal }: Call, trx: Trx): Promise<void> {
-  const scope = writeScope(trx, principal.accountId)
-  const { now } = ctx.state
-  Object.assign(ctx.state, {
-    scope,
-    emit: (eventType: EventType, resourceId: string, data: EventData[EventType] = []) => emit(scope, eventType, resourceId, data, now),
-    emitMany: (eventType: EventType, resourceIds: string[]) =>
-      emitMany(
-        scope,
-        resourceIds.map((resourceId) => ({ eventType, resourceId, data: [] })),
-        now,
-      ),
-  })
+  Object.assign(ctx.state, writeState(writeScope(trx, principal.accountId), ctx.state.now))
   await handler(ctx)
   answer(services, id, operation, ctx)
 }

@@ -1,0 +1,28 @@
+/** Sessions of the console: a random token in a cookie, and its hash in a row. */
+import { hash, randomBytes } from 'node:crypto'
+import type { Scope } from '../records/db.ts'
+import { insertSession, type NewSession } from '../records/sessions.ts'
+
+const TOKEN_BYTES = 32
+const SHAPE = /^[A-Za-z0-9_-]{43}$/
+
+/** The hash of a session's or an invitation's token, or undefined for what can be none. No salt and no stretching: it has 256 bits of its own. */
+export function hashOfToken(token: string): string | undefined {
+  return SHAPE.test(token) ? hash('sha256', token) : undefined
+}
+
+/** 256 random bits in base64url, and their hash. */
+export function newToken(): { token: string; tokenHash: string } {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url')
+  return { token, tokenHash: hash('sha256', token) }
+}
+
+/** Signs a user in. The token is in the answer and nowhere else. */
+export async function startSession(
+  scope: Scope,
+  session: Omit<NewSession, 'tokenHash'>,
+  now: Date,
+): Promise<{ id: string; token: string }> {
+  const { token, tokenHash } = newToken()
+  return { id: await insertSession(scope, { ...session, tokenHash }, now), token }
+}

@@ -1,0 +1,97 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { Scope, WriteScope } from './db.ts'
+
+/** What an entry is about. */
+export interface AuditTarget {
+  type: 'account' | 'api_key' | 'session' | 'user' | 'webhook'
+  id: string
+  /** As people know it, at that time. */
+  name: string
+}
+
+export interface NewAuditEntry {
+  /** Who did it: null is the operator's command line. */
+  user: { id: string; fullName: string } | null
+  /** `noun.verbed`, such as `api_key.revoked`. */
+  action: string
+  target: AuditTarget
+  /** What else there is to say, such as what changed. Never a secret. */
+  details?: Record<string, unknown>
+  ip: string | null
+}
+
+export interface AuditEntry {
+  id: string
+  userId: string | null
+  userName: string
+  action: string
+  target: AuditTarget
+  details: Record<string, unknown>
+  ip: string | null
+  /** Epoch milliseconds, as all times of records. */
+  createdAt: number
+}
+
+interface AuditRow {
+  id: string
+  user_id: string | null
+  user_name: string
+  action: string
+  target_type: AuditTarget['type']
+  target_id: string
+  target_name: string
+  details: string
+  ip: string | null
+  created_at: number
+}
+
+/** Call it in the transaction that does what it says. */
+export async function insertAuditEntry(
+  scope: WriteScope,
+  { user, action, target, details = {}, ip }: NewAuditEntry,
+  now: Date,
+): Promise<void> {
+  await scope.insert('audit_log', {
+    id: uuidv7(),
+    user_id: user?.id ?? null,
+    user_name: user?.fullName ?? 'The command line',
+    action,
+    target_type: target.type,
+    target_id: target.id,
+    target_name: target.name,
+    details: JSON.stringify(details),
+    ip,
+    created_at: now.getTime(),
+  })
+}
+
+export interface AuditFilter {
+  userId?: string
+  /** The whole name, or the noun before its dot. */
+  action?: string
+  targetId?: string
+  /** Only those older than this entry: the last id of the page before. */
+  beforeId?: string
+  limit: number
+}
+
+/** Newest first. */
+export async function listAuditEntries(scope: Scope, filter: AuditFilter): Promise<AuditEntry[]> {
+  const query = scope.rows('audit_log').orderBy('id', 'desc').limit(filter.limit)
+  if (filter.userId) query.where('user_id', filter.userId)
+  if (filter.action?.includes('.')) query.where('action', filter.action)
+  else if (filter.action) query.where('action', '>=', `${filter.action}.`).where('action', '<', `${filter.action}/`)
+  if (filter.targetId) query.where('target_id', filter.targetId)
+  if (filter.beforeId) query.where('id', '<', filter.beforeId)
+  const rows: AuditRow[] = await query
+  return rows.map((row) => ({
+    id: row.id,
+    userId: row.user_id,
+    userName: row.user_name,
+    action: row.action,
+    target: { type: row.target_type, id: row.target_id, name: row.target_name },
+    details: JSON.parse(row.details) as Record<string, unknown>,
+    ip: row.ip,
+    createdAt: row.created_at,
+  }))
+}

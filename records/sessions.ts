@@ -1,0 +1,146 @@
+import { v7 as uuidv7 } from 'uuid'
+import type { Db, Scope, Sql } from './db.ts'
+import { type User, type UserRow, fromRow as userFromRow } from './users.ts'
+
+/** Ends when nobody was seen for as long, and at last after its lifetime. */
+const IDLE_DAYS = 14
+const LIFETIME_DAYS = 30
+const DAY_MS = 86_400_000
+/** How exactly it is known when somebody was last seen. */
+const SEEN_MS = 60_000
+
+/** What the next page says about what was just done. */
+export interface Notice {
+  kind: 'ok' | 'bad'
+  text: string
+}
+
+/** Somebody who is signed in, on one device. */
+export interface Session {
+  id: string
+  userId: string
+  ip: string
+  userAgent: string
+  /** Epoch milliseconds, as all times of records. */
+  lastSeenAt: number
+  expiresAt: number
+  createdAt: number
+}
+
+interface SessionRow {
+  id: string
+  account_id: string
+  user_id: string
+  ip: string
+  user_agent: string
+  notice: string | null
+  last_seen_at: number
+  expires_at: number
+  created_at: number
+}
+
+function fromRow(row: SessionRow): Session {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    ip: row.ip,
+    userAgent: row.user_agent,
+    lastSeenAt: row.last_seen_at,
+    expiresAt: row.expires_at,
+    createdAt: row.created_at,
+  }
+}
+
+export interface NewSession {
+  userId: string
+  tokenHash: string
+  ip: string
+  userAgent: string
+}
+
+const MAX_USER_AGENT = 300
+
+/** Returns the session's id. */
+export async function insertSession(scope: Scope, session: NewSession, now: Date): Promise<string> {
+  const id = uuidv7()
+  await scope.insert('sessions', {
+    id,
+    user_id: session.userId,
+    token_hash: session.tokenHash,
+    ip: session.ip,
+    user_agent: session.userAgent.slice(0, MAX_USER_AGENT).toWellFormed(),
+    last_seen_at: now.getTime(),
+    expires_at: now.getTime() + LIFETIME_DAYS * DAY_MS,
+    created_at: now.getTime(),
+  })
+  return id
+}
+
+export interface SignedIn {
+  session: Session
+  user: User
+  account: { id: string; name: string }
+  notice: Notice | null
+}
+
+/** Undefined: there is no such session, it has expired, or its user is deactivated. Asked for each page and never cached, so that a
+ *  revocation counts at once, on every node. */
+export async function findSignedIn(sql: Sql, tokenHash: string, now: Date): Promise<SignedIn | undefined> {
+  const session = await sql('sessions')
+    .where({ token_hash: tokenHash })
+    .where('expires_at', '>', now.getTime())
+    .where('last_seen_at', '>', now.getTime() - IDLE_DAYS * DAY_MS)
+    .first<SessionRow | undefined>()
+  if (!session) return undefined
+  const [user, account] = await Promise.all([
+    sql('users').where({ id: session.user_id, status: 'active' }).first<UserRow | undefined>(),
+    sql('accounts').where({ id: session.account_id }).first<{ id: string; name: string } | undefined>('id', 'name'),
+  ])
+  if (!user || !account) return undefined
+  return {
+    session: fromRow(session),
+    user: userFromRow(user),
+    account,
+    notice: session.notice === null ? null : JSON.parse(session.notice),
+  }
+}
+
+/** Notes that somebody was seen, once a minute. */
+export async function touchSession(db: Db, session: Session, now: Date): Promise<void> {
+  if (now.getTime() - session.lastSeenAt < SEEN_MS) return
+  await db.write('sessions').where({ id: session.id }).update({ last_seen_at: now.getTime() })
+}
+
+/** What the next page will say. Null: it was said. */
+export async function storeNotice(db: Db, sessionId: string, notice: Notice | null): Promise<void> {
+  await db
+    .write('sessions')
+    .where({ id: sessionId })
+    .update({ notice: notice && JSON.stringify(notice) })
+}
+
+/** A user's, the last seen first. */
+export async function listSessions(scope: Scope, userId: string, now: Date): Promise<Session[]> {
+  const rows: SessionRow[] = await scope
+    .rows('sessions')
+    .where({ user_id: userId })
+    .where('expires_at', '>', now.getTime())
+    .where('last_seen_at', '>', now.getTime() - IDLE_DAYS * DAY_MS)
+    .orderBy([{ column: 'last_seen_at', order: 'desc' }, 'id'])
+  return rows.map(fromRow)
+}
+
+/** Signs a user out on one device. False: there is no such session of this user. */
+export async function deleteSession(scope: Scope, userId: string, id: string): Promise<boolean> {
+  return (await scope.rows('sessions').where({ id, user_id: userId }).delete()) > 0
+}
+
+/** Signs a user out everywhere, or everywhere else. How many sessions that were. */
+export async function deleteSessions(scope: Scope, userId: string, exceptId?: string): Promise<number> {
+  const sessions = scope.rows('sessions').where({ user_id: userId })
+  return exceptId === undefined ? sessions.delete() : sessions.whereNot({ id: exceptId }).delete()
+}
+
+export async function deleteExpiredSessions(db: Db, now: number): Promise<void> {
+  await db.write('sessions').where('expires_at', '<=', now).delete()
+}

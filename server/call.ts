@@ -1,0 +1,67 @@
+/** Calls an operation's handler: for a request of the API, and for what people do to the same records in the console. */
+import type { Context } from 'koa'
+import type { EventData, EventType } from '../generated/asyncapi.ts'
+import { handlers } from '../generated/handlers.ts'
+import { type OperationId, operations } from '../generated/operations.ts'
+import * as validators from '../generated/validators.js'
+import { accountScope, type Db, transaction, type WriteScope, writeScope } from '../records/db.ts'
+import { assertValid } from '../records/validate.ts'
+import { emit, emitMany } from '../webhooks/emit.ts'
+
+export type AnyHandler = (ctx: Context) => Promise<void>
+
+/** What a handler that writes finds in `ctx.state` beside its input. */
+export function writeState(scope: WriteScope, now: Date): object {
+  return {
+    scope,
+    emit: (eventType: EventType, resourceId: string, data: EventData[EventType] = []) => emit(scope, eventType, resourceId, data, now),
+    emitMany: (eventType: EventType, resourceIds: string[]) =>
+      emitMany(
+        scope,
+        resourceIds.map((resourceId) => ({ eventType, resourceId, data: [] })),
+        now,
+      ),
+  }
+}
+
+/** What an operation is called with. All of it is validated against the contract. */
+export interface OperationInput {
+  path?: Record<string, string>
+  /** Typed as the contract types it: comma lists are arrays, integers are numbers. */
+  query?: Record<string, unknown>
+  body?: unknown
+}
+
+/** On whose behalf. */
+export interface Caller {
+  accountId: string
+  userId: string
+  finance: 'none' | 'read' | 'write'
+}
+
+/** The handler's answer, once what it changed is committed, events and all. What it throws is what the API would answer: `HttpError` or
+ *  `InvalidInput`. `ctx` is of the page: headers that the handler sets are the page's, its body is not. */
+export async function callOperation(
+  { db, now }: { db: Db; now: Date },
+  ctx: Context,
+  id: OperationId,
+  caller: Caller,
+  { path = {}, query = {}, body }: OperationInput,
+): Promise<unknown> {
+  assertValid(validators.params[id].query, query, ([name = '']) => name)
+  const bodyValidator = validators.bodies[id]
+  if (bodyValidator) assertValid(bodyValidator, body)
+  if (!validators.params[id].path(path)) ctx.throw(404)
+  const base = { principal: caller, path, query, input: body, now, assertMatch: () => undefined }
+  const handler = handlers[id] as unknown as AnyHandler
+  const run = async (state: object): Promise<unknown> => {
+    const inner: Context = Object.create(ctx, {
+      state: { value: { ...base, ...state } },
+      body: { value: undefined, writable: true },
+    })
+    await handler(inner)
+    return inner.body
+  }
+  if (operations[id].access === 'read') return run({ scope: accountScope({ dialect: db.dialect, sql: db.read }, caller.accountId) })
+  return transaction(db, (trx) => run(writeState(writeScope(trx, caller.accountId), now)))
+}

@@ -1,0 +1,35 @@
+/** The console in a browser: what holds of all of its pages. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { assertReadable, openBrowser } from '../browser.ts'
+import { startApp, type TestApp } from '../helpers.ts'
+import { newPerson, PASSWORD, visit } from './visitors.ts'
+
+describe('the console in a browser', () => {
+  let app: TestApp
+  let browser: Browser
+  beforeAll(async () => {
+    app = await startApp()
+    browser = await openBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await app?.[Symbol.asyncDispose]()
+  })
+
+  it('signs in and out', async () => {
+    const { accountId } = await app.newAccount()
+    const { email } = await newPerson(app, accountId, { fullName: 'Ada Lovelace' })
+    await using visited = await visit(app, browser, '/sign-in')
+    const { page, troubles } = visited
+    await page.getByLabel('E-mail address').fill(email)
+    await page.getByLabel('Password').fill(PASSWORD)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await assertReadable(page, 'the overview')
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByText('You are signed out.').waitFor()
+    await assertReadable(page, 'signing in')
+    expect(troubles).toEqual([])
+  })
+})

@@ -1,0 +1,107 @@
+/** What every page of the console has around it. */
+import type { Notice } from '../../records/sessions.ts'
+import type { User } from '../../records/users.ts'
+import { type Content, type Html, html } from '../shared/html.ts'
+import { navigation } from './navigation.ts'
+import type { Page } from './page.ts'
+import { icon } from './ui.ts'
+
+export const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+export interface Frame {
+  /** Of this page, such as `/console/webhooks`. */
+  path: string
+  /** Of the assets. */
+  folder: string
+  theme: Theme
+  notice: Notice | null
+  /** Undefined: nobody is signed in. */
+  visitor?: { user: User; account: { name: string } }
+}
+
+export const themes = ['system', 'light', 'dark'] as const
+export type Theme = (typeof themes)[number]
+
+/** A page as it is sent. There is no script and no style in it: the policy forbids them. */
+export function layout(page: Page, frame: Frame): string {
+  const { folder, theme, notice, visitor } = frame
+  const asset = (name: string): string => `${folder}/${name}`
+  return `<!doctype html>\n${html`<html lang="en"${theme !== 'system' && html` data-theme="${theme}"`}>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="htmx-config" content="${HTMX}">
+<title>${page.title} · Muster</title>
+<link rel="icon" href="${asset('icon.svg')}" type="image/svg+xml">
+<link rel="preload" href="${asset('geist.woff2')}" as="font" type="font/woff2" crossorigin>
+<link rel="stylesheet" href="${asset('console.css')}">
+<script defer src="${asset('htmx.js')}"></script>
+<script type="module" src="${asset('console.js')}"></script>
+</head>
+<body${!visitor && html` class="guest"`}>
+<a class="skip" href="#main">Skip to the content</a>
+${visitor && side(frame, visitor)}
+<main id="main" tabindex="-1"${page.isNarrow && html` class="narrow"`}>
+${toast(notice)}
+${page.crumbs && crumbs(page.crumbs)}
+<header class="page-head"><div class="page-title"><h1>${page.title}</h1>${page.lead && html`<p class="lead">${page.lead}</p>`}</div>${page.actions && html`<div class="actions">${page.actions}</div>`}</header>
+${page.body}
+</main>
+</body>
+</html>`}\n`
+}
+
+/** A refused action answers with the page as it was and a notice. What fails on our side must not take its piece of the page with it. */
+const HTMX = JSON.stringify({ noSwap: [204, 304, '4xx', '5xx'], includeIndicatorCSS: false })
+
+/** Always there, so that what is put into it is read out. */
+function toast(notice: Notice | null): Html {
+  return html`<div id="toast" role="status" aria-live="polite">${notice && html`<p class="toast ${notice.kind}">${notice.text}</p>`}</div>`
+}
+
+function crumbs(items: { label: string; to: string }[]): Html {
+  return html`<nav class="crumbs" aria-label="Where you are"><ol>${items.map(({ label, to }) => html`<li><a href="/console${to}">${label}</a></li>`)}</ol></nav>`
+}
+
+function side({ path, theme, folder }: Frame, { user, account }: { user: User; account: { name: string } }): Html {
+  return html`<header class="bar"><button type="button" class="icon-button" popovertarget="menu" aria-label="Menu">${icon('menu')}</button><a class="brand" href="/console"><img src="${folder}/icon.svg" alt="" width="22" height="22">Muster</a></header>
+<nav class="side" id="menu" popover aria-label="Console">
+<a class="brand" href="/console"><img src="${folder}/icon.svg" alt="" width="24" height="24">Muster</a>
+<p class="account">${account.name}</p>
+${navigation(user).map(
+  (group) => html`${group.title && html`<h2>${group.title}</h2>`}<ul>${group.items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
+)}
+<div class="me"><a class="me-name" href="/console/me"><span class="avatar" aria-hidden="true">${initials(user.fullName)}</span><span><strong>${user.fullName}</strong><small>${ROLES[user.role]}</small></span></a>
+<form method="post" action="/console/theme"><input type="hidden" name="theme" value="${NEXT_THEME[theme]}"><button class="icon-button" aria-label="Theme: ${theme}. Change to ${NEXT_THEME[theme]}.">${icon('theme')}</button></form>
+<form method="post" action="/console/sign-out"><button class="icon-button" aria-label="Sign out">${icon('out')}</button></form></div>
+</nav>`
+}
+
+const NEXT_THEME: Record<Theme, Theme> = { system: 'dark', dark: 'light', light: 'system' }
+export const ROLES: Record<User['role'], string> = { owner: 'Account Owner', admin: 'Admin', member: 'Member' }
+
+function link({ label, to, icon: name }: { label: string; to: string; icon: string }, path: string): Html {
+  const address = to.startsWith('/docs') ? to : `/console${to}`
+  const isCurrent = to === '' ? path === '/console' : path === address || path.startsWith(`${address}/`)
+  return html`<a href="${address}"${isCurrent && html` aria-current="page"`}>${icon(name)}${label}</a>`
+}
+
+function initials(name: string): string {
+  const words = name.split(/\s+/).filter(Boolean)
+  return [words[0], words.length > 1 ? words.at(-1) : undefined]
+    .map((word) => [...(word ?? '')][0] ?? '')
+    .join('')
+    .toUpperCase()
+}
+
+/** For errors: a page that needs nothing but what it says. */
+export function errorPage(status: number, title: string, text: Content): Page {
+  return {
+    title,
+    status,
+    isNarrow: true,
+    body: html`<p>${text}</p><p><a href="/console">Go to the first page</a></p>`,
+  }
+}

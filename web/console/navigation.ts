@@ -1,0 +1,51 @@
+/** Where one can go, by what one may see. */
+
+import type { User } from '../../records/users.ts'
+import { isAdmin, isOwner } from './page.ts'
+
+export interface NavigationItem {
+  label: string
+  /** Below /console, or /docs. */
+  to: string
+  icon: string
+}
+
+export interface NavigationGroup {
+  title?: string
+  items: NavigationItem[]
+}
+
+export function navigation(user: User): NavigationGroup[] {
+  const groups: NavigationGroup[] = [
+    { items: [{ label: 'Overview', to: '', icon: 'overview' }] },
+    {
+      title: 'Developers',
+      items: [
+        ...(isAdmin(user, {})
+          ? [
+              { label: 'API Dashboard', to: '/requests', icon: 'requests' },
+              { label: 'Webhooks', to: '/webhooks', icon: 'webhook' },
+              { label: 'API keys', to: '/api-keys', icon: 'key' },
+            ]
+          : []),
+        { label: 'Documentation', to: '/docs/', icon: 'docs' },
+      ],
+    },
+    { title: 'Records', items: recordItems(user) },
+    {
+      title: 'Account',
+      items: isOwner(user, {})
+        ? [
+            { label: 'People', to: '/people', icon: 'people' },
+            { label: 'Audit log', to: '/audit-log', icon: 'audit' },
+            { label: 'Settings', to: '/settings', icon: 'settings' },
+          ]
+        : [],
+    },
+  ]
+  return groups.filter(({ items }) => items.length > 0)
+}
+
+function recordItems(_user: User): NavigationItem[] {
+  return []
+}

@@ -1,0 +1,343 @@
+/** The parts that pages are made of. */
+import { randomUUID } from 'node:crypto'
+import { type Content, type Html, html } from '../shared/html.ts'
+
+export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'quiet'
+
+/** A state: a tint, a dot and a word, so that it is never told by colour alone. */
+export function pill(tone: Tone, label: Content): Html {
+  return html`<span class="pill ${tone}">${label}</span>`
+}
+
+/** A button, or a link that looks like one. */
+export function button(label: Content, style: '' | 'primary' | 'danger' | 'quiet' = ''): Html {
+  return html`<button class="button ${style}">${label}</button>`
+}
+
+export function buttonLink(to: string, label: Content, style: '' | 'primary' | 'danger' | 'quiet' = ''): Html {
+  return html`<a class="button ${style}" href="/console${to}">${label}</a>`
+}
+
+/** An id, short and whole for those who ask. */
+export function idOf(id: string): Html {
+  return html`<span class="id">${code(id)}${copyButton(id, 'id')}</span>`
+}
+
+export function code(text: string): Html {
+  return html`<code>${text}</code>`
+}
+
+/** Copies a text. Where there is no JavaScript it is not shown. */
+export function copyButton(text: string, what: string): Html {
+  return html`<button type="button" class="copy icon" data-copy="${text}" aria-label="Copy the ${what}">${icon('copy')}</button>`
+}
+
+/** Code in a block, with a button to copy it. `what` names it for those who cannot see it. `content` may be marked up; `text` is copied. */
+export function codeBlock(text: string, what: string, content: Content = text): Html {
+  return html`<div class="code-block">${copyButton(text, what)}<pre tabindex="0" role="region" aria-label="${what}"><code>${content}</code></pre></div>`
+}
+
+/** JSON with colours, over several lines; any other text as it is. */
+export function jsonBlock(text: string, what: string): Html {
+  const pretty = prettyJson(text)
+  return pretty === undefined ? codeBlock(text, what) : codeBlock(text, what, markedJson(pretty))
+}
+
+export function prettyJson(text: string): string | undefined {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2)
+  } catch {
+    return undefined
+  }
+}
+
+const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+
+export function markedJson(pretty: string): Content {
+  const parts: Content[] = []
+  let at = 0
+  for (const found of pretty.matchAll(TOKEN)) {
+    const [whole, string, colon] = found
+    const kind = string === undefined ? 'number' : colon === undefined ? 'string' : 'key'
+    parts.push(pretty.slice(at, found.index), html`<span class="json-${kind}">${string ?? whole}</span>${colon}`)
+    at = found.index + whole.length
+  }
+  return [...parts, pretty.slice(at)]
+}
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** How long ago, or in how long, in words; the exact time in UTC for those who ask. */
+export function timeOf(at: number | null, now: Date, never = 'Never'): Content {
+  if (at === null) return html`<span class="muted">${never}</span>`
+  const iso = new Date(at).toISOString()
+  return html`<time datetime="${iso}" title="${utc(at)}">${relative(at - now.getTime())}</time>`
+}
+
+/** `2026-03-02 09:30:00 UTC`. */
+export function utc(at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}
+
+/** `12 min ago`, `in 5 s`. */
+export function relative(ms: number): string {
+  const size = Math.abs(ms)
+  const text =
+    size < 1_000
+      ? 'now'
+      : size < MINUTE
+        ? `${Math.floor(size / 1_000)} s`
+        : size < HOUR
+          ? `${Math.floor(size / MINUTE)} min`
+          : size < DAY
+            ? `${Math.floor(size / HOUR)} h`
+            : `${Math.floor(size / DAY)} d`
+  if (text === 'now') return 'now'
+  return ms < 0 ? `${text} ago` : `in ${text}`
+}
+
+/** `8 ms`, `1.89 s`. */
+export function duration(ms: number): string {
+  return ms < 1_000 ? `${ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)} ms` : `${(ms / 1_000).toPrecision(3)} s`
+}
+
+/** `1,234`. */
+export function count(value: number): string {
+  return value.toLocaleString('en')
+}
+
+/** `1 key`, `2 keys`. */
+export function counted(value: number, noun: string, plural = `${noun}s`): string {
+  return `${count(value)} ${value === 1 ? noun : plural}`
+}
+
+export function bytes(size: number): string {
+  return size < 1_024 ? `${size} bytes` : size < 1_048_576 ? `${(size / 1_024).toFixed(1)} KiB` : `${(size / 1_048_576).toFixed(1)} MiB`
+}
+
+/** A surface with a title. */
+export function card(title: Content, body: Content, { actions, id }: { actions?: Content; id?: string } = {}): Html {
+  return html`<section class="card"${id && html` id="${id}"`}>${(title || actions) && html`<header class="card-head">${title && html`<h2>${title}</h2>`}${actions && html`<div class="actions">${actions}</div>`}</header>`}${body}</section>`
+}
+
+export interface Column {
+  label: Content
+  /** Numbers stand at the right. */
+  isNumber?: boolean
+  /** For the eye alone there is no heading: of buttons. */
+  isHidden?: boolean
+}
+
+/** A table in a card. Under 640 px each row becomes a block with its cells named. */
+export function table(
+  columns: (Column | string)[],
+  rows: { id?: string; cells: Content[]; to?: string }[],
+  { label }: { label: string },
+): Html {
+  const all = columns.map((column) => (typeof column === 'string' ? { label: column } : column))
+  return html`<div class="table-frame" role="region" aria-label="${label}" tabindex="0"><table><thead><tr>${all.map(
+    ({ label, isNumber, isHidden }) =>
+      html`<th scope="col"${isNumber && html` class="number"`}>${isHidden ? html`<span class="visually-hidden">${label}</span>` : label}</th>`,
+  )}</tr></thead><tbody>${rows.map(
+    ({ id, cells }) =>
+      html`<tr${id && html` id="${id}"`}>${cells.map((cell, index) => {
+        const column = all[index]
+        const name = typeof column?.label === 'string' && !column.isHidden ? column.label : ''
+        return html`<td${column?.isNumber && html` class="number"`} data-label="${name}">${cell}</td>`
+      })}</tr>`,
+  )}</tbody></table></div>`
+}
+
+/** Where there is nothing yet: what it is for, and how to begin. */
+export function empty(title: string, text: Content, action?: Content): Html {
+  return html`<div class="empty"><h3>${title}</h3><p>${text}</p>${action}</div>`
+}
+
+/** Facts by their names. */
+export function facts(rows: [string, Content][]): Html {
+  return html`<dl class="facts">${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+}
+
+/** Figures in one joined strip. */
+export function stats(items: { label: string; value: Content; note?: Content; chart?: Content }[]): Html {
+  return html`<dl class="stats">${items.map(
+    ({ label, value, note, chart }) =>
+      html`<div class="stat"><dt>${label}</dt><dd class="stat-value">${value}</dd>${note && html`<dd class="stat-note">${note}</dd>`}${chart && html`<dd class="stat-chart">${chart}</dd>`}</div>`,
+  )}</dl>`
+}
+
+export function note(tone: Tone, text: Content): Html {
+  return html`<p class="note ${tone}"${tone === 'bad' && html` role="alert"`}>${text}</p>`
+}
+
+export type Errors = Record<string, string[]>
+
+interface FieldOptions {
+  name: string
+  label: Content
+  /** Under the label, in a sentence. */
+  hint?: Content
+  value?: string
+  errors?: Errors
+  isRequired?: boolean
+}
+
+/** What a form says of a field: it is its label, then its input, then what is wrong with it. The ids join them for those who cannot see. */
+function field({ name, label, hint, errors = {}, isRequired }: FieldOptions, input: (attributes: Html) => Html): Html {
+  const id = `field-${name.replace(/[^\w]/g, '-')}`
+  const wrong = errors[name]
+  const described = [hint && `${id}-hint`, wrong && `${id}-error`].filter(Boolean).join(' ')
+  const attributes = html`id="${id}" name="${name}"${isRequired && html` required`}${described !== '' && html` aria-describedby="${described}"`}${wrong && html` aria-invalid="true"`}`
+  return html`<div class="field"><label for="${id}">${label}${!isRequired && html` <span class="optional">optional</span>`}</label>${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}${input(attributes)}${wrong && html`<p class="field-error" id="${id}-error">${wrong.join(' ')}</p>`}</div>`
+}
+
+export function textField(
+  options: FieldOptions & {
+    type?: 'text' | 'email' | 'password' | 'url' | 'search' | 'number' | 'datetime-local'
+    autocomplete?: string
+    maxLength?: number
+    placeholder?: string
+  },
+): Html {
+  const { type = 'text', value = '', autocomplete = 'off', maxLength, placeholder } = options
+  return field(
+    options,
+    (attributes) =>
+      html`<input type="${type}" ${attributes} value="${type === 'password' ? '' : value}" autocomplete="${autocomplete}"${maxLength !== undefined && html` maxlength="${maxLength}"`}${placeholder && html` placeholder="${placeholder}"`}>`,
+  )
+}
+
+export function textArea(options: FieldOptions & { rows?: number; isCode?: boolean }): Html {
+  const { value = '', rows = 4, isCode } = options
+  // The first line break after the tag is not part of the text.
+  return field(
+    options,
+    (attributes) => html`<textarea ${attributes} rows="${rows}"${isCode && html` class="mono" spellcheck="false"`}>\n${value}</textarea>`,
+  )
+}
+
+export interface Choice {
+  value: string
+  label: string
+  hint?: Content
+}
+
+export function selectField(options: FieldOptions & { choices: Choice[]; none?: string }): Html {
+  const { value = '', choices, none } = options
+  return field(
+    options,
+    (attributes) =>
+      html`<select ${attributes}>${none !== undefined && html`<option value="">${none}</option>`}${choices.map(
+        (choice) => html`<option value="${choice.value}"${choice.value === value && html` selected`}>${choice.label}</option>`,
+      )}</select>`,
+  )
+}
+
+/** One or several of some choices, all in view. */
+export function choiceField(options: {
+  name: string
+  legend: Content
+  hint?: Content
+  choices: Choice[]
+  values: string[]
+  isMultiple?: boolean
+  errors?: Errors
+}): Html {
+  const { name, legend, hint, choices, values, isMultiple = false, errors = {} } = options
+  const id = `field-${name.replace(/[^\w]/g, '-')}`
+  return html`<fieldset class="field choices"${errors[name] && html` aria-describedby="${id}-error"`}><legend>${legend}</legend>${hint && html`<p class="hint">${hint}</p>`}${choices.map(
+    (choice) =>
+      html`<label class="choice"><input type="${isMultiple ? 'checkbox' : 'radio'}" name="${name}" value="${choice.value}"${values.includes(choice.value) && html` checked`}><span><span class="choice-label">${choice.label}</span>${choice.hint && html`<span class="hint">${choice.hint}</span>`}</span></label>`,
+  )}${errors[name] && html`<p class="field-error" id="${id}-error">${errors[name].join(' ')}</p>`}</fieldset>`
+}
+
+interface FormOptions {
+  /** Below /console. */
+  to: string
+  submit: string
+  style?: 'primary' | 'danger' | ''
+  /** Where to go back to without doing it. */
+  cancel?: string
+  /** What is wrong with all of it. */
+  problem?: string
+  errors?: Errors
+}
+
+/** A form that fills a page. What is wrong is said at its head and at each field. */
+export function form({ to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions, fields: Content): Html {
+  const wrong = Object.keys(errors).length > 0
+  return html`<form class="form" method="post" action="/console${to}" novalidate>${(problem || wrong) && note('bad', problem ?? 'Some of this cannot be accepted. See below.')}${fields}<div class="form-actions">${button(submit, style)}${cancel !== undefined && buttonLink(cancel, 'Cancel', 'quiet')}</div></form>`
+}
+
+interface ActionOptions {
+  /** Below /console. */
+  to: string
+  label: Content
+  style?: '' | 'primary' | 'danger' | 'quiet'
+  fields?: Record<string, string>
+  /** The id of what changes in place; without it, or without JavaScript, the page that it leads to is shown. */
+  target?: string
+}
+
+/** One button that does something. */
+export function action({ to, label, style = '', fields = {}, target }: ActionOptions): Html {
+  return html`<form class="action" method="post" action="/console${to}"${target && inPlace('post', `/console${to}`, target)}>${Object.entries(
+    fields,
+  ).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${button(label, style)}</form>`
+}
+
+/** Attributes with which htmx puts the same piece of the page that comes in place of this one. */
+export function inPlace(method: 'get' | 'post', address: string, target: string): Html {
+  return html` hx-${method}="${address}" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML" hx-select-oob="#toast"`
+}
+
+/** Attributes of what brings itself up to date every so many seconds. The element needs the id `target`. */
+export function live(address: string, target: string, seconds: number): Html {
+  return html` hx-get="${address}" hx-trigger="every ${seconds}s" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML"`
+}
+
+/** A button that first asks. Works without JavaScript. */
+export function confirmed(
+  label: Content,
+  question: { title: string; text: Content; body: Content; style?: 'danger' | 'quiet' | '' },
+): Html {
+  const id = `ask-${randomUUID().slice(0, 8)}`
+  return html`<button type="button" class="button ${question.style ?? 'danger'}" popovertarget="${id}">${label}</button><div class="ask" id="${id}" popover role="dialog" aria-labelledby="${id}-title"><h2 id="${id}-title">${question.title}</h2><p>${question.text}</p><div class="form-actions">${question.body}<button type="button" class="button quiet" popovertarget="${id}" popovertargetaction="hide">Cancel</button></div></div>`
+}
+
+/** Links of which one is where one is. */
+export function tabs(label: string, items: { label: Content; to: string; isCurrent: boolean }[]): Html {
+  return html`<nav class="tabs" aria-label="${label}">${items.map(
+    ({ label, to, isCurrent }) => html`<a href="/console${to}"${isCurrent && html` aria-current="page"`}>${label}</a>`,
+  )}</nav>`
+}
+
+/** The page before and after, by a cursor or a number: what is there is a link. */
+export function pager({ previous, next, note: text }: { previous?: string; next?: string; note?: Content }): Html {
+  if (!previous && !next && !text) return html``
+  const link = (to: string | undefined, label: string): Content => to !== undefined && buttonLink(to, label)
+  return html`<nav class="pager" aria-label="Pages"><span class="muted">${text}</span><span class="actions">${link(previous, 'Previous')}${link(next, 'Next')}</span></nav>`
+}
+
+const ICONS: Record<string, string> = {
+  overview: 'M2 9h4v5H2zM10 2h4v12h-4z',
+  key: 'M10.5 2a3.5 3.5 0 1 1-3.2 4.9L2 12.2V14h2.5v-1.8h1.8v-1.8l1.9-1.9',
+  webhook: 'M8 5.5a2.5 2.5 0 1 0-2.2-1.3L4 9M4 9a2.5 2.5 0 1 0 2.4 3.3H11M11.6 12.5a2.5 2.5 0 1 0-.4-4L9 5',
+  requests: 'M1.5 8H4l2-5 4 10 2-5h2.5',
+  docs: 'M8 3.5C6.5 2.4 4 2.3 2 3v10c2-.7 4.500-.6 6 .5 1.500-1.100 4-1.200 6-.5V3c-2-.7-4.500-.6-6 .5zM8 3.500v10',
+  people:
+    'M6 7a2.5 2.5 0 1 0 0-5 2.500 2.500 0 0 0 0 5zM1.500 14c0-2.500 2-4.500 4.500-4.500s4.500 2 4.500 4.500M10.500 2.200a2.500 2.500 0 0 1 0 4.600M12 9.900c1.500.7 2.500 2.200 2.500 4.100',
+  audit: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 5v3l2 1.500',
+  settings: 'M2 5h7M13 5h1M2 11h1M7 11h7M9 3.500v3M5 9.500v3',
+  record: 'M3 2h10v12H3zM5.500 5h5M5.500 8h5M5.500 11h3',
+  theme: 'M13.500 9.500A6 6 0 0 1 6.500 2.500a6 6 0 1 0 7 7z',
+  menu: 'M2 4h12M2 8h12M2 12h12',
+  copy: 'M5.500 5.500h8v8h-8zM10.500 5.500v-3h-8v8h3',
+  out: 'M6 2H2.500v12H6M10 5l3 3-3 3M13 8H6',
+}
+
+export function icon(name: string): Html {
+  return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="${ICONS[name] ?? ICONS.record}"/></svg>`
+}
