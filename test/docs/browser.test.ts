@@ -1,19 +1,14 @@
 /** The documentation as readers have it: in a browser, at two widths, light and dark, by mouse and by keyboard. */
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { assertReadable, openBrowser } from '../browser.ts'
 import { newMuster } from '../cli/muster.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 
-const BROWSER = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) => existsSync(path))
-const NAME = BROWSER
-  ? 'the documentation in a browser'
-  : 'the documentation in a browser (skipped: there is no chromium; apt-get install -y --no-install-recommends chromium)'
 const TIMEOUT_MS = 120_000
 /** One of each kind, and the ones with the widest content. */
 const PAGES = [
@@ -35,15 +30,13 @@ interface Visit extends AsyncDisposable {
   troubles: string[]
 }
 
-describe.skipIf(!BROWSER)(NAME, { timeout: TIMEOUT_MS }, () => {
+describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
   let app: TestApp
   let browser: Browser
-  let axe: string
 
   beforeAll(async () => {
-    axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
     app = await startApp()
-    browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox', '--disable-gpu'], timeout: TIMEOUT_MS })
+    browser = await openBrowser()
   }, TIMEOUT_MS)
   afterAll(async () => {
     await browser?.close()
@@ -72,21 +65,7 @@ describe.skipIf(!BROWSER)(NAME, { timeout: TIMEOUT_MS }, () => {
     const { page, troubles } = visited
     for (const path of PAGES) {
       await page.goto(`${app.url}/docs/${path}`, { waitUntil: 'load' })
-      expect(
-        await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
-        `${path} is wider than the screen`,
-      ).toBeLessThanOrEqual(0)
-      await page.evaluate(axe)
-      const found = (await page.evaluate('axe.run()')) as {
-        violations: { id: string; nodes: { html: string; failureSummary: string }[] }[]
-      }
-      expect(
-        found.violations.map(({ id, nodes }) => ({
-          path,
-          id,
-          nodes: nodes.map(({ failureSummary, html }) => `${html} ${failureSummary}`),
-        })),
-      ).toEqual([])
+      await assertReadable(page, path)
     }
     expect(troubles).toEqual([])
   })
