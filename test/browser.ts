@@ -1,4 +1,5 @@
-/** A real browser for tests: the Chromium that comes as a package, so that `npm ci` is all that it takes. */
+/** A real browser for tests and pictures: the Chromium that comes as a package, so that `npm ci` is all that it takes. */
+import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -6,7 +7,6 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliDecompressSync } from 'node:zlib'
 import { type Browser, chromium, type Page } from 'playwright-core'
-import { expect } from 'vitest'
 
 const require = createRequire(import.meta.url)
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -65,14 +65,16 @@ const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 
 /** The page is no wider than the screen, and axe finds nothing in it. */
 export async function assertReadable(page: Page, what: string): Promise<void> {
-  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth'), `${what} is wider than the screen`).toBeLessThanOrEqual(
-    0,
-  )
+  const excess = (await page.evaluate('document.documentElement.scrollWidth - innerWidth')) as number
+  assert.ok(excess <= 0, `${what} is ${excess} px wider than the screen`)
   await page.evaluate(axe)
   const { violations } = (await page.evaluate('axe.run()')) as {
     violations: { id: string; nodes: { html: string; failureSummary: string }[] }[]
   }
-  expect(
-    violations.map(({ id, nodes }) => ({ what, id, nodes: nodes.map(({ failureSummary, html }) => `${html} ${failureSummary}`) })),
-  ).toEqual([])
+  const found = violations.map(({ id, nodes }) => ({
+    what,
+    id,
+    nodes: nodes.map(({ failureSummary, html }) => `${html} ${failureSummary}`),
+  }))
+  assert.deepEqual(found, [])
 }
