@@ -29,7 +29,8 @@ const EXPOSED_HEADERS =
 
 export function createApp(services: AppServices): Koa {
   const { config, log, metrics, requestLog } = services
-  const app = new Koa()
+  // What is further left in the header may have been written by the client itself.
+  const app = new Koa({ proxy: config.trustedProxies > 0, maxIpsCount: config.trustedProxies })
   // Errors that reach Koa itself come after the answer has begun, such as a client that went away during a download.
   app.on('error', (error: NodeJS.ErrnoException) => {
     if (!/^(EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? '')) log.error({ err: error }, 'An answer could not be sent')

@@ -45,6 +45,8 @@ export interface Config {
   attemptRetentionDays: number
   /** What happens to a response that breaks the contract: nothing, a log line, or a 500. */
   validateResponses: 'off' | 'log' | 'enforce'
+  /** How many proxies stand before this service and say in `X-Forwarded-For` whom they speak for. */
+  trustedProxies: number
   /** Origins whose browsers may call the API. None by default. */
   corsOrigins: string[]
 }
@@ -128,6 +130,7 @@ const settings = {
   EVENT_RETENTION_DAYS: integer(1, 36_500)({ default: 90 }),
   ATTEMPT_RETENTION_DAYS: integer(1, 36_500)({ default: 30 }),
   VALIDATE_RESPONSES: str({ choices: ['off', 'log', 'enforce'], default: 'log' }),
+  TRUSTED_PROXIES: integer(0, 10)({ default: 0 }),
   CORS_ORIGINS: origins({ default: [] }),
 }
 
@@ -168,6 +171,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     eventRetentionDays: env.EVENT_RETENTION_DAYS,
     attemptRetentionDays: env.ATTEMPT_RETENTION_DAYS,
     validateResponses: env.VALIDATE_RESPONSES,
+    trustedProxies: env.TRUSTED_PROXIES,
     corsOrigins: env.CORS_ORIGINS,
   }
 }

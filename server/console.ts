@@ -207,7 +207,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     })
     try {
       if (ctx.path.startsWith('/console/assets/')) return await sendAsset(ctx, assets)
-      assertSameOrigin(ctx)
+      assertSameOrigin(ctx, config)
       await serveRoutes(ctx as never, async () => {})
       if (ctx.status === 404 && ctx.body == null) {
         ctx.state.visitor ??= await signedIn(ctx)
@@ -229,7 +229,7 @@ const ERRORS: Record<number, [string, string]> = {
 
 /** Cross-site request forgery: SameSite keeps the cookie from other sites, but not from other ports and hosts of this one. What a browser says
  *  of where a request comes from does. Who sends neither header is no browser, and holds no cookie but on purpose. */
-function assertSameOrigin(ctx: Context): void {
+function assertSameOrigin(ctx: Context, { baseUrl }: Pick<Config, 'baseUrl'>): void {
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return
   const site = ctx.get('Sec-Fetch-Site')
   if (site !== '') {
@@ -237,7 +237,7 @@ function assertSameOrigin(ctx: Context): void {
     return
   }
   const origin = ctx.get('Origin')
-  if (origin !== '' && !(URL.canParse(origin) && new URL(origin).host === ctx.get('Host'))) ctx.throw(403)
+  if (origin !== '' && !(URL.canParse(origin) && [ctx.get('Host'), new URL(baseUrl).host].includes(new URL(origin).host))) ctx.throw(403)
 }
 
 async function readForm(ctx: Context): Promise<URLSearchParams> {
