@@ -1,5 +1,6 @@
 import { hasAccount, insertAccount } from '../records/accounts.ts'
-import { accountScope, type Db, transaction } from '../records/db.ts'
+import { insertAuditEntry } from '../records/audit-log.ts'
+import { type Db, transaction, writeScope } from '../records/db.ts'
 import { issueApiKey } from './api-key.ts'
 import { hashPassword, newPassword } from './password.ts'
 
@@ -13,6 +14,7 @@ export interface FirstAccount {
 
 /** An address that leads nowhere (RFC 6762 keeps `.local` off the public DNS): its owner puts their own in. */
 const EMAIL = 'owner@muster.local'
+const NAME = 'My account'
 
 /** Makes an account to begin with, where there is none: its Owner's password and key are in the answer and nowhere else.
  *  Undefined: there is one already. Call it inside `whileAlone`. */
@@ -21,9 +23,17 @@ export async function createFirstAccount(db: Db, now: Date): Promise<FirstAccoun
   const password = newPassword()
   const passwordHash = await hashPassword(password)
   return transaction(db, async (trx) => {
-    const ids = await insertAccount(trx, { name: 'My account', email: EMAIL, fullName: 'Account Owner', passwordHash }, now)
+    const ids = await insertAccount(trx, { name: NAME, email: EMAIL, fullName: 'Account Owner', passwordHash }, now)
+    const scope = writeScope(trx, ids.accountId)
     const key = { userId: ids.userId, name: 'First key', accessLevel: 'full_access' } as const
-    const { token } = await issueApiKey(accountScope(trx, ids.accountId), key, now)
+    const { id, token } = await issueApiKey(scope, key, now)
+    const byOperator = { user: null, ip: null }
+    await insertAuditEntry(
+      scope,
+      { ...byOperator, action: 'account.created', target: { type: 'account', id: ids.accountId, name: NAME } },
+      now,
+    )
+    await insertAuditEntry(scope, { ...byOperator, action: 'api_key.created', target: { type: 'api_key', id, name: key.name } }, now)
     return { ...ids, email: EMAIL, password, token }
   })
 }

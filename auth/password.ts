@@ -8,7 +8,7 @@ const derive = promisify(argon2)
 const COST = { memory: 19_456, passes: 2, parallelism: 1 }
 const SALT_BYTES = 16
 const TAG_BYTES = 32
-const MIN_LENGTH = 8
+export const MIN_LENGTH = 8
 const MAX_LENGTH = 200
 
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
@@ -19,11 +19,16 @@ const tagOf = (password: string, nonce: Buffer, cost: Cost): Promise<Buffer> =>
 
 const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')
 
-/** In the PHC string format, so that the cost can change while older hashes still verify. Throws `Refused` when it is too short or too long. */
-export async function hashPassword(password: string): Promise<string> {
+/** Throws `Refused` when it is too short or too long. NIST SP 800-63B, 5.1.1.2: nothing else is asked of it. */
+export function assertPassword(password: string): void {
   const length = [...password].length
   if (length < MIN_LENGTH) throw new Refused(`The password must be at least ${MIN_LENGTH} characters long`)
   if (length > MAX_LENGTH) throw new Refused(`The password must be at most ${MAX_LENGTH} characters long`)
+}
+
+/** In the PHC string format, so that the cost can change while older hashes still verify. Throws `Refused` when it cannot be one. */
+export async function hashPassword(password: string): Promise<string> {
+  assertPassword(password)
   const salt = randomBytes(SALT_BYTES)
   const tag = await tagOf(password, salt, COST)
   return `$argon2id$v=19$m=${COST.memory},t=${COST.passes},p=${COST.parallelism}$${base64(salt)}$${base64(tag)}`

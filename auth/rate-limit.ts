@@ -1,6 +1,18 @@
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Db } from '../records/db.ts'
+import { Refused } from '../records/refused.ts'
 import { joined } from './joined.ts'
+
+/** Somebody tried something too often. */
+export class TooOften extends Refused {
+  readonly retryAfterSeconds: number
+
+  constructor(msBeforeNext: number) {
+    const minutes = Math.max(1, Math.ceil(msBeforeNext / 60_000))
+    super(`This was tried too often. Try again in ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}.`)
+    this.retryAfterSeconds = Math.max(1, Math.ceil(msBeforeNext / 1_000))
+  }
+}
 
 /** Where a user stands in the running window. */
 export interface RateLimitState {

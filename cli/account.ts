@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
 import { hashPassword } from '../auth/password.ts'
 import { insertAccount } from '../records/accounts.ts'
-import { transaction } from '../records/db.ts'
+import { insertAuditEntry } from '../records/audit-log.ts'
+import { transaction, writeScope } from '../records/db.ts'
 import { examples, type Output, quoted, type Shell, secretOf } from './shell.ts'
 
 interface CreateOptions {
@@ -29,9 +30,13 @@ export function addAccount(program: Command, shell: Shell): void {
           const { name, email } = options
           const passwordHash = await hashPassword(secretOf(options.password))
           const fullName = options.fullName ?? nameOf(email)
-          const { accountId, userId } = await transaction(db, (trx) =>
-            insertAccount(trx, { name, email, fullName, passwordHash }, new Date()),
-          )
+          const { accountId, userId } = await transaction(db, async (trx) => {
+            const now = new Date()
+            const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, now)
+            const target = { type: 'account', id: ids.accountId, name: name.trim() } as const
+            await insertAuditEntry(writeScope(trx, ids.accountId), { user: null, action: 'account.created', target, ip: null }, now)
+            return ids
+          })
           return {
             document: { account_id: accountId, user_id: userId },
             text: [

@@ -9,7 +9,7 @@ import { columnsOf, htmlOf, isFailed, junitOf, type Report } from '../scripts/co
 import type { Target } from '../scripts/contract/run.ts'
 import { type Case, runSuite } from '../scripts/contract/suite.ts'
 import { type Contract, readContract } from '../scripts/generate/contract.ts'
-import { examples, listOf, type Output, type Shell, secretOf, table, WrongUsage } from './shell.ts'
+import { examples, httpUrlOf, listOf, type Output, type Shell, secretOf, table, WrongUsage } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const IDS = Object.keys(operations) as OperationId[]
@@ -33,7 +33,7 @@ export function addContract(program: Command, shell: Shell): void {
     .description(
       'Test a service against openapi.yaml: valid and invalid data for each operation, at its limits and at random, and all else that the contract promises. Without --url, this installation is started for it, on records of its own. A deployed copy needs an account of its own, in which nothing else happens meanwhile.',
     )
-    .option('--url <url>', 'a deployed copy', urlOf)
+    .option('--url <url>', 'a deployed copy', (given) => httpUrlOf(given).replace(/\/+$/, ''))
     .option('--key <key>', 'a Full Access key of its user with every permission, or - to read it from standard input')
     .option('--restricted-key <key>', 'a Read Only key of another user of the account, without Finance permission')
     .option('--seed <n>', 'repeat the random data of an earlier run', integerFrom(0, MAX_SEED))
@@ -53,12 +53,6 @@ export function addContract(program: Command, shell: Shell): void {
         return { document: documentOf(report), text: say(report), failed: isFailed(report) }
       }),
     )
-}
-
-function urlOf(given: string): string {
-  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
-    throw new InvalidArgumentError('It must be an http or https address.')
-  return given.replace(/\/+$/, '')
 }
 
 function integerFrom(min: number, max: number): (given: string) => number {

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { issueApiKey } from '../auth/api-key.ts'
 import { type AccessLevel, type ApiKey, accessLevels, findApiKey, listApiKeys, revokeApiKey } from '../records/api-keys.ts'
+import { insertAuditEntry } from '../records/audit-log.ts'
 import { accountScope, type Db, transaction, writeScope } from '../records/db.ts'
 import { Refused } from '../records/refused.ts'
 import { findUserByEmail, type User } from '../records/users.ts'
@@ -28,9 +29,15 @@ export function addKey(program: Command, shell: Shell): void {
       shell.action((options: CreateOptions) =>
         shell.records(async ({ db, config }): Promise<Output> => {
           const { id: userId, accountId } = await userOf(db, options.email)
-          const { id, token } = await transaction(db, (trx) =>
-            issueApiKey(writeScope(trx, accountId), { userId, name: options.name, accessLevel: options.access }, new Date()),
-          )
+          const { id, token } = await transaction(db, async (trx) => {
+            const scope = writeScope(trx, accountId)
+            const now = new Date()
+            const made = await issueApiKey(scope, { userId, name: options.name, accessLevel: options.access }, now)
+            const target = { type: 'api_key', id: made.id, name: options.name.trim() } as const
+            const details = { access_level: options.access, owner: options.email }
+            await insertAuditEntry(scope, { user: null, action: 'api_key.created', target, details, ip: null }, now)
+            return made
+          })
           return {
             document: { id, token },
             text: [
@@ -72,7 +79,14 @@ export function addKey(program: Command, shell: Shell): void {
         shell.records(async ({ db }): Promise<Output> => {
           const found = isUuid(id) ? await findApiKey(db.read, id) : undefined
           if (!found) throw new Refused(`There is no API key ${id}`)
-          await transaction(db, (trx) => revokeApiKey(writeScope(trx, found.accountId), id, new Date()))
+          await transaction(db, async (trx) => {
+            const scope = writeScope(trx, found.accountId)
+            const now = new Date()
+            const before = await revokeApiKey(scope, id, now)
+            if (before?.revokedAt !== null) return
+            const target = { type: 'api_key', id, name: before.name } as const
+            await insertAuditEntry(scope, { user: null, action: 'api_key.revoked', target, ip: null }, now)
+          })
           const revokedAt = timeOf((await findApiKey(db.read, id))?.revokedAt ?? null)
           return {
             document: { id, revoked_at: revokedAt },

@@ -6,11 +6,13 @@ import { events } from '../generated/validators.js'
 import { Refused } from '../records/refused.ts'
 import { type SigningKeys, signingKeys } from '../webhooks/secret.ts'
 import { deliveryHeaders } from '../webhooks/sign.ts'
-import { examples, type Shell } from './shell.ts'
+import { type Forwarded, forward } from './forward.ts'
+import { examples, httpUrlOf, portOf, type Shell, secretOf } from './shell.ts'
 
 interface ListenOptions {
   port: number
   secret?: string
+  forward?: string
   json?: boolean
 }
 
@@ -26,6 +28,13 @@ interface Received {
   body: unknown
 }
 
+interface Answered extends Received {
+  /** What the sender was told. */
+  status: number
+  /** Null: it was passed on to nobody. */
+  forwarded: Forwarded | null
+}
+
 const DEFAULT_PORT = 4000
 const HOST = '127.0.0.1'
 const MAX_BODY_BYTES = 1024 * 1024
@@ -37,32 +46,40 @@ export function addListen(program: Command, shell: Shell): void {
   program
     .command('listen')
     .description(
-      'Receive webhook deliveries on this machine and show them: verified when a secret is given, and held against asyncapi.yaml.',
+      'Receive webhook deliveries on this machine and show them: verified when a secret is given, and held against the schema of their event in asyncapi.yaml. With --forward, your own server gets the same bytes and headers, and its answer is what Muster is told.',
     )
     .option('--port <port>', 'where to listen; 0 lets the system choose', portOf, DEFAULT_PORT)
-    .option('--secret <secret>', "the webhook's signing secret; what it does not sign is answered with 403", signingSecretOf)
+    .option(
+      '--secret <secret>',
+      "the webhook's signing secret, or - to read it from standard input; what it does not sign is answered with 403",
+      signingSecretOf,
+    )
+    .option('--forward <url>', 'pass each delivery on to this address, unless its signature is wrong', httpUrlOf)
     .option('--json', 'print one JSON document per delivery, each on its own line, and nothing else')
-    .addHelpText('after', examples('muster listen', 'muster listen --port 4001 --secret whsec_…'))
+    .addHelpText(
+      'after',
+      examples(
+        'muster listen',
+        'muster listen --port 4001 --secret whsec_…',
+        'muster listen --secret whsec_… --forward http://127.0.0.1:8080/webhooks',
+      ),
+    )
     .action(shell.action((options: ListenOptions) => listen(shell, options)))
 }
 
 /** The whole secret: both signatures are made with it. */
 export function signingSecretOf(given: string): string {
-  if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(given)) throw new InvalidArgumentError('It must be the whole secret, which begins with whsec_.')
-  return given
+  const secret = secretOf(given)
+  if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret)) throw new InvalidArgumentError('It must be the whole secret, which begins with whsec_.')
+  return secret
 }
 
-function portOf(given: string): number {
-  if (!/^\d{1,5}$/.test(given) || Number(given) > 65_535) throw new InvalidArgumentError('It must be a whole number from 0 to 65535.')
-  return Number(given)
-}
-
-async function listen(shell: Shell, { port, secret, json = false }: ListenOptions): Promise<undefined> {
+async function listen(shell: Shell, { port, secret, forward: target, json = false }: ListenOptions): Promise<undefined> {
   const receive = newReceiver(secret)
   const server = createServer((request, response) => {
-    answer(request, response, receive)
-      .then((received) => {
-        if (received) shell.print(json ? JSON.stringify(documentOf(received)) : sayReceived(received))
+    answer(request, response, receive, target)
+      .then((answered) => {
+        if (answered) shell.print(json ? JSON.stringify(documentOf(answered)) : sayAnswered(answered, target))
       })
       .catch((error: Error) => console.error(`A request broke off: ${error.message}`))
   })
@@ -70,7 +87,7 @@ async function listen(shell: Shell, { port, secret, json = false }: ListenOption
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
   })
   const url = await listenOn(server, port)
-  const welcome = sayListening(url, secret !== undefined)
+  const welcome = sayListening(url, secret !== undefined, target)
   if (json) console.error(welcome)
   else shell.print(welcome)
   await stopping
@@ -131,7 +148,12 @@ function newReceiver(secret: string | undefined): Receiver {
   }
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, receive: Receiver): Promise<Received | undefined> {
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  receive: Receiver,
+  target: string | undefined,
+): Promise<Answered | undefined> {
   if (request.method !== 'POST') {
     response.writeHead(405, { allow: 'POST' }).end()
     return undefined
@@ -146,9 +168,13 @@ async function answer(request: IncomingMessage, response: ServerResponse, receiv
     }
     chunks.push(chunk)
   }
-  const received = receive(request.headers, Buffer.concat(chunks))
-  response.writeHead(received.verified === false ? 403 : 204).end()
-  return received
+  const body = Buffer.concat(chunks)
+  const received = receive(request.headers, body)
+  const isRefused = received.verified === false
+  const forwarded = isRefused || target === undefined ? null : await forward(target, request.rawHeaders, body)
+  const status = isRefused ? 403 : (forwarded?.status ?? 204)
+  response.writeHead(status, forwarded?.headers).end(forwarded?.body)
+  return { ...received, status, forwarded }
 }
 
 function isSame(given: string, expected: string): boolean {
@@ -168,32 +194,51 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-type Validator = ((data: unknown) => boolean) & { errors?: { instancePath: string; message?: string }[] | null }
+type Validator = ((data: unknown) => boolean) & { errors?: { instancePath: string; message?: string; params: object }[] | null }
 
 function errorsOf(what: string, validator: Validator, data: unknown): string[] {
   if (validator(data)) return []
-  return (validator.errors ?? []).map(({ instancePath, message }) => `${what} ${instancePath}: ${message}`)
+  return (validator.errors ?? []).map(
+    ({ instancePath, message, params }) => `${what} ${instancePath || '/'}: ${message}${detailOf(params as Record<string, unknown>)}`,
+  )
 }
 
-function documentOf({ receivedAt, ...received }: Received) {
-  return { received_at: receivedAt, ...received }
+/** What the message leaves open. */
+function detailOf({ allowedValue, allowedValues, additionalProperty }: Record<string, unknown>): string {
+  const detail = allowedValue ?? allowedValues ?? additionalProperty
+  return detail === undefined ? '' : `: ${[detail].flat().join(', ')}`
 }
 
-function sayReceived({ receivedAt, verified, problems, repeated, body }: Received): string {
-  const verdict = verified === null ? 'not checked (no --secret)' : verified ? 'right, answered 204' : 'WRONG, answered 403'
+function documentOf({ receivedAt, forwarded, ...answered }: Answered) {
+  const passedOn = forwarded && { status: forwarded.status, duration_ms: forwarded.durationMs, error: forwarded.error }
+  return { received_at: receivedAt, ...answered, forwarded: passedOn }
+}
+
+function sayAnswered({ receivedAt, verified, problems, repeated, body, status, forwarded }: Answered, target: string | undefined): string {
+  const verdict = verified === null ? 'not checked (no --secret)' : verified ? 'right' : 'WRONG'
   const { event_type: type, id, resource, data } = isRecord(body) ? body : {}
   const lines = [
     ['Delivery', `${id}${repeated ? '  (seen before)' : ''}`],
     ['Resource', isRecord(resource) ? `${resource.type} ${resource.id}` : 'none'],
     ['Data', JSON.stringify(data)],
-    ['Signature', verdict],
+    ['Signature', `${verdict}${forwarded === null ? `, answered ${status}` : ''}`],
     ...problems.map((problem) => ['Problem', problem]),
+    ...(forwarded === null ? [] : [['Forwarded', sayForwarded(forwarded, target)]]),
   ]
   return [`${receivedAt}  ${type}`, ...lines.map(([name = '', value = '']) => `  ${name.padEnd(10)}${value}`), ''].join('\n')
 }
 
-function sayListening(url: string, hasSecret: boolean): string {
-  return `Listening on ${url} (Ctrl-C ends).
+const SHOWN = 200
+
+/** Where to, what it answered, how long it took; and what it said, if that was no success. */
+function sayForwarded({ status, body, durationMs, error }: Forwarded, target: string | undefined): string {
+  if (error !== null) return `${target} FAILED after ${durationMs} ms, answered ${status}: ${error}`
+  const said = status >= 300 && body.length > 0 ? `: ${body.toString('utf8').slice(0, SHOWN)}` : ''
+  return `${target} answered ${status} in ${durationMs} ms${said}`
+}
+
+function sayListening(url: string, hasSecret: boolean, target: string | undefined): string {
+  return `Listening on ${url} (Ctrl-C ends).${target === undefined ? '' : `\nEach delivery is passed on to ${target}`}
 
 Point a webhook at it. Both the server and this command must be allowed to reach this machine:
 

@@ -28,6 +28,7 @@ const COMMANDS: Record<string, Entry> = {
   webhook: { summary: 'make, list, switch and re-key webhooks', load: async () => (await import('./webhook.ts')).addWebhook },
   deliveries: { summary: 'see what was delivered, and try again', load: async () => (await import('./deliveries.ts')).addDeliveries },
   bulk: { summary: 'see, pause and end work at many deliveries', load: async () => (await import('./bulk.ts')).addBulk },
+  mock: { summary: 'answer the API from its examples, for tests', load: async () => (await import('./mock.ts')).addMock },
   listen: { summary: 'receive, verify and show webhook deliveries', load: async () => (await import('./listen.ts')).addListen },
   'check-receiver': {
     summary: 'see whether a receiver answers as it must',

@@ -110,3 +110,16 @@ export function listOf<Choice extends string>(...choices: Choice[]): (given: str
       return choice
     })
 }
+
+/** For an option that takes an address of the web. */
+export function httpUrlOf(given: string): string {
+  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+    throw new InvalidArgumentError('It must be an http or https address.')
+  return given
+}
+
+/** For an option that takes a port. */
+export function portOf(given: string): number {
+  if (!/^\d{1,5}$/.test(given) || Number(given) > 65_535) throw new InvalidArgumentError('It must be a whole number from 0 to 65535.')
+  return Number(given)
+}

@@ -1,12 +1,14 @@
 import { type Command, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
+import { invite } from '../auth/invitation.ts'
 import { hashPassword } from '../auth/password.ts'
 import { hasAccount } from '../records/accounts.ts'
+import { insertAuditEntry } from '../records/audit-log.ts'
 import { transaction, writeScope } from '../records/db.ts'
 import { Refused } from '../records/refused.ts'
-import { type Grant, grants, insertUser, type Permission, permissions, type Role } from '../records/users.ts'
+import { findUserByEmail, type Grant, grants, insertUser, type Permission, permissions, type Role } from '../records/users.ts'
 import { nameOf } from './account.ts'
-import { examples, listOf, type Output, quoted, type Shell, secretOf } from './shell.ts'
+import { examples, listOf, type Output, quoted, type Shell, secretOf, timeOf } from './shell.ts'
 
 interface CreateOptions {
   account: string
@@ -50,13 +52,50 @@ export function addUser(program: Command, shell: Shell): void {
           const passwordHash = await hashPassword(secretOf(options.password))
           const fullName = options.fullName ?? nameOf(email)
           const newUser = { email, fullName, passwordHash, role, grants: options.grant, permissions: { finance } }
-          const userId = await transaction(db, (trx) => insertUser(writeScope(trx, account), newUser, new Date()))
+          const userId = await transaction(db, async (trx) => {
+            const scope = writeScope(trx, account)
+            const now = new Date()
+            const id = await insertUser(scope, newUser, now)
+            const target = { type: 'user', id, name: fullName.trim() } as const
+            await insertAuditEntry(scope, { user: null, action: 'user.created', target, details: { email, role, finance }, ip: null }, now)
+            return id
+          })
           return {
             document: { user_id: userId },
             text: [
               `User ${userId} is made: ${email}, ${role}.`,
               `Make an API key:  muster key create --email ${quoted(email)} --name 'First key' --access full_access`,
             ].join('\n'),
+          }
+        }),
+      ),
+    )
+
+  user
+    .command('link')
+    .summary('make a link to a new password')
+    .description(
+      'Make a one-time link by which a user chooses a new password, for whoever has forgotten theirs. It works for seven days, in place of the one before. The present password stays until then.',
+    )
+    .requiredOption('--email <address>', 'whose')
+    .addHelpText('after', examples('muster user link --email ann@example.com'))
+    .action(
+      shell.action(({ email }: { email: string }) =>
+        shell.records(async ({ db, config }): Promise<Output> => {
+          const found = await findUserByEmail(db.read, email)
+          if (!found) throw new Refused(`There is no user ${email}`)
+          if (found.status !== 'active') throw new Refused(`${email} is deactivated. An Owner reactivates people in the console.`)
+          const { token, expiresAt } = await transaction(db, async (trx) => {
+            const scope = writeScope(trx, found.accountId)
+            const now = new Date()
+            const target = { type: 'user', id: found.id, name: found.fullName } as const
+            await insertAuditEntry(scope, { user: null, action: 'user.password_link_made', target, ip: null }, now)
+            return invite(scope, found.id, now)
+          })
+          const url = `${config.baseUrl}/console/invitation/${token}`
+          return {
+            document: { user_id: found.id, url, expires_at: timeOf(expiresAt) },
+            text: [`Whoever opens this link chooses a new password of ${found.email}. It is shown this once:`, '', `  ${url}`].join('\n'),
           }
         }),
       ),

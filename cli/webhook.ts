@@ -2,8 +2,9 @@ import { type Command, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { eventTypes } from '../generated/events.ts'
 import { hasAccount, listAccountIds } from '../records/accounts.ts'
+import { insertAuditEntry } from '../records/audit-log.ts'
 import { countSelected } from '../records/bulk-jobs.ts'
-import { accountScope, type Db, transaction, writeScope } from '../records/db.ts'
+import { accountScope, type Db, transaction, type WriteScope, writeScope } from '../records/db.ts'
 import { Refused } from '../records/refused.ts'
 import {
   activateSecret,
@@ -17,6 +18,7 @@ import {
   orderings,
   prepareSecret,
   type Webhook,
+  webhookName,
 } from '../records/webhooks.ts'
 import { DEFAULT_RATE, MAX_RATE, missedBy, startBulkJob } from '../webhooks/bulk.ts'
 import { assertWebhookUrl } from '../webhooks/egress.ts'
@@ -75,9 +77,12 @@ export function addWebhook(program: Command, shell: Shell): void {
           const url = assertWebhookUrl(options.url, config.webhookAllowAddresses)
           const secret = newSecret()
           const seal = (id: string): string => sealSecret(config.secretKey, id, secret)
-          const { id } = await transaction(db, (trx) =>
-            insertWebhook(writeScope(trx, account), { url, description, eventTypes, ordering, createdBy: null }, seal, new Date()),
-          )
+          const { id } = await transaction(db, async (trx) => {
+            const scope = writeScope(trx, account)
+            const made = await insertWebhook(scope, { url, description, eventTypes, ordering, createdBy: null }, seal, new Date())
+            await audit(scope, made, 'created', { url, event_types: eventTypes })
+            return made
+          })
           return {
             document: { id, secret },
             text: [
@@ -208,7 +213,10 @@ function switchWebhook(shell: Shell, id: string, enabled: boolean): Promise<Outp
   return shell.records(async ({ db }) => {
     const accountId = await accountOf(db, id)
     const change = enabled ? enableWebhook : disableWebhook
-    await transaction(db, (trx) => change(writeScope(trx, accountId), id, new Date()))
+    await transaction(db, async (trx) => {
+      const scope = writeScope(trx, accountId)
+      await audit(scope, await change(scope, id, new Date()), enabled ? 'enabled' : 'disabled')
+    })
     const text = enabled
       ? `Webhook ${id} is enabled: it gets the events from now on.\nSee what it missed:  muster webhook send-missed ${id} --preview`
       : `Webhook ${id} is disabled: it gets nothing, and its scheduled deliveries have ended as failed.`
@@ -233,7 +241,12 @@ function sendMissed(shell: Shell, id: string, { rate, preview = false, ...span }
 function sendTest(shell: Shell, id: string): Promise<Output> {
   return shell.records(async ({ db }) => {
     const accountId = await accountOf(db, id)
-    const delivery = await transaction(db, (trx) => emitTest(writeScope(trx, accountId), id, new Date()))
+    const delivery = await transaction(db, async (trx) => {
+      const scope = writeScope(trx, accountId)
+      const made = await emitTest(scope, id, new Date())
+      await audit(scope, await findWebhook(scope, id), 'test_sent', { delivery_id: made })
+      return made
+    })
     if (delivery === undefined) throw new Refused(`There is no webhook ${id}`)
     return {
       document: { id: delivery, webhook_id: id },
@@ -250,7 +263,10 @@ function prepareNext(shell: Shell, id: string): Promise<Output> {
     const accountId = await accountOf(db, id)
     const secret = newSecret()
     const sealed = sealSecret(config.secretKey, id, secret)
-    await transaction(db, (trx) => prepareSecret(writeScope(trx, accountId), id, sealed, new Date()))
+    await transaction(db, async (trx) => {
+      const scope = writeScope(trx, accountId)
+      await audit(scope, await prepareSecret(scope, id, sealed, new Date()), 'secret_prepared')
+    })
     return {
       document: { id, next_secret: secret },
       text: [
@@ -268,9 +284,19 @@ function prepareNext(shell: Shell, id: string): Promise<Output> {
 function activateNext(shell: Shell, id: string): Promise<Output> {
   return shell.records(async ({ db }) => {
     const accountId = await accountOf(db, id)
-    await transaction(db, (trx) => activateSecret(writeScope(trx, accountId), id, new Date()))
+    await transaction(db, async (trx) => {
+      const scope = writeScope(trx, accountId)
+      await audit(scope, await activateSecret(scope, id, new Date()), 'secret_activated')
+    })
     return { document: { id, activated: true }, text: `Webhook ${id} signs with its new secret from the next attempt on.` }
   })
+}
+
+/** Says in the account's audit log what the operator did. Nothing, where there is no webhook any more. */
+async function audit(scope: WriteScope, webhook: Webhook | undefined, verb: string, details = {}): Promise<void> {
+  if (!webhook) return
+  const target = { type: 'webhook', id: webhook.id, name: webhookName(webhook) } as const
+  await insertAuditEntry(scope, { user: null, action: `webhook.${verb}`, target, details, ip: null }, new Date())
 }
 
 function documentOf(webhook: Webhook) {

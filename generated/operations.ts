@@ -4,7 +4,7 @@ import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
 
 /** SHA-256 of openapi.yaml and asyncapi.yaml. */
-export const contractHash = '7b14568c221a576b3774db9bf2b5631594fdfc5546505a79f77264d9dba02051'
+export const contractHash = 'f12853a6642180dd47de98db4e73edcb0b401abce560ad8dd76860c57cf1da2b'
 
 export type OperationId =
   | 'listParticipants'

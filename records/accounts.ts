@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid'
-import { accountScope, type Sql, type Trx } from './db.ts'
+import { accountScope, type Scope, type Sql, type Trx } from './db.ts'
 import { assertName } from './refused.ts'
 import { insertUser } from './users.ts'
 
@@ -19,6 +19,11 @@ export async function insertAccount(trx: Trx, account: NewAccount, now: Date): P
   const { email, fullName, passwordHash } = account
   const userId = await insertUser(accountScope(trx, accountId), { email, fullName, passwordHash, role: 'owner' }, now)
   return { accountId, userId }
+}
+
+export async function updateAccountName(scope: Scope, given: string, now: Date): Promise<void> {
+  const name = assertName('The account name', given)
+  await scope.sql('accounts').where({ id: scope.accountId }).update({ name, updated_at: now.getTime() })
 }
 
 export async function hasAccount(sql: Sql, id?: string): Promise<boolean> {

@@ -1,7 +1,8 @@
 import { v7 as uuidv7 } from 'uuid'
 import { type Scope, type Sql, select } from './db.ts'
+import { findRow } from './references.ts'
 import { assertName, Refused } from './refused.ts'
-import { findUser, type Permission } from './users.ts'
+import { findUser, type Permission, type User } from './users.ts'
 
 export const accessLevels = ['full_access', 'read_only'] as const
 export type AccessLevel = (typeof accessLevels)[number]
@@ -87,16 +88,70 @@ export async function findApiKey(sql: Sql, id: string): Promise<ApiKey | undefin
   return row && fromRow(row)
 }
 
-/** Ends a key from the next request on. Revoking it again changes nothing. False: there is no such key. */
-export async function revokeApiKey(scope: Scope, id: string, now: Date): Promise<boolean> {
-  const key = () => scope.rows('api_keys').where({ id })
-  const revoked = await key().whereNull('revoked_at').update({ revoked_at: now.getTime(), updated_at: now.getTime() })
-  return revoked > 0 || (await key().first('id')) !== undefined
+/** Ends a key from the next request on. Revoking it again changes nothing. The key as it was, or undefined: there is none. */
+export async function revokeApiKey(scope: Scope, id: string, now: Date): Promise<ApiKey | undefined> {
+  const row = await findRow<ApiKeyRow>(scope, 'api_keys', id, { forUpdate: true })
+  if (row?.revoked_at === null)
+    await scope.rows('api_keys').where({ id: row.id }).update({ revoked_at: now.getTime(), updated_at: now.getTime() })
+  return row && fromRow(row)
 }
 
-export async function updateAccessLevel(scope: Scope, id: string, accessLevel: AccessLevel, now: Date): Promise<boolean> {
-  const changed = await scope.rows('api_keys').where({ id }).update({ access_level: accessLevel, updated_at: now.getTime() })
-  return changed > 0
+/** Renames a key or changes what it may do, from its next request on. The key as it was, or undefined: there is none, or it is revoked. */
+export async function updateApiKey(
+  scope: Scope,
+  id: string,
+  given: { name?: string; accessLevel?: AccessLevel },
+  now: Date,
+): Promise<ApiKey | undefined> {
+  const row = await findRow<ApiKeyRow>(scope, 'api_keys', id, { forUpdate: true })
+  if (!row || row.revoked_at !== null) return undefined
+  const name = assertName('The name of the key', given.name ?? row.name)
+  const access_level = given.accessLevel ?? row.access_level
+  await scope.rows('api_keys').where({ id: row.id }).update({ name, access_level, updated_at: now.getTime() })
+  return fromRow(row)
+}
+
+/** A key and whose it is. */
+export interface OwnedApiKey extends ApiKey {
+  owner: Pick<User, 'id' | 'fullName' | 'status'>
+}
+
+interface OwnedApiKeyRow extends ApiKeyRow {
+  owner_name: string
+  owner_status: User['status']
+}
+
+const ownedKeys = (scope: Scope) =>
+  scope
+    .rows('api_keys')
+    .join('users', 'users.id', 'api_keys.user_id')
+    .select('api_keys.*', 'users.full_name as owner_name', 'users.status as owner_status')
+
+const ownedFromRow = (row: OwnedApiKeyRow): OwnedApiKey => ({
+  ...fromRow(row),
+  owner: { id: row.user_id, fullName: row.owner_name, status: row.owner_status },
+})
+
+export interface KeyFilter {
+  isRevoked: boolean
+  /** Only those older than this key: the last id of the page before. */
+  beforeId?: string
+  limit: number
+}
+
+/** The keys of all users of the account, newest first. */
+export async function listAccountKeys(scope: Scope, { isRevoked, beforeId, limit }: KeyFilter): Promise<OwnedApiKey[]> {
+  const query = ownedKeys(scope).orderBy('api_keys.id', 'desc').limit(limit)
+  if (isRevoked) query.whereNotNull('api_keys.revoked_at')
+  else query.whereNull('api_keys.revoked_at')
+  if (beforeId) query.where('api_keys.id', '<', beforeId)
+  const rows: OwnedApiKeyRow[] = await query
+  return rows.map(ownedFromRow)
+}
+
+export async function findAccountKey(scope: Scope, id: string): Promise<OwnedApiKey | undefined> {
+  const [row]: OwnedApiKeyRow[] = await ownedKeys(scope).where('api_keys.id', id)
+  return row && ownedFromRow(row)
 }
 
 /** On whose behalf a request is made, and what it may do. */

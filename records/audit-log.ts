@@ -66,24 +66,33 @@ export async function insertAuditEntry(
 }
 
 export interface AuditFilter {
-  userId?: string
+  /** Null: the command line. */
+  userId?: string | null
   /** The whole name, or the noun before its dot. */
   action?: string
   targetId?: string
   /** Only those older than this entry: the last id of the page before. */
   beforeId?: string
+  /** Only those newer than this one: the first id of the page after. */
+  afterId?: string
   limit: number
 }
 
 /** Newest first. */
 export async function listAuditEntries(scope: Scope, filter: AuditFilter): Promise<AuditEntry[]> {
-  const query = scope.rows('audit_log').orderBy('id', 'desc').limit(filter.limit)
-  if (filter.userId) query.where('user_id', filter.userId)
+  const isBackwards = filter.afterId !== undefined
+  const query = scope
+    .rows('audit_log')
+    .orderBy('id', isBackwards ? 'asc' : 'desc')
+    .limit(filter.limit)
+  if (filter.userId !== undefined) query.where('user_id', filter.userId)
   if (filter.action?.includes('.')) query.where('action', filter.action)
   else if (filter.action) query.where('action', '>=', `${filter.action}.`).where('action', '<', `${filter.action}/`)
   if (filter.targetId) query.where('target_id', filter.targetId)
   if (filter.beforeId) query.where('id', '<', filter.beforeId)
+  if (filter.afterId) query.where('id', '>', filter.afterId)
   const rows: AuditRow[] = await query
+  if (isBackwards) rows.reverse()
   return rows.map((row) => ({
     id: row.id,
     userId: row.user_id,
@@ -94,4 +103,14 @@ export async function listAuditEntries(scope: Scope, filter: AuditFilter): Promi
     ip: row.ip,
     createdAt: row.created_at,
   }))
+}
+
+export type Changes = Record<string, { from: unknown; to: unknown }>
+
+/** What differs, for the details of an entry; undefined when nothing does. Give flat objects of the same names. */
+export function changesBetween<T extends object>(before: T, after: T): Changes | undefined {
+  const changes = Object.entries(after)
+    .map(([name, to]): [string, { from: unknown; to: unknown }] => [name, { from: before[name as keyof T], to }])
+    .filter(([, { from, to }]) => from !== to)
+  return changes.length === 0 ? undefined : Object.fromEntries(changes)
 }

@@ -291,9 +291,32 @@ export async function findBulkJob(scope: Scope, id: string): Promise<BulkJob | u
 const LISTED = 1_000
 
 /** Newest first, at most 1,000. */
-export async function listBulkJobs(scope: Scope): Promise<BulkJob[]> {
-  const rows: BulkJobRow[] = await scope.rows('bulk_jobs').orderBy('id', 'desc').limit(LISTED)
+export async function listBulkJobs(
+  scope: Scope,
+  { limit = LISTED, beforeId }: { limit?: number; beforeId?: string } = {},
+): Promise<BulkJob[]> {
+  const query = scope.rows('bulk_jobs').orderBy('id', 'desc').limit(limit)
+  if (beforeId !== undefined) query.where('id', '<', beforeId)
+  const rows: BulkJobRow[] = await query
   return rows.map(fromRow)
+}
+
+/** Those at work on a webhook's deliveries, or paused, oldest first. */
+export async function listUnendedBulkJobs(scope: Scope, webhookId: string): Promise<BulkJob[]> {
+  const rows: BulkJobRow[] = await unended(scope)
+    .where((of) => of.whereNull('webhook_id').orWhere('webhook_id', webhookId))
+    .orderBy('id')
+  return rows.map(fromRow)
+}
+
+/** Has sending what this webhook missed been begun since then? */
+export async function hasSentMissedSince(scope: Scope, webhookId: string, since: number): Promise<boolean> {
+  const row: unknown = await scope
+    .rows('bulk_jobs')
+    .where({ kind: 'send_missed', webhook_id: webhookId })
+    .where('id', '>=', lowestIdAt(since))
+    .first('id')
+  return row !== undefined
 }
 
 /** The account that a job belongs to: for the operator's command line, which names no account. */

@@ -59,6 +59,7 @@ export function openDatabase(options: DatabaseOptions, { queryTimeoutMs }: { que
 function openPostgres(connection: string, queryTimeoutMs?: number): Db {
   const pool = knex({
     client: 'pg',
+    compileSqlOnError: false,
     log: QUIET,
     connection: {
       connectionString: connection,
@@ -80,6 +81,8 @@ function openSqlite(filename: string): Db {
       client: TunedSqlite as unknown as typeof Knex.Client,
       connection: { filename },
       useNullAsDefault: true,
+      // The values of a statement that fails are nobody's business: among them are hashes and people's data.
+      compileSqlOnError: false,
       log: QUIET,
       acquireConnectionTimeout: 15_000,
       pool: {

@@ -1,12 +1,14 @@
 /** Deliveries and their attempts, as people and handlers ask for them. */
 import type { DeliveredType } from '../generated/asyncapi.ts'
 import type { Scope, Sql, WriteScope } from './db.ts'
+import { lowestIdAt } from './ids.ts'
 import { Refused } from './refused.ts'
 
 /** The type of a test, which is no event: nobody counts, retries or misses many of those. */
 export const TEST_EVENT = 'webhook.test' satisfies DeliveredType
 
-export type DeliveryState = 'pending' | 'retrying' | 'delivered' | 'failed'
+export const deliveryStates = ['pending', 'retrying', 'delivered', 'failed'] as const
+export type DeliveryState = (typeof deliveryStates)[number]
 /** Why an attempt is made: by the schedule, or once, by hand. */
 export type Trigger = 'schedule' | 'retry' | 'resend' | 'test'
 export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
@@ -226,6 +228,83 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
   return rows.map(deliveryFromRow)
 }
 
+export interface DeliverySearch {
+  webhookId: string
+  state?: DeliveryState
+  eventType?: string
+  /** Of the delivery, or of its event. */
+  id?: string
+  /** When it was made: from this moment on, epoch milliseconds. */
+  since?: number
+  /** Before this moment. */
+  until?: number
+  /** Those next to this delivery: the page before or after. At most one of the two. */
+  olderThan?: string
+  newerThan?: string
+  limit: number
+}
+
+export interface FoundDeliveries {
+  /** Newest first. */
+  deliveries: Delivery[]
+  /** Where the search goes on in its direction, if there may be more. */
+  nextFrom: string | null
+  /** So many were looked at that the search ended before its page was full. */
+  isCutShort: boolean
+}
+
+/** So many deliveries are looked at for a page: no index has their types, and none those that were delivered. Of those that were not, each may
+ *  be in a page of its own of the database's file. */
+const LOOKED_AT = 10_000
+const UNDELIVERED_LOOKED_AT = 2_000
+
+/** A page of a webhook's log. Takes as long with a million deliveries as with ten thousand. */
+export async function searchDeliveries(scope: Scope, search: DeliverySearch): Promise<FoundDeliveries> {
+  const { state, eventType, newerThan, limit } = search
+  const direction = newerThan === undefined ? 'desc' : 'asc'
+  const lookedAt = state === undefined || state === 'delivered' ? LOOKED_AT : UNDELIVERED_LOOKED_AT
+  const isFiltered = state === 'delivered' || eventType !== undefined
+  const inRange = searchRange(scope, search).orderBy('deliveries.id', direction)
+  const found = isFiltered
+    ? scope.sql(inRange.clone().select(COLUMNS).limit(lookedAt).as('deliveries')).orderBy('deliveries.id', direction)
+    : inRange.clone()
+  if (state === 'delivered') found.where('deliveries.state', state)
+  if (eventType !== undefined) found.where('deliveries.event_type', eventType)
+  const rows = ((await found.select(COLUMNS).limit(limit + 1)) as DeliveryRow[]).map(deliveryFromRow)
+  const deliveries = rows.slice(0, limit)
+  const page = direction === 'desc' ? deliveries : deliveries.toReversed()
+  if (rows.length > limit) return { deliveries: page, nextFrom: deliveries.at(-1)?.id ?? null, isCutShort: false }
+  if (!isFiltered) return { deliveries: page, nextFrom: null, isCutShort: false }
+  const last: { id: string } | undefined = await inRange.offset(lookedAt - 1).first('deliveries.id')
+  return { deliveries: page, nextFrom: last?.id ?? null, isCutShort: last !== undefined }
+}
+
+/** What indexes serve. */
+function searchRange(
+  scope: Scope,
+  { webhookId, state, id, since, until, olderThan, newerThan }: DeliverySearch,
+): ReturnType<Scope['rows']> {
+  const range = scope.rows('deliveries').where('deliveries.webhook_id', webhookId)
+  if (state !== undefined && state !== 'delivered') range.whereRaw(isUndelivered(scope, state))
+  // With an `or`, SQLite would look at all of the webhook's.
+  if (id !== undefined)
+    range.whereRaw('deliveries.id in (select id from deliveries where id = ? union all select id from deliveries where event_id = ?)', [
+      id,
+      id,
+    ])
+  if (since !== undefined) range.where('deliveries.id', '>=', lowestIdAt(since))
+  if (until !== undefined) range.where('deliveries.id', '<', lowestIdAt(until))
+  if (olderThan !== undefined) range.where('deliveries.id', '<', olderThan)
+  if (newerThan !== undefined) range.where('deliveries.id', '>', newerThan)
+  return range
+}
+
+/** A condition that the index of what is not delivered serves. SQLite wants the index's own words. PostgreSQL finds out by itself, and if both
+ *  were said it would expect so few rows that it would rather sort them all. */
+export function isUndelivered({ dialect }: Scope, state: Exclude<DeliveryState, 'delivered'>): string {
+  return `deliveries.state = '${state}'${dialect === 'sqlite' ? " and deliveries.state <> 'delivered'" : ''}`
+}
+
 export interface Undelivered extends Delivery {
   /** What went wrong in the last attempt, in a sentence. Null also when none was made, or it was long ago. */
   lastError: string | null
@@ -280,6 +359,35 @@ export async function findAccountOfDelivery(sql: Sql, id: string): Promise<strin
 export async function listAttempts(scope: Scope, deliveryId: string): Promise<Attempt[]> {
   const rows: AttemptRow[] = await scope.rows('attempts').where({ delivery_id: deliveryId }).orderBy('number')
   return rows.map(attemptFromRow)
+}
+
+/** The last of them, at most so many: the newest first. By hand there may be any number. */
+export async function listLastAttempts(scope: Scope, deliveryId: string, limit: number): Promise<Attempt[]> {
+  const rows: AttemptRow[] = await scope.rows('attempts').where({ delivery_id: deliveryId }).orderBy('number', 'desc').limit(limit)
+  return rows.map(attemptFromRow)
+}
+
+/** An attempt without what was answered. */
+export type AttemptSummary = Pick<Attempt, 'deliveryId' | 'number' | 'trigger' | 'durationMs' | 'outcome' | 'status' | 'error'>
+
+/** The last attempts of some deliveries, at most so many of each, in the order in which they were made. */
+export async function listAttemptSummaries(scope: Scope, deliveryIds: string[], limit: number): Promise<AttemptSummary[]> {
+  const rows: AttemptRow[] = await scope
+    .rows('attempts')
+    .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
+    .whereIn('attempts.delivery_id', deliveryIds)
+    .whereRaw('attempts.number > deliveries.attempts - ?', [limit])
+    .orderBy(['attempts.delivery_id', 'attempts.number'])
+    .select(['delivery_id', 'number', 'trigger', 'duration_ms', 'outcome', 'status', 'error'].map((column) => `attempts.${column}`))
+  return rows.map((row) => ({
+    deliveryId: row.delivery_id,
+    number: row.number,
+    trigger: row.trigger,
+    durationMs: row.duration_ms,
+    outcome: row.outcome,
+    status: row.status,
+    error: row.error,
+  }))
 }
 
 const REFUSALS = {

@@ -1,8 +1,11 @@
+/** The log of requests: what the API Dashboard lists. */
 import { setImmediate } from 'node:timers/promises'
 import { v7 as uuidv7 } from 'uuid'
-import type { Db, Sql } from './db.ts'
+import { type Db, type Scope, type Sql, select } from './db.ts'
+import type { Condition } from './list.ts'
+import { countRequests, deleteOldCounts } from './request-counts.ts'
 
-const REQUEST_LOG_DAYS = 30
+export const REQUEST_LOG_DAYS = 30
 const BATCH_ROWS = 500
 
 /** One request made with a key of the account: what the API Dashboard shows. */
@@ -23,6 +26,7 @@ export interface LoggedRequest {
   at: number
 }
 
+/** Call it in a transaction: what is counted is what is logged. */
 export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promise<void> {
   const rows = requests.map((request) => ({
     id: uuidv7(),
@@ -41,14 +45,176 @@ export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promi
     created_at: request.at,
   }))
   for (let from = 0; from < rows.length; from += BATCH_ROWS) await sql('request_log').insert(rows.slice(from, from + BATCH_ROWS))
+  await countRequests(sql, requests)
 }
 
 /** Removes what is older than 30 days, in batches that hold up nobody. */
 export async function deleteOldRequests(db: Db, now: number): Promise<void> {
-  const old = db
-    .write('request_log')
-    .select('id')
-    .where('created_at', '<', now - REQUEST_LOG_DAYS * 86_400_000)
-    .limit(BATCH_ROWS)
+  const before = now - REQUEST_LOG_DAYS * 86_400_000
+  const old = db.write('request_log').select('id').where('created_at', '<', before).limit(BATCH_ROWS)
   while ((await db.write('request_log').whereIn('id', old.clone()).delete()) === BATCH_ROWS) await setImmediate()
+  await deleteOldCounts(db.write, before)
+}
+
+/** Which requests: all that is given must hold. */
+export interface RequestFilter {
+  /** Whole minutes. From this one on, epoch milliseconds. */
+  from: number
+  /** Before this one. Null: what comes in belongs to it, too. */
+  until: number | null
+  /** Between these two, both included. */
+  status?: readonly [lowest: number, highest: number]
+  method?: string
+  operationId?: string
+  /** Whatever the case. */
+  pathContains?: string
+  userId?: string
+  apiKeyId?: string
+  ip?: string
+  requestId?: string
+  minDurationMs?: number
+}
+
+/** A request without its bodies. */
+export interface RequestEntry {
+  id: string
+  requestId: string
+  operationId: string | null
+  method: string
+  /** With the query string. */
+  path: string
+  status: number
+  durationMs: number
+  ip: string
+  user: { id: string; fullName: string }
+  apiKey: { id: string; name: string; tokenPrefix: string }
+  /** Epoch milliseconds, as all times of records: when it came in. */
+  createdAt: number
+}
+
+export interface RequestDetail extends RequestEntry {
+  /** At most 64 KiB. Null: there was none. */
+  requestBody: string | null
+  responseBody: string | null
+}
+
+interface RequestRow {
+  id: string
+  request_id: string
+  operation_id: string | null
+  method: string
+  path: string
+  status: number
+  duration_ms: number
+  ip: string
+  user_id: string
+  user_name: string | null
+  api_key_id: string
+  key_name: string | null
+  key_prefix: string | null
+  request_body: string | null
+  response_body: string | null
+  created_at: number
+}
+
+function fromRow(row: Omit<RequestRow, 'request_body' | 'response_body'>): RequestEntry {
+  return {
+    id: row.id,
+    requestId: row.request_id,
+    operationId: row.operation_id,
+    method: row.method,
+    path: row.path,
+    status: row.status,
+    durationMs: row.duration_ms,
+    ip: row.ip,
+    user: { id: row.user_id, fullName: row.user_name ?? 'A former user' },
+    apiKey: { id: row.api_key_id, name: row.key_name ?? 'A former key', tokenPrefix: row.key_prefix ?? '' },
+    createdAt: row.created_at,
+  }
+}
+
+const COLUMNS = ['id', 'request_id', 'operation_id', 'method', 'path', 'status', 'duration_ms', 'ip', 'user_id', 'api_key_id', 'created_at']
+  .map((column) => `logged.${column}`)
+  .join(', ')
+const NAMES = 'users.full_name as user_name, api_keys.name as key_name, api_keys.token_prefix as key_prefix'
+const NAMED = 'left join users on users.id = logged.user_id left join api_keys on api_keys.id = logged.api_key_id'
+
+/** What a filter says of the columns of `request_log`. */
+export function matchingRequests({ accountId, dialect }: Scope, filter: RequestFilter): Condition {
+  const { from, until, status, pathContains } = filter
+  const conditions: [sql: string, ...bindings: (string | number)[]][] = [
+    ['account_id = ?', accountId],
+    ['created_at >= ?', from],
+  ]
+  if (until !== null) conditions.push(['created_at < ?', until])
+  if (status) conditions.push(['status between ? and ?', ...status])
+  if (filter.minDurationMs !== undefined) conditions.push(['duration_ms >= ?', filter.minDurationMs])
+  if (pathContains !== undefined) {
+    const position = dialect === 'postgres' ? 'strpos' : 'instr'
+    conditions.push([`${position}(lower(path), ?) > 0`, pathContains.replace(/[A-Z]/g, (letter) => letter.toLowerCase())])
+  }
+  const equal = {
+    method: filter.method,
+    operation_id: filter.operationId,
+    user_id: filter.userId,
+    api_key_id: filter.apiKeyId,
+    ip: filter.ip,
+    request_id: filter.requestId,
+  }
+  for (const [column, value] of Object.entries(equal)) if (value !== undefined) conditions.push([`${column} = ?`, value])
+  return { sql: conditions.map(([sql]) => sql).join(' and '), bindings: conditions.flatMap(([, ...bindings]) => bindings) }
+}
+
+/** Where a page begins: next to this request. */
+export interface RequestCursor {
+  createdAt: number
+  id: string
+}
+
+export interface RequestPage {
+  limit: number
+  olderThan?: RequestCursor
+  newerThan?: RequestCursor
+}
+
+/** The newest first. Of those that are newer than a cursor, the ones next to it. */
+export async function listRequests(
+  scope: Scope,
+  filter: RequestFilter,
+  { limit, olderThan, newerThan }: RequestPage,
+): Promise<RequestEntry[]> {
+  const where = matchingRequests(scope, filter)
+  const cursor = newerThan ?? olderThan
+  const direction = newerThan ? 'asc' : 'desc'
+  const beyond = cursor ? ` and (created_at, id) ${newerThan ? '>' : '<'} (?, ?)` : ''
+  // The ids first: most filters find them in the index alone.
+  const rows = await select<RequestRow>(
+    scope.sql,
+    `select ${COLUMNS}, ${NAMES} from (
+       select id as found_id from request_log where ${where.sql}${beyond} order by created_at ${direction}, id ${direction} limit ?
+     ) as found join request_log as logged on logged.id = found.found_id ${NAMED}
+     order by logged.created_at desc, logged.id desc`,
+    [...where.bindings, ...(cursor ? [cursor.createdAt, cursor.id] : []), limit],
+  )
+  return rows.map(fromRow)
+}
+
+/** All that match, a batch at a time: memory does not grow with their number. */
+export async function* eachRequest(scope: Scope, filter: RequestFilter, limit: number): AsyncGenerator<RequestEntry[]> {
+  for (let olderThan: RequestCursor | undefined; ; ) {
+    const entries = await listRequests(scope, filter, { limit, olderThan })
+    if (entries.length > 0) yield entries
+    if (entries.length < limit) return
+    olderThan = entries.at(-1)
+  }
+}
+
+export async function findRequest(scope: Scope, id: string): Promise<RequestDetail | undefined> {
+  const [row] = await select<RequestRow>(
+    scope.sql,
+    `select ${COLUMNS}, logged.request_body, logged.response_body, ${NAMES} from request_log as logged ${NAMED}
+     where logged.account_id = ? and logged.id = ?`,
+    [scope.accountId, id],
+  )
+  return row && { ...fromRow(row), requestBody: row.request_body, responseBody: row.response_body }
 }

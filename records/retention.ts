@@ -1,6 +1,7 @@
 /** Removes what is older than an installation wants to keep: events with their deliveries, and attempts. Ids are UUIDv7, so what is older than a
  *  time is the lower end of a primary key: no index is there for this alone, and a run that finds nothing reads next to nothing. */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Knex } from 'knex'
 import { type Db, type Trx, transaction } from './db.ts'
 import { lowestIdAt } from './ids.ts'
 
@@ -92,12 +93,23 @@ function eventsWithDeliveries(madeBefore: string): Removal['remove'] {
   return async ({ sql }, ids) => {
     const kept: string[] = await sql('deliveries').whereIn('event_id', ids).whereRaw(UNDER_WAY).pluck('event_id')
     const outdated = ids.filter((id) => !kept.includes(id))
-    await sql('deliveries').whereIn('event_id', outdated).where('id', '<', madeBefore).whereRaw(`not ${UNDER_WAY}`).delete()
+    await deleteWithAttempts(sql('deliveries').whereIn('event_id', outdated).where('id', '<', madeBefore), sql)
     await sql('events').whereIn('id', outdated).delete()
   }
 }
 
 /** Tests, and those that had lost their event. */
 const deliveriesOfNoEvent: Removal['remove'] = async ({ sql }, ids) => {
-  await sql('deliveries').whereIn('id', ids).whereNull('event_id').whereRaw(`not ${UNDER_WAY}`).delete()
+  await deleteWithAttempts(sql('deliveries').whereIn('id', ids).whereNull('event_id'), sql)
+}
+
+/** The attempts last: by then no other can be made of these deliveries. */
+async function deleteWithAttempts(deliveries: Knex.QueryBuilder, sql: Knex.Transaction): Promise<void> {
+  const deleted: { id: string }[] = await deliveries.whereRaw(`not ${UNDER_WAY}`).delete('id')
+  await sql('attempts')
+    .whereIn(
+      'delivery_id',
+      deleted.map(({ id }) => id),
+    )
+    .delete()
 }

@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from 'uuid'
 import { type Scope, type Sql, uniqueViolation } from './db.ts'
+import { findRow } from './references.ts'
 import { assertName, Refused } from './refused.ts'
 
 export const modules = ['participants', 'tasks', 'jobs', 'exports', 'finance'] as const
@@ -44,7 +45,8 @@ export interface UserRow extends Record<`${Module}_permission`, Permission> {
 export interface NewUser {
   email: string
   fullName: string
-  passwordHash: string
+  /** Null until the user has chosen a password. */
+  passwordHash: string | null
   role: Role
   /** For an Admin only. */
   grants?: Grant[]
@@ -52,7 +54,7 @@ export interface NewUser {
   permissions?: Partial<Permissions>
 }
 
-const PERMISSIONS: Record<Role, Permissions> = {
+export const permissionsByRole: Record<Role, Permissions> = {
   owner: { participants: 'write', tasks: 'write', jobs: 'write', exports: 'write', finance: 'write' },
   admin: { participants: 'write', tasks: 'write', jobs: 'write', exports: 'write', finance: 'none' },
   member: { participants: 'read', tasks: 'read', jobs: 'read', exports: 'read', finance: 'none' },
@@ -84,8 +86,13 @@ export function emailKey(email: string): string {
   return email.trim().normalize('NFC').toLowerCase()
 }
 
-function assertEmail(value: string): string {
+/** An address belongs to a user already, of this account or another. */
+export class EmailTaken extends Refused {}
+
+/** The address, trimmed. Throws `Refused`. */
+export function assertEmail(value: string): string {
   const email = value.trim()
+  if (email === '') throw new Refused('The e-mail address must not be empty')
   if (email.length > 254 || !/^[^\s@]+@[^\s@]+$/.test(email) || /\p{Cc}/u.test(email))
     throw new Refused(`"${value}" is not an e-mail address`)
   return email
@@ -118,22 +125,27 @@ export async function insertUser(scope: Scope, user: NewUser, now: Date): Promis
     role: user.role,
     status: 'active',
     ...grantColumns(user.role, given),
-    ...permissionColumns({ ...PERMISSIONS[user.role], ...user.permissions }),
+    ...permissionColumns({ ...permissionsByRole[user.role], ...user.permissions }),
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
-  try {
-    await scope.insert('users', row)
-  } catch (error) {
-    if (uniqueViolation(error)?.includes('email'))
-      throw new Refused(`A user with the e-mail address ${email} exists already`, { cause: error })
-    throw error
-  }
+  await scope.insert('users', row).catch((error: unknown) => refuseTaken(error, email))
   return id
 }
 
-export async function findUser(scope: Scope, id: string): Promise<User | undefined> {
-  const row = await scope.rows('users').where({ id }).first<UserRow | undefined>()
+function refuseTaken(error: unknown, email: string): never {
+  if (uniqueViolation(error)?.includes('email'))
+    throw new EmailTaken(`A user with the e-mail address ${email} exists already`, { cause: error })
+  throw error
+}
+
+export async function findUser(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<User | undefined> {
+  const row = await findRow<UserRow>(scope, 'users', id, options)
+  return row && fromRow(row)
+}
+
+export async function findOwner(scope: Scope): Promise<User | undefined> {
+  const row = await scope.rows('users').where({ role: 'owner' }).first<UserRow | undefined>()
   return row && fromRow(row)
 }
 
@@ -156,29 +168,92 @@ export async function findCredentials(sql: Sql, email: string): Promise<{ user: 
 
 /** Deactivates a user, whose keys stop working at once, or takes them back. Throws `Refused` for the Owner. */
 export async function updateUserStatus(scope: Scope, id: string, status: User['status'], now: Date): Promise<boolean> {
-  const user = await findUser(scope, id)
+  const user = await findUser(scope, id, { forUpdate: true })
   if (!user) return false
   if (user.role === 'owner') throw new Refused('The Account Owner cannot be deactivated: transfer the ownership first')
-  await scope.rows('users').where({ id }).update({ status, updated_at: now.getTime() })
+  await scope.rows('users').where({ id: user.id }).update({ status, updated_at: now.getTime() })
   return true
 }
 
-export async function updatePermissions(scope: Scope, id: string, given: Partial<Permissions>, now: Date): Promise<boolean> {
-  const changed = await scope
-    .rows('users')
-    .where({ id })
-    .update({ ...permissionColumns(given), updated_at: now.getTime() })
-  return changed > 0
+/** What somebody may do. What is left out stays as it is. */
+export interface Access {
+  role: Exclude<Role, 'owner'>
+  grants: Grant[]
+  permissions: Partial<Permissions>
 }
 
-/** Replaces an Admin's grants. Throws `Refused` for a Member; an Owner keeps both whatever is given. */
-export async function updateGrants(scope: Scope, id: string, given: Grant[], now: Date): Promise<boolean> {
-  const user = await findUser(scope, id)
-  if (!user) return false
-  assertGrants(user.role, given)
+/** Changes what an Admin or a Member may do, from their next request on. An Admin who becomes a Member loses the grants. The user as they were
+ *  and as they are, or undefined: there is none. Throws `Refused` for grants of a Member, and for the Owner, who may do everything. */
+export async function updateAccess(
+  scope: Scope,
+  id: string,
+  given: Partial<Access>,
+  now: Date,
+): Promise<{ before: User; after: User } | undefined> {
+  const before = await findUser(scope, id, { forUpdate: true })
+  if (!before) return undefined
+  if (before.role === 'owner') throw new Refused('The Account Owner may do everything: transfer the ownership first')
+  const role = given.role ?? before.role
+  const newGrants = given.grants ?? (role === 'admin' ? before.grants : [])
+  assertGrants(role, newGrants)
+  await scope
+    .rows('users')
+    .where({ id: before.id })
+    .update({ role, ...grantColumns(role, newGrants), ...permissionColumns(given.permissions ?? {}), updated_at: now.getTime() })
+  const permissions = { ...before.permissions, ...given.permissions }
+  return { before, after: { ...before, role, grants: newGrants, permissions, updatedAt: now.getTime() } }
+}
+
+/** Makes another user the Owner, and the Owner an Admin with both grants. Throws `Refused` when `fromId` is not the Owner any more, or the
+ *  other one is not active or has never chosen a password. Call it in a transaction: of two at once one is refused. */
+export async function transferOwnership(scope: Scope, fromId: string, toId: string, now: Date): Promise<void> {
+  const stepped = await scope
+    .rows('users')
+    .where({ id: fromId, role: 'owner' })
+    .update({ role: 'admin', ...grantColumns('admin', [...grants]), updated_at: now.getTime() })
+  if (stepped === 0) throw new Refused('The ownership was transferred already')
+  const risen = await scope
+    .rows('users')
+    .where({ id: toId, status: 'active' })
+    .whereNot({ id: fromId })
+    .whereNotNull('password_hash')
+    .update({ role: 'owner', ...grantColumns('owner', []), ...permissionColumns(permissionsByRole.owner), updated_at: now.getTime() })
+  if (risen === 0) throw new Refused('The ownership goes to an active person of the account who has joined')
+}
+
+export async function updateFullName(scope: Scope, id: string, fullName: string, now: Date): Promise<void> {
+  const full_name = assertName('The full name', fullName)
+  await scope.rows('users').where({ id }).update({ full_name, updated_at: now.getTime() })
+}
+
+/** Throws `Refused` when the address cannot be, `EmailTaken` when somebody has it. */
+export async function updateEmail(scope: Scope, id: string, given: string, now: Date): Promise<void> {
+  const email = assertEmail(given)
   await scope
     .rows('users')
     .where({ id })
-    .update({ ...grantColumns(user.role, given), updated_at: now.getTime() })
-  return true
+    .update({ email, email_key: emailKey(email), updated_at: now.getTime() })
+    .catch((error: unknown) => refuseTaken(error, email))
+}
+
+/** Null: the user has not chosen a password yet. */
+export async function findPasswordHash(scope: Scope, id: string): Promise<string | null> {
+  const row = await scope.rows('users').where({ id }).first<{ password_hash: string | null } | undefined>('password_hash')
+  return row?.password_hash ?? null
+}
+
+export async function updatePassword(scope: Scope, id: string, passwordHash: string, now: Date): Promise<void> {
+  await scope.rows('users').where({ id }).update({ password_hash: passwordHash, updated_at: now.getTime() })
+}
+
+/** The account's users who have chosen a password. */
+export async function listJoinedIds(scope: Scope): Promise<string[]> {
+  return scope.rows('users').whereNotNull('password_hash').pluck('id')
+}
+
+/** Removes a user who has never joined, with an address that others may then use. False: there is no such user, or they have joined. */
+export async function deleteInvitedUser(scope: Scope, id: string): Promise<boolean> {
+  const invited = scope.rows('users').where({ id }).whereNull('password_hash').whereNot({ role: 'owner' })
+  // A key from the command line may be in use.
+  return (await invited.whereNotExists(scope.sql('api_keys').whereRaw('api_keys.user_id = users.id')).delete()) > 0
 }

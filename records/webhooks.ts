@@ -137,6 +137,20 @@ export async function findWebhook(scope: Scope, id: string): Promise<Webhook | u
   return row && fromRow(row)
 }
 
+/** What to call some webhooks by their ids, those that are deleted included. */
+export async function findWebhookNames(scope: Scope, ids: string[]): Promise<Map<string, string>> {
+  const rows: Pick<WebhookRow, 'id' | 'url' | 'description'>[] = await scope
+    .rows('webhooks')
+    .whereIn('id', [...new Set(ids)])
+    .select('id', 'url', 'description')
+  return new Map(rows.map((row) => [row.id, webhookName(row)]))
+}
+
+/** Its description, or where it leads to. */
+export function webhookName({ url, description }: Pick<Webhook, 'url' | 'description'>): string {
+  return description === '' ? url.replace(/^https?:\/\//, '') : description
+}
+
 /** The account that a webhook belongs to: for the operator's command line, which names no account. */
 export async function findAccountOfWebhook(sql: Sql, id: string): Promise<string | undefined> {
   const row: { account_id: string } | undefined = await sql('webhooks').where({ id }).whereNull('deleted_at').first('account_id')

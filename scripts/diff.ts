@@ -1,6 +1,7 @@
 /** What has changed in the contract since an earlier revision. */
 import { execFile } from 'node:child_process'
-import { stat } from 'node:fs/promises'
+import { copyFile, mkdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../records/refused.ts'
 import { type Change, compareContracts } from './diff/compare.ts'
@@ -10,16 +11,16 @@ import { ContractError, parseSource } from './generate/source.ts'
 export type { Change } from './diff/compare.ts'
 
 export interface Difference {
-  /** `info.version` of openapi.yaml. */
-  from: string
+  /** `info.version` of openapi.yaml. Null: there is nothing to compare with. */
+  from: string | null
   to: string
   /** The worst first. */
   changes: Change[]
 }
 
 export interface DiffOptions {
-  /** A git revision of the repository that `root` is in, or a folder with the two files. */
-  base: string
+  /** A git revision of the repository that `root` is in, or a folder with the two files. By default, what was released last: `RELEASED`. */
+  base?: string
   /** Where the later two files are. */
   root?: string
   today?: Date
@@ -27,25 +28,47 @@ export interface DiffOptions {
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
+/** Where the contracts of the last release are, below the root. */
+export const RELEASED = 'docs/released'
+const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml'] as const
+
 /** Throws `Refused` if there is no such base, and `ContractError` if one of the two cannot be read. */
-export async function diff({ base: name, root = ROOT, today = new Date() }: DiffOptions): Promise<Difference> {
-  const isFolder = await stat(name).then(
-    (found) => found.isDirectory(),
-    () => false,
-  )
-  const base = isFolder ? await readContract(name) : await readRevision(root, name)
+export async function diff({ base, root = ROOT, today = new Date() }: DiffOptions): Promise<Difference> {
   const revision = await readContract(root)
+  const before = base === undefined ? await readReleased(root) : await readBase(root, base)
+  if (before === undefined) return { from: null, to: versionOf(revision), changes: [] }
   return {
-    from: versionOf(base),
+    from: versionOf(before),
     to: versionOf(revision),
-    changes: compareContracts({ base, revision, today: today.toISOString().slice(0, 10) }),
+    changes: compareContracts({ base: before, revision, today: today.toISOString().slice(0, 10) }),
   }
 }
 
-async function readRevision(root: string, revision: string): Promise<Contract> {
-  const [openapi, asyncapi] = await Promise.all(
-    (['openapi.yaml', 'asyncapi.yaml'] as const).map(async (file) => parseSource(file, await show(root, revision, file))),
+/** Makes the present contracts what the next ones are compared with. */
+export async function keepReleased(root = ROOT): Promise<void> {
+  await mkdir(join(root, RELEASED), { recursive: true })
+  await Promise.all(CONTRACTS.map((file) => copyFile(join(root, file), join(root, RELEASED, file))))
+}
+
+/** Undefined: nothing has been released yet. */
+async function readReleased(root: string): Promise<Contract | undefined> {
+  const folder = join(root, RELEASED)
+  return (await isFolder(folder)) ? readContract(folder) : undefined
+}
+
+async function readBase(root: string, name: string): Promise<Contract> {
+  return (await isFolder(name)) ? readContract(name) : readRevision(root, name)
+}
+
+function isFolder(name: string): Promise<boolean> {
+  return stat(name).then(
+    (found) => found.isDirectory(),
+    () => false,
   )
+}
+
+async function readRevision(root: string, revision: string): Promise<Contract> {
+  const [openapi, asyncapi] = await Promise.all(CONTRACTS.map(async (file) => parseSource(file, await show(root, revision, file))))
   try {
     return contractOf(openapi as ReturnType<typeof parseSource>, asyncapi as ReturnType<typeof parseSource>)
   } catch (error) {

@@ -1,17 +1,18 @@
 /** From what a handler made to what is sent: status, headers, text, all held to the contract. */
 import { Readable } from 'node:stream'
-import type { Context } from 'koa'
+import type { Context, Next } from 'koa'
 import type { Logger } from 'pino'
 import type { Operation, OperationId } from '../generated/operations.ts'
 import { responses } from '../generated/validators.js'
 import type { Config } from './config.ts'
 import { etagOf, ifNoneMatchHolds } from './etag.ts'
+import { HEADERS, type Problem, problemIn, type Violation } from './violations.ts'
 
 export interface AnswerServices {
   config: Pick<Config, 'validateResponses'>
   log: Logger
   /** Called for each answer that breaks the contract. */
-  onViolation?: (operationId: OperationId) => void
+  onViolation?: (violation: Violation) => void
 }
 
 /** Turns the handler's body into the answer. Throws `ContractViolation` when that is to be enforced. */
@@ -26,7 +27,7 @@ export function answer(services: AnswerServices, id: OperationId, operation: Ope
     if (operation.etag) ctx.set('ETag', etagOf(text))
     if (operation.location) ctx.set('Location', `${ctx.path}/${(record as { id: string }).id}`)
     sendJson(ctx, operation.success, text)
-    if (operation.access === 'read' && isKnown(ctx)) {
+    if (operation.access === 'read' && operation.etag && isKnown(ctx)) {
       ctx.body = null
       ctx.status = 304
     }
@@ -36,8 +37,7 @@ export function answer(services: AnswerServices, id: OperationId, operation: Ope
 
 function isKnown(ctx: Context): boolean {
   const known = ctx.get('If-None-Match')
-  const etag = ctx.response.get('ETag')
-  return known !== '' && etag !== '' && ifNoneMatchHolds(known, etag)
+  return known !== '' && ifNoneMatchHolds(known, ctx.response.get('ETag'))
 }
 
 export function sendJson(ctx: Context, status: number, text: string): void {
@@ -66,32 +66,35 @@ class ContractViolation extends Error {
   override name = 'ContractViolation'
 }
 
-function assertContract({ config, log, onViolation }: AnswerServices, id: OperationId, ctx: Context, record: unknown): void {
-  const problem = problemOf(id, ctx, record)
-  if (problem === undefined) return
-  onViolation?.(id)
-  const { pointer, message } = problem
-  if (config.validateResponses === 'enforce') throw new ContractViolation(`${id} ${ctx.status}: ${pointer} ${message}`)
-  log.error(
-    { operationId: id, status: ctx.status, pointer, problem: message, requestId: ctx.state.requestId },
-    'A response breaks the contract',
-  )
+/** Never leaves development: it stands for a handler that is still to be written. */
+const NOT_IMPLEMENTED = 501
+
+/** Koa middleware around what answers errors: they, too, are held to the contract. Throws `ContractViolation` when that is to be enforced. */
+export function checkErrors(services: AnswerServices) {
+  return async (ctx: Context, next: Next): Promise<void> => {
+    await next()
+    const id: OperationId | undefined = ctx.state.operationId
+    if (id === undefined || ctx.status < 400 || ctx.status === NOT_IMPLEMENTED || !isChecked(services.config, id)) return
+    if (typeof ctx.body === 'string') assertContract(services, id, ctx, JSON.parse(ctx.body))
+  }
 }
 
-function problemOf(id: OperationId, ctx: Context, record: unknown): { pointer: string; message: string } | undefined {
+function assertContract({ config, log, onViolation }: AnswerServices, id: OperationId, ctx: Context, record: unknown): void {
+  const found = problemOf(id, ctx, record)
+  if (found === undefined) return
+  onViolation?.({ operation: id, status: ctx.status, ...found })
+  const { pointer, problem } = found
+  if (config.validateResponses === 'enforce') throw new ContractViolation(`${id} ${ctx.status}: ${pointer} ${problem}`)
+  log.error({ operationId: id, status: ctx.status, pointer, problem, requestId: ctx.state.requestId }, 'A response breaks the contract')
+}
+
+function problemOf(id: OperationId, ctx: Context, record: unknown): Problem | undefined {
   const expected = responses[id][ctx.status]
-  if (expected === undefined) return { pointer: '', message: `status ${ctx.status} is not in the contract` }
+  if (expected === undefined) return { pointer: '', problem: `status ${ctx.status} is not in the contract` }
   const parts = [
-    { validator: expected.headers, value: ctx.response.headers as unknown, root: '/headers' },
+    { validator: expected.headers, value: ctx.response.headers as unknown, root: HEADERS },
     { validator: ctx.body === null ? null : expected.body?.['application/json'], value: record, root: '' },
   ]
-  for (const { validator, value, root } of parts) {
-    if (!validator || validator(value)) continue
-    const error = validator.errors?.[0]
-    return {
-      pointer: `${root}${error?.instancePath ?? ''}`,
-      message: `${error?.message ?? 'is not valid'} ${JSON.stringify(error?.params ?? {})}`,
-    }
-  }
+  for (const { validator, value, root } of parts) if (validator && !validator(value)) return problemIn(validator.errors, root)
   return undefined
 }

@@ -1,14 +1,15 @@
 /** The Koa application: the order of everything that happens to a request, written once. */
-import { randomUUID } from 'node:crypto'
-import cors from '@koa/cors'
 import Router from '@koa/router'
-import Koa, { type Context, type Next } from 'koa'
+import Koa, { type Context } from 'koa'
 import type { Logger } from 'pino'
 import type { Db } from '../records/db.ts'
+import { checkErrors } from './answer.ts'
 import type { Config } from './config.ts'
 import { consoleRoutes } from './console.ts'
+import { crossOrigin } from './cross-origin.ts'
 import { docsRoutes } from './docs.ts'
 import { answerErrors } from './errors.ts'
+import { identify } from './identify.ts'
 import type { Metrics } from './metrics.ts'
 import { serveOperations } from './operations.ts'
 import type { RequestLog } from './request-log.ts'
@@ -24,9 +25,6 @@ export interface AppServices {
   unready: () => Promise<string[]>
 }
 
-const EXPOSED_HEADERS =
-  'Deprecation, ETag, Location, Retry-After, X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Idempotent-Replayed, Content-Disposition, Repr-Digest, Sunset'
-
 export function createApp(services: AppServices): Koa {
   const { config, log, metrics, requestLog } = services
   // What is further left in the header may have been written by the client itself.
@@ -40,12 +38,12 @@ export function createApp(services: AppServices): Koa {
   app.use(identify)
   app.use(metrics.middleware)
   app.use(requestLog.middleware)
+  // The outer one answers what the check throws.
   app.use(answerErrors(log))
-  if (config.corsOrigins.length > 0) app.use(crossOrigin(config.corsOrigins))
-  if (config.role !== 'worker')
-    app.use(
-      onlyBelow('/public', serveOperations({ ...services, onViolation: (operation) => metrics.contractViolations.inc({ operation }) })),
-    )
+  app.use(checkErrors({ config, log, onViolation: metrics.sawViolation }))
+  app.use(answerErrors(log))
+  if (config.corsOrigins.length > 0) app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
+  if (config.role !== 'worker') app.use(onlyBelow('/public', serveOperations({ ...services, onViolation: metrics.sawViolation })))
   if (config.role !== 'worker') app.use(docsRoutes(config).routes())
   if (config.role !== 'worker') app.use(consoleRoutes(services))
   app.use(outside.routes())
@@ -53,35 +51,12 @@ export function createApp(services: AppServices): Koa {
   return app
 }
 
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
-
-/** Every response carries the request's id, the client's own if it is one, and may not be sniffed. */
-async function identify(ctx: Context, next: Next): Promise<void> {
-  const given = ctx.get('X-Request-Id')
-  ctx.state.requestId = REQUEST_ID.test(given) ? given : randomUUID()
-  ctx.set('X-Request-Id', ctx.state.requestId)
-  ctx.set('X-Content-Type-Options', 'nosniff')
-  ctx.set('Vary', 'Authorization')
-  await next()
-}
-
-function crossOrigin(origins: string[]): Koa.Middleware {
-  return cors({
-    origin: (ctx) => (origins.includes(ctx.get('Origin')) ? ctx.get('Origin') : ''),
-    exposeHeaders: EXPOSED_HEADERS,
-    allowMethods: 'GET,HEAD,POST,PATCH,DELETE',
-    allowHeaders: 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id',
-    maxAge: 600,
-    keepHeadersOnError: true,
-  })
-}
-
 function onlyBelow(prefix: string, serve: (ctx: Context) => Promise<void>): Koa.Middleware {
   return (ctx, next) => (ctx.path === prefix || ctx.path.startsWith(`${prefix}/`) ? serve(ctx) : next())
 }
 
 /** What is not in the contract: for the operator of the service. */
-function operatorRoutes({ metrics, unready }: AppServices): Router {
+function operatorRoutes({ config, metrics, unready }: AppServices): Router {
   const router = new Router()
   router.get('/healthz', (ctx) => {
     ctx.body = { status: 'alive' }
@@ -94,6 +69,10 @@ function operatorRoutes({ metrics, unready }: AppServices): Router {
   router.get('/metrics', async (ctx) => {
     ctx.set('Content-Type', metrics.registry.contentType)
     ctx.body = await metrics.registry.metrics()
+  })
+  router.get('/violations', (ctx) => {
+    ctx.set('Cache-Control', 'no-store')
+    ctx.body = { validate_responses: config.validateResponses, violations: metrics.violations() }
   })
   return router
 }

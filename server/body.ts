@@ -19,9 +19,14 @@ export async function readJson(ctx: Context): Promise<{ text: string; value: unk
   const text = decode(ctx, bytes)
   ctx.state.requestText = text
   const value = parse(ctx, text)
+  assertStorable(ctx, value)
+  return { text, value }
+}
+
+/** Throws 400 for what is too deep or too large, and InvalidInput for text that cannot be stored. */
+export function assertStorable(ctx: Context, value: unknown): void {
   const unstorable = inspect(ctx, value)
   if (Object.keys(unstorable).length > 0) throw new InvalidInput(unstorable)
-  return { text, value }
 }
 
 function assertJson(ctx: Context): void {

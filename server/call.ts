@@ -7,6 +7,7 @@ import * as validators from '../generated/validators.js'
 import { accountScope, type Db, transaction, type WriteScope, writeScope } from '../records/db.ts'
 import { assertValid } from '../records/validate.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
+import { assertStorable } from './body.ts'
 
 export type AnyHandler = (ctx: Context) => Promise<void>
 
@@ -30,6 +31,8 @@ export interface OperationInput {
   /** Typed as the contract types it: comma lists are arrays, integers are numbers. */
   query?: Record<string, unknown>
   body?: unknown
+  /** Of the version that somebody has seen: when it is another one by now, nothing is done and 412 is thrown, as with If-Match. */
+  updatedAt?: string
 }
 
 /** On whose behalf. */
@@ -46,13 +49,18 @@ export async function callOperation(
   ctx: Context,
   id: OperationId,
   caller: Caller,
-  { path = {}, query = {}, body }: OperationInput,
+  { path = {}, query = {}, body, updatedAt }: OperationInput,
 ): Promise<unknown> {
+  assertStorable(ctx, query)
+  assertStorable(ctx, body)
   assertValid(validators.params[id].query, query, ([name = '']) => name)
   const bodyValidator = validators.bodies[id]
   if (bodyValidator) assertValid(bodyValidator, body)
   if (!validators.params[id].path(path)) ctx.throw(404)
-  const base = { principal: caller, path, query, input: body, now, assertMatch: () => undefined }
+  const assertMatch = (current: { updated_at?: string }): void => {
+    if (updatedAt !== undefined && current.updated_at !== updatedAt) ctx.throw(412, 'The record has changed since you read it.')
+  }
+  const base = { principal: caller, path, query, input: body, now, assertMatch }
   const handler = handlers[id] as unknown as AnyHandler
   const run = async (state: object): Promise<unknown> => {
     const inner: Context = Object.create(ctx, {

@@ -11,7 +11,7 @@ import type { Context, Middleware, Next } from 'koa'
 import type { Logger } from 'pino'
 import getRawBody from 'raw-body'
 import { validate as isUuid } from 'uuid'
-import { newRateLimiter, type RateLimiter } from '../auth/rate-limit.ts'
+import { newRateLimiter, type RateLimiter, TooOften } from '../auth/rate-limit.ts'
 import { hashOfToken, startSession } from '../auth/session.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import { accountScope, type Db, isUnavailable, transaction, writeScope } from '../records/db.ts'
@@ -41,6 +41,8 @@ const THROTTLES: Record<ThrottleName, readonly [number, number]> = {
   /** From everywhere: who guesses from many addresses must not have a chance, and whose account it is should seldom notice. */
   sign_in_account: [50, 60 * MINUTE_S],
   sign_up: [10, 60 * MINUTE_S],
+  /** Of somebody who is signed in and must say their password again: who has found a device unlocked must not guess it. */
+  password: [5, 15 * MINUTE_S],
   webhook_url: [60, MINUTE_S],
 }
 const MAX_FORM_BYTES = 1024 * 1024
@@ -114,6 +116,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
         setCookie(ctx, null)
       },
       throttle: (name, key) => throttle(throttles.get(name), key),
+      resetThrottle: async (name, key) => throttles.get(name)?.reset(keyOf(key)),
     }
   }
 
@@ -190,7 +193,8 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
       )
     }
     const status = error instanceof HttpError && error.expose ? error.status : isUnavailable(error) ? 503 : 500
-    if (status >= 500) log.error({ err: error, requestId, method: ctx.method, path: ctx.path }, 'A page of the console failed')
+    if (status >= 500)
+      log.error({ err: error, requestId, method: ctx.method, path: withoutToken(ctx.path) }, 'A page of the console failed')
     if (error instanceof HttpError && error.expose) ctx.set(error.headers ?? {})
     const [title, text] = ERRORS[status] ?? ['This cannot be done', (error as Error).message]
     await sendPage(ctx, errorPage(status, title, `${text}${status >= 500 ? ` When you report it, name request ${requestId}.` : ''}`))
@@ -227,6 +231,11 @@ const ERRORS: Record<number, [string, string]> = {
   503: ['Not available just now', 'The service is not available just now. Try again in a few seconds.'],
 }
 
+/** The link of an invitation is a secret. */
+function withoutToken(path: string): string {
+  return path.replace(/^(\/console\/invitation\/).*/, '$1[secret]')
+}
+
 /** Cross-site request forgery: SameSite keeps the cookie from other sites, but not from other ports and hosts of this one. What a browser says
  *  of where a request comes from does. Who sends neither header is no browser, and holds no cookie but on purpose. */
 function assertSameOrigin(ctx: Context, { baseUrl }: Pick<Config, 'baseUrl'>): void {
@@ -258,11 +267,13 @@ async function readForm(ctx: Context): Promise<URLSearchParams> {
 }
 
 async function throttle(limiter: RateLimiter | undefined, key: string): Promise<void> {
-  const state = await limiter?.consume(key)
-  if (!state?.allowed) {
-    const minutes = Math.max(1, Math.ceil((state?.msBeforeNext ?? 0) / 60_000))
-    throw new Refused(`This was tried too often. Try again in ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}.`)
-  }
+  const state = await limiter?.consume(keyOf(key))
+  if (!state?.allowed) throw new TooOften(state?.msBeforeNext ?? 0)
+}
+
+/** As long as any other, whatever was typed, and no address of anybody in the table. */
+function keyOf(key: string): string {
+  return createHash('sha256').update(key).digest('base64url')
 }
 
 /** The page that the button was on. */

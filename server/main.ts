@@ -9,6 +9,7 @@ import { deleteOldRequests } from '../records/request-log.ts'
 import { deleteOutdated } from '../records/retention.ts'
 import { deleteExpiredSessions } from '../records/sessions.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
+import { watchInvalidEvents } from '../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine.ts'
 import { wakeable } from '../webhooks/wakeable.ts'
 import { createApp } from './app.ts'
@@ -17,6 +18,7 @@ import { makeExport } from './exports.ts'
 import { type HttpServer, listen } from './http.ts'
 import { newMetrics, reportDeliveries } from './metrics.ts'
 import { startRequestLog } from './request-log.ts'
+import { problemIn } from './violations.ts'
 
 /** For requests and attempts in flight: what follows still fits into the 20 s that a stop may take. */
 const GRACE_MS = 18_000
@@ -42,6 +44,7 @@ export interface StartOptions {
 export async function start(config: Config, { log, now = () => new Date() }: StartOptions): Promise<Running> {
   const db = openDatabase(config.database, { queryTimeoutMs: QUERY_TIMEOUT_MS })
   const metrics = newMetrics()
+  const unwatch = watchInvalidEvents((event, errors) => metrics.sawViolation({ event, ...problemIn(errors) }))
   const requestLog = startRequestLog(db, log)
   let engine: Engine | undefined
   let http: HttpServer | undefined
@@ -51,6 +54,7 @@ export async function start(config: Config, { log, now = () => new Date() }: Sta
 
   async function close(): Promise<void> {
     clearInterval(housekeeping)
+    unwatch()
     const deadline = Date.now() + GRACE_MS
     // The engine first stops to begin attempts, while requests still in flight are answered.
     await Promise.all([http?.stop(GRACE_MS), engine?.stop(GRACE_MS), retention.stop()])

@@ -1,11 +1,14 @@
 import type { Context, Next } from 'koa'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Engine } from '../webhooks/engine.ts'
+import { newViolations, type SeenViolation, type Violation } from './violations.ts'
 
 export interface Metrics {
   registry: Registry
   middleware(ctx: Context, next: Next): Promise<void>
-  contractViolations: Counter<'operation'>
+  sawViolation(violation: Violation): void
+  /** Distinct ones since the start, the latest first. */
+  violations(): SeenViolation[]
 }
 
 /** Prometheus metrics of one server: of the process, of each operation. */
@@ -25,9 +28,21 @@ export function newMetrics(): Metrics {
     labelNames: ['operation'],
     registers: [registry],
   })
+  const eventViolations = new Counter({
+    name: 'muster_event_violations_total',
+    help: 'Events that would have broken the contract and were not emitted, by type.',
+    labelNames: ['event'],
+    registers: [registry],
+  })
+  const violations = newViolations()
   return {
     registry,
-    contractViolations,
+    sawViolation(violation) {
+      violations.saw(violation, new Date())
+      if ('event' in violation) eventViolations.inc({ event: violation.event })
+      else contractViolations.inc({ operation: violation.operation })
+    },
+    violations: violations.list,
     async middleware(ctx, next) {
       const start = performance.now()
       await next()

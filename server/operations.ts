@@ -7,21 +7,18 @@ import { authenticator, isWellFormed, type Principal } from '../auth/api-key.ts'
 import { newRateLimiter, type RateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type Operation, type OperationId, operations } from '../generated/operations.ts'
-import * as validators from '../generated/validators.js'
 import { accountScope, type Db, type Trx, transaction, writeScope } from '../records/db.ts'
 import { claimIdempotencyKey, keepAnswer, releaseIdempotencyKey } from '../records/idempotency-keys.ts'
 import { InvalidInput } from '../records/invalid-input.ts'
 import { Refused } from '../records/refused.ts'
-import { assertValid } from '../records/validate.ts'
 import { type AnswerServices, answer, sendJson } from './answer.ts'
-import { readJson } from './body.ts'
 import { type AnyHandler, writeState } from './call.ts'
 import type { Config } from './config.ts'
 import { deprecationHeaders } from './deprecation.ts'
 import { etagOf, ifMatchHolds } from './etag.ts'
 import { isNotImplemented } from './not-implemented.ts'
-import { compileRoutes, type Match } from './router.ts'
-import { readQuery } from './validate.ts'
+import { compileRoutes, findOperation } from './router.ts'
+import { readInput } from './validate.ts'
 
 // The package is CommonJS: its default export arrives one level down.
 const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
@@ -36,7 +33,6 @@ export interface OperationServices extends AnswerServices {
 const WINDOW_SECONDS = 60
 /** Failed sign-ins with well-formed, unknown keys that one address may make in a minute. */
 const UNKNOWN_KEYS_PER_MINUTE = 120
-const MAX_URL_BYTES = 8 * 1024
 const UNAUTHORIZED = 'The API key is missing, malformed or revoked.'
 
 const operationIds = Object.keys(operations) as OperationId[]
@@ -107,20 +103,10 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
 
   return async (ctx) => {
     await ready
-    const found = findRoute(ctx, match)
-    if (ctx.method === 'OPTIONS') {
-      ctx.set('Allow', found.route.allow)
-      ctx.status = 204
-      return
-    }
-    const method = ctx.method === 'HEAD' ? 'GET' : ctx.method
-    const operationId = found.route.operations.get(method)
-    if (operationId === undefined) {
-      return ctx.throw(405, `${ctx.method} is not possible here; ${found.route.allow} are.`, { headers: { Allow: found.route.allow } })
-    }
+    const operationId = findOperation(ctx, match)
+    if (operationId === undefined) return
     ctx.set({ ...deprecations.get(operationId) })
-    ctx.state.operationId = operationId
-    ctx.state.params = found.params
+    const method = operations[operationId].method.toUpperCase()
     await api.handleRequest({ method, path: ctx.path, headers: {}, operationId } as never, ctx)
   }
 }
@@ -131,18 +117,6 @@ function reportUnwritten({ config, log }: OperationServices): void {
   if (config.isProduction)
     throw new Refused(`These operations have no handler yet, and NODE_ENV is production: ${unwritten.join(', ')}. Write handlers/*.ts.`)
   log.warn({ operations: unwritten }, 'These operations answer 501 until their handlers are written')
-}
-
-function findRoute(ctx: KoaContext, match: (path: string) => Match | undefined): Match {
-  if (ctx.url.length > MAX_URL_BYTES) ctx.throw(414, 'The address is longer than 8 KiB.')
-  try {
-    decodeURIComponent(ctx.path)
-  } catch {
-    ctx.throw(400, 'The address holds a broken percent-encoding.')
-  }
-  const found = match(ctx.path)
-  if (found === undefined) ctx.throw(404, 'There is nothing at this address.')
-  return found
 }
 
 /** 401, or the error that kept us from knowing: openapi-backend would swallow it. */
@@ -174,16 +148,8 @@ async function serve(call: Call, limiter: RateLimiter): Promise<void> {
   ctx.set('Cache-Control', 'private, no-cache')
   await limit(ctx, limiter, principal)
   assertPermitted(ctx, operation, principal)
-  const bodyValidator = validators.bodies[id]
-  const body = bodyValidator ? await readJson(ctx) : undefined
-  readParameters(call)
-  if (bodyValidator) assertValid(bodyValidator, body?.value)
-  // A path that cannot name a record is a record that does not exist.
-  if (!validators.params[id].path(ctx.state.params)) ctx.throw(404, 'There is no such record.')
-
+  const text = await readInput(ctx, id, operation)
   Object.assign(ctx.state, {
-    path: ctx.state.params,
-    input: body?.value,
     now: services.now(),
     assertMatch(current: object) {
       const header = ctx.get('If-Match')
@@ -198,7 +164,7 @@ async function serve(call: Call, limiter: RateLimiter): Promise<void> {
     answer(services, id, operation, ctx)
   } else {
     const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
-    await (key === '' ? transaction(services.db, (trx) => run(call, trx)) : runOnce(call, key, body?.text ?? ''))
+    await (key === '' ? transaction(services.db, (trx) => run(call, trx)) : runOnce(call, key, text))
   }
 }
 
@@ -219,13 +185,6 @@ function assertPermitted(ctx: KoaContext, operation: Operation, principal: Princ
   if (operation.permission !== 'finance') return
   const isAllowed = principal.finance === 'write' || (principal.finance === 'read' && operation.access === 'read')
   if (!isAllowed) ctx.throw(403, `The owner of this API key has no Finance permission to ${operation.access} payments.`)
-}
-
-function readParameters({ id, operation, ctx }: Call): void {
-  const { query, headers } = validators.params[id]
-  ctx.state.query = readQuery(ctx, operation)
-  assertValid(query, ctx.state.query, ([name = '']) => name)
-  if (headers) assertValid(headers.validator, ctx.headers, ([name]) => headers.names.find((header) => header.toLowerCase() === name) ?? '')
 }
 
 /** Runs the handler. Its changes, its events and, with `runOnce`, the answer kept for repeats are committed together or not at all. */

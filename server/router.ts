@@ -1,5 +1,6 @@
 /** Finds the operation of a request: a map of fixed paths and one precompiled pattern per template.
  *  openapi-backend's own router rebuilds all of this for every request. */
+import type { Context } from 'koa'
 import type { Operation, OperationId } from '../generated/operations.ts'
 
 export interface Route {
@@ -40,6 +41,36 @@ export function compileRoutes(operations: Record<string, Operation>): (path: str
     }
     return undefined
   }
+}
+
+const MAX_URL_BYTES = 8 * 1024
+
+/** The operation of a request, which is then in `ctx.state`, as are the parameters of its path. Undefined for OPTIONS, which is answered here.
+ *  Throws 400, 404, 405 and 414. */
+export function findOperation(ctx: Context, match: (path: string) => Match | undefined): OperationId | undefined {
+  const { route, params } = findRoute(ctx, match)
+  if (ctx.method === 'OPTIONS') {
+    ctx.set('Allow', route.allow)
+    ctx.status = 204
+    return undefined
+  }
+  const operationId = route.operations.get(ctx.method === 'HEAD' ? 'GET' : ctx.method)
+  if (operationId === undefined)
+    return ctx.throw(405, `${ctx.method} is not possible here; ${route.allow} are.`, { headers: { Allow: route.allow } })
+  Object.assign(ctx.state, { operationId, params })
+  return operationId
+}
+
+function findRoute(ctx: Context, match: (path: string) => Match | undefined): Match {
+  if (ctx.url.length > MAX_URL_BYTES) ctx.throw(414, 'The address is longer than 8 KiB.')
+  try {
+    decodeURIComponent(ctx.path)
+  } catch {
+    ctx.throw(400, 'The address holds a broken percent-encoding.')
+  }
+  const found = match(ctx.path)
+  if (found === undefined) ctx.throw(404, 'There is nothing at this address.')
+  return found
 }
 
 function newRoute(path: string): Route {

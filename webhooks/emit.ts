@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { DeliveredType, EventData, EventPayloads, EventType } from '../generated/asyncapi.ts'
 import { eventTypes } from '../generated/events.ts'
-import { events as validators } from '../generated/validators.js'
+import { type Validator, events as validators } from '../generated/validators.js'
 import type { WriteScope } from '../records/db.ts'
 import { DeliveryRefused, insertDeliveries, type NewDelivery, TEST_EVENT } from '../records/deliveries.ts'
 import { type EventRow, insertEvents } from '../records/events.ts'
@@ -71,9 +71,20 @@ interface Payload {
   data: unknown
 }
 
+type InvalidEventWatcher = (eventType: DeliveredType, errors: Validator['errors']) => void
+
+const watchers = new Set<InvalidEventWatcher>()
+
+/** Calls `watch` for each event of this process that asyncapi.yaml does not allow. Returns what ends that. */
+export function watchInvalidEvents(watch: InvalidEventWatcher): () => void {
+  watchers.add(watch)
+  return () => void watchers.delete(watch)
+}
+
 function assertPayload(payload: Payload): void {
   const validator = validators[payload.event_type].payload
   if (validator(payload)) return
+  for (const watch of watchers) watch(payload.event_type, validator.errors)
   const problems = validator.errors?.map(({ instancePath, message }) => `${instancePath || '/'} ${message}`)
   throw new InvalidEvent(`An event ${payload.event_type} breaks asyncapi.yaml: ${problems?.join(', ')}`)
 }

@@ -10,21 +10,27 @@ const HEADINGS: Record<Level, string> = {
   safe: 'New, and of no consequence for what exists',
 }
 
-/** The text of the changelog with an entry for these changes. One of the same version and day is written anew. */
+/** The text of the changelog with an entry for these changes. One of the same version and day is written anew. What somebody wrote below
+ *  `## 1.1.0 · unreleased` stays, above what was found. */
 export function withEntry(changelog: string, difference: Difference, today: Date): string {
   const heading = `## ${difference.to} · ${today.toISOString().slice(0, 10)}`
   const entries = changelog.replace(TITLE, '').trim()
   const [first = '', ...others] = entries.split(/^(?=## )/m)
-  const kept = (first.startsWith(`${heading}\n`) ? others : [first, ...others]).join('').trim()
-  return `${[TITLE, entryOf(heading, difference), kept].filter((part) => part !== '').join('\n\n')}\n`
+  const draft = `## ${difference.to} · unreleased\n`
+  const isDraft = first.startsWith(draft)
+  const words = isDraft ? first.slice(draft.length).trim() : ''
+  const isReplaced = isDraft || first.startsWith(`${heading}\n`)
+  const kept = (isReplaced ? others : [first, ...others]).join('').trim()
+  return `${[TITLE, entryOf(heading, words, difference), kept].filter((part) => part !== '').join('\n\n')}\n`
 }
 
-function entryOf(heading: string, { changes }: Difference): string {
+function entryOf(heading: string, words: string, { changes }: Difference): string {
   const sections = (Object.keys(HEADINGS) as Level[])
     .map((level) => ({ level, lines: changes.filter((change) => change.level === level).map(lineOf) }))
     .filter(({ lines }) => lines.length > 0)
     .map(({ level, lines }) => `### ${HEADINGS[level]}\n\n${lines.join('\n')}`)
-  return [heading, ...(sections.length === 0 ? ['No change that a client or receiver can see.'] : sections)].join('\n\n')
+  const parts = [words, ...sections].filter((part) => part !== '')
+  return [heading, ...(parts.length === 0 ? ['No change that a client or receiver can see.'] : parts)].join('\n\n')
 }
 
 const MANY = 4

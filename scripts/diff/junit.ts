@@ -1,20 +1,45 @@
-/** JUnit's XML, as the pipelines read it: a case for each change, failed if it breaks somebody. */
+/** JUnit's XML, as the pipelines read it. */
 import type { Difference } from '../diff.ts'
 
-export function junit({ from, to, changes }: Difference): string {
-  const cases = changes.map(({ id, level, file, line, concerns, part, what }) => {
-    const name = escaped(`${id}: ${concerns.join(', ')}: ${part} ${what}.`)
-    const failure = level === 'breaking' ? `<failure message="${name}">${escaped(`${file}:${line}`)}</failure>` : ''
-    return `    <testcase classname="${escaped(file)}" name="${name}">${failure}</testcase>\n`
-  })
-  const all = cases.length > 0 ? cases : ['    <testcase classname="contract" name="nothing has changed"></testcase>\n']
-  const failures = changes.filter(({ level }) => level === 'breaking').length
+export interface TestCase {
+  classname: string
+  name: string
+  seconds?: number
+  failure?: { message: string; details: string }
+  /** Why it was not tried. */
+  skipped?: string
+}
+
+/** One suite. */
+export function junitXml(name: string, cases: TestCase[]): string {
+  const failures = cases.filter(({ failure }) => failure !== undefined).length
+  const skipped = cases.filter((one) => one.skipped !== undefined).length
   return `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites>
-  <testsuite name="muster diff ${escaped(from)} ${escaped(to)}" tests="${all.length}" failures="${failures}">
-${all.join('')}  </testsuite>
+  <testsuite name="${escaped(name)}" tests="${cases.length}" failures="${failures}"${skipped === 0 ? '' : ` skipped="${skipped}"`}>
+${cases.map(testCase).join('')}  </testsuite>
 </testsuites>
 `
+}
+
+function testCase({ classname, name, seconds, failure, skipped }: TestCase): string {
+  const time = seconds === undefined ? '' : ` time="${seconds.toFixed(3)}"`
+  const failed = failure === undefined ? '' : `<failure message="${escaped(failure.message)}">${escaped(failure.details)}</failure>`
+  const left = skipped === undefined ? '' : `<skipped message="${escaped(skipped)}"></skipped>`
+  return `    <testcase classname="${escaped(classname)}" name="${escaped(name)}"${time}>${failed}${left}</testcase>\n`
+}
+
+/** A case for each change of the contract, failed if it breaks somebody. */
+export function junit({ from, to, changes }: Difference): string {
+  const cases = changes.map(({ id, level, file, line, concerns, part, what }): TestCase => {
+    const name = `${id}: ${concerns.join(', ')}: ${part} ${what}.`
+    return { classname: file, name, ...(level === 'breaking' && { failure: { message: name, details: `${file}:${line}` } }) }
+  })
+  const nothing: TestCase =
+    from === null
+      ? { classname: 'contract', name: 'nothing that was released breaks', skipped: 'There is no release to compare with yet.' }
+      : { classname: 'contract', name: 'nothing has changed' }
+  return junitXml(`muster diff ${from ?? 'nothing'} ${to}`, cases.length > 0 ? cases : [nothing])
 }
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }

@@ -12,6 +12,11 @@ export async function openapi(contract: Contract): Promise<string> {
   return HEADER + (await typesOf(contract.openapi as OpenAPI3))
 }
 
+/** generated/client.ts: the same as those who send requests see it: what has a default can be left out. */
+export async function client(contract: Contract): Promise<string> {
+  return HEADER + (await typesOf(contract.openapi as OpenAPI3, { defaultNonNullable: false }))
+}
+
 /** generated/asyncapi.ts: `EventType` and `DeliveredType`, `EventPayloads`, `EventData`, and each payload by its name. */
 export async function asyncapi(contract: Contract): Promise<string> {
   // openapi-typescript reads no AsyncAPI, but it reads schemas: an OpenAPI document of nothing else.

@@ -1,18 +1,12 @@
 import type { Contract, Finding, Operation, Parameter } from '../generate/contract.ts'
-import { follow, inlineReferences } from '../generate/references.ts'
+import { follow } from '../generate/references.ts'
+import { isList } from '../generate/resources.ts'
 import type { Schema } from '../generate/schema.ts'
 import { at } from '../generate/source.ts'
 
 /** A list says how it is paged, sorted and filtered, and its example says the same. */
 export function lists(contract: Contract): Finding[] {
   return contract.operations.filter((operation) => isList(contract, operation)).flatMap((operation) => problemsOf(contract, operation))
-}
-
-function isList({ sources }: Contract, { method, success }: Operation): boolean {
-  const schema = success.content['application/json']
-  if (method !== 'get' || !schema) return false
-  const { properties = {} } = inlineReferences(sources, schema)
-  return properties.data?.type === 'array' && properties.meta !== undefined
 }
 
 function problemsOf(contract: Contract, { id, place, parameters, success }: Operation): Finding[] {

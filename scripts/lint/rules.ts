@@ -1,5 +1,6 @@
 import { type Contract, emitsAtOdds, type Finding, repeatedIds } from '../generate/contract.ts'
 import { unreferenced } from '../generate/references.ts'
+import { listsWithoutModule } from '../generate/resources.ts'
 import { dreddSafe } from './dredd.ts'
 import { eventsOnChannel, eventTypesListed } from './events.ts'
 import { examples } from './examples.ts'
@@ -18,6 +19,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'event-on-channel': eventsOnChannel,
   'event-types-listed': eventTypesListed,
   lists,
+  modules: listsWithoutModule,
   'sunset-in-time': sunsetInTime,
   unreferenced: ({ sources }) => unreferenced(sources),
 }

@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { issueApiKey } from '../../auth/api-key.ts'
@@ -136,14 +137,17 @@ export async function startDemo(): Promise<Demo> {
   }
 }
 
-/** Answers as its address says, and the shop not always. */
+/** Answers as its address says: the shop not always, and never to what it cannot read. */
 async function startReceiver(): Promise<{ url: string; server: Server }> {
   let shop = 0
-  const server = createServer((request, response) => {
-    request.resume()
-    const isBad = request.url === '/flaky' || (request.url === '/shop' && ++shop % 9 < 4)
-    response.writeHead(isBad ? 503 : 200, { 'Content-Type': 'application/json' })
-    response.end(isBad ? '{"error":"The warehouse is closed for stocktaking."}' : '{"ok":true}')
+  const server = createServer(async (request, response) => {
+    const body = await text(request)
+    const isDown = request.url === '/flaky' || (request.url === '/shop' && ++shop % 9 < 3)
+    const isUnread = request.url === '/shop' && /payment\.created|task\.completed/.test(body)
+    response.writeHead(isUnread ? 422 : isDown ? 503 : 200, { 'Content-Type': 'application/json' })
+    response.end(
+      isUnread ? '{"error":"Unknown event type."}' : isDown ? '{"error":"The warehouse is closed for stocktaking."}' : '{"ok":true}',
+    )
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { authenticator, hashToken, issueApiKey, isWellFormed, newApiKey } from '../../auth/api-key.ts'
 import { createFirstAccount } from '../../auth/first-account.ts'
 import { verifyPassword } from '../../auth/password.ts'
-import { findApiKey, listApiKeys, revokeApiKey, touchApiKeys, updateAccessLevel } from '../../records/api-keys.ts'
+import { findApiKey, listApiKeys, revokeApiKey, touchApiKeys, updateApiKey } from '../../records/api-keys.ts'
 import { accountScope, type Db, openDatabase } from '../../records/db.ts'
 import { migrate, whileAlone } from '../../records/migrate.ts'
-import { findCredentials, insertUser, updateGrants, updatePermissions, updateUserStatus } from '../../records/users.ts'
+import { findCredentials, insertUser, updateAccess, updateUserStatus } from '../../records/users.ts'
 import { newMuster } from '../cli/muster.ts'
 
 const NOW = new Date('2026-11-21T09:00:00.000Z')
@@ -90,6 +90,7 @@ describe('createFirstAccount', () => {
     const found = await findCredentials(db.read, 'owner@muster.local')
     expect(await verifyPassword(found?.passwordHash ?? null, made.password)).toBe(true)
     expect(await createFirstAccount(db, NOW)).toBeUndefined()
+    expect(await db.read('audit_log').orderBy('id').pluck('action')).toEqual(['account.created', 'api_key.created'])
   })
 })
 
@@ -106,8 +107,8 @@ describe('authenticate', () => {
     const seen = () => authenticator(made.db.read)(token)
     expect(await seen()).toMatchObject({ keyId: id, finance: 'none' })
 
-    await updatePermissions(scope, userId, { finance: 'read' }, NOW)
-    await updateAccessLevel(scope, id, 'read_only', NOW)
+    await updateAccess(scope, userId, { permissions: { finance: 'read' } }, NOW)
+    await updateApiKey(scope, id, { accessLevel: 'read_only' }, NOW)
     expect(await seen()).toMatchObject({ accessLevel: 'read_only', finance: 'read' })
 
     await updateUserStatus(scope, userId, 'deactivated', NOW)
@@ -116,7 +117,7 @@ describe('authenticate', () => {
     await updateUserStatus(scope, userId, 'active', NOW)
     expect(await seen()).toBeDefined()
 
-    expect(await revokeApiKey(scope, id, NOW)).toBe(true)
+    expect(await revokeApiKey(scope, id, NOW)).toMatchObject({ id, revokedAt: null })
     expect(await seen()).toBeUndefined()
   })
 
@@ -134,11 +135,11 @@ describe('revokeApiKey', () => {
   it('keeps the first time, and knows no key of another account', async () => {
     await using made = await newInstallation()
     const { scope, userId, id } = await newAdmin(made)
-    expect(await revokeApiKey(scope, id, NOW)).toBe(true)
-    expect(await revokeApiKey(scope, id, new Date(NOW.getTime() + 1))).toBe(true)
+    expect(await revokeApiKey(scope, id, NOW)).toMatchObject({ revokedAt: null })
+    expect(await revokeApiKey(scope, id, new Date(NOW.getTime() + 1))).toMatchObject({ revokedAt: NOW.getTime() })
     expect(await listApiKeys(scope, userId)).toMatchObject([{ id, revokedAt: NOW.getTime() }])
     const other = accountScope({ dialect: 'sqlite', sql: made.db.write }, made.userId)
-    expect(await revokeApiKey(other, id, NOW)).toBe(false)
+    expect(await revokeApiKey(other, id, NOW)).toBeUndefined()
   })
 })
 
@@ -165,7 +166,7 @@ describe('the Owner', () => {
     await using made = await newInstallation()
     const scope = scopeOf(made)
     await expect(updateUserStatus(scope, made.userId, 'deactivated', NOW)).rejects.toThrow('The Account Owner cannot be deactivated')
-    await updateGrants(scope, made.userId, [], NOW)
+    await expect(updateAccess(scope, made.userId, { grants: [] }, NOW)).rejects.toThrow('may do everything')
     expect((await findCredentials(made.db.read, 'owner@muster.local'))?.user.grants).toEqual(['api_keys', 'webhooks'])
   })
 })

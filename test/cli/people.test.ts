@@ -3,7 +3,8 @@ import { authenticator } from '../../auth/api-key.ts'
 import { verifyPassword } from '../../auth/password.ts'
 import { openDatabase } from '../../records/db.ts'
 import { findCredentials } from '../../records/users.ts'
-import { newAccount, newMuster, PASSWORD } from './muster.ts'
+import { until } from '../helpers.ts'
+import { type Muster, newAccount, newMuster, PASSWORD, type Started } from './muster.ts'
 
 const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/)
 const ISO = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
@@ -167,3 +168,42 @@ describe('key create, list and revoke', () => {
       expect(await muster.run([...args])).toEqual({ status: 1, stdout: '', stderr: message })
   })
 })
+
+describe('user link', () => {
+  it('lets a user who has forgotten the password choose a new one, once', async () => {
+    await using muster = await newMuster()
+    const { user_id } = await newAccount(muster)
+    const made = await muster.json(['user', 'link', '--email', 'ANN@example.com'])
+    expect(made).toEqual({
+      user_id,
+      url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:3000\/console\/invitation\/[\w-]{43}$/),
+      expires_at: ISO,
+    })
+
+    const { started, url } = await serve(muster)
+    const post = (path: string, fields: Record<string, string>) =>
+      fetch(url + path, { method: 'POST', redirect: 'manual', body: new URLSearchParams(fields) })
+    const link = new URL(made.url).pathname
+    expect((await post('/console/sign-in', { email: 'ann@example.com', password: PASSWORD })).status).toBe(303)
+    expect((await post(link, { password: 'a wholly new password' })).status).toBe(303)
+    expect((await post(link, { password: 'and another one' })).status).toBe(404)
+    expect((await post('/console/sign-in', { email: 'ann@example.com', password: PASSWORD })).status).toBe(401)
+    expect((await post('/console/sign-in', { email: 'ann@example.com', password: 'a wholly new password' })).status).toBe(303)
+    started.process.kill('SIGTERM')
+    await started.ended
+  })
+
+  it('refuses an address that nobody has', async () => {
+    await using muster = await newMuster()
+    await newAccount(muster)
+    const { status, stdout, stderr } = await muster.run(['user', 'link', '--email', 'bob@example.com'])
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toContain('There is no user bob@example.com')
+  })
+})
+
+async function serve(muster: Muster): Promise<{ started: Started; url: string }> {
+  const started = muster.start(['serve', '--json'], { environment: { PORT: '0', LOG_LEVEL: 'warn' } })
+  const line = await until('the service is ready', () => started.output.stdout.includes('\n') && started.output.stdout, 60_000)
+  return { started, url: JSON.parse(line).url }
+}

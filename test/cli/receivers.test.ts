@@ -1,9 +1,10 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { newSecret, signingKeys } from '../../webhooks/secret.ts'
 import { deliveryHeaders } from '../../webhooks/sign.ts'
+import { type Answer, type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { type Muster, newMuster, type Started } from './muster.ts'
 
 async function startListening(muster: Muster, ...args: string[]): Promise<{ listener: Started; url: string }> {
@@ -71,11 +72,63 @@ describe('listen', () => {
       .split('\n')
       .map((line) => JSON.parse(line))
     expect(documents).toMatchObject([
-      { received_at: expect.any(String), verified: null, problems: [], repeated: false, body: example },
+      { received_at: expect.any(String), verified: null, problems: [], repeated: false, body: example, status: 204, forwarded: null },
       { problems: ['event_type: "cat.fed" is not in asyncapi.yaml'], repeated: true },
       { problems: [expect.stringContaining('body /data')] },
       { problems: ['body: is not JSON'], body: '{' },
     ])
+  })
+
+  it('says what is wrong with a delivery that breaks the schema of its event', async () => {
+    await using muster = await newMuster()
+    const { listener, url } = await startListening(muster)
+    await post(url, newSecret(), {
+      ...example,
+      resource: { ...example.resource, type: 'cat' },
+      data: { screening_outcome: 'odd', more: 1 },
+    })
+    const { stdout } = await stopped(listener)
+    expect(stdout).toContain('Problem   body /resource/type: must be equal to constant: job_application\n')
+    expect(stdout).toContain('Problem   body /data: must NOT have additional properties: more\n')
+    expect(stdout).toMatch(/Problem {3}body \/data\/screening_outcome: must be equal to one of the allowed values: meets_all, /)
+  })
+
+  it('--forward passes on the same bytes and headers, and tells the sender what came back', async () => {
+    await using muster = await newMuster()
+    await using own = await startReceiver({
+      validate: false,
+      answers: [{ status: 503, headers: { 'Retry-After': '7', 'Content-Type': 'text/plain', 'X-Own': '1' }, body: 'busy' }, 200],
+    })
+    const secret = newSecret()
+    const { listener, url } = await startListening(muster, '--secret', secret, '--forward', own.url)
+    const body = Buffer.from(`\n${JSON.stringify(example, null, '\t').replace('created', 'cr\\u0065ated')}  `)
+    const headers = { ...deliveryHeaders(signingKeys(secret), example.id, body, new Date()), 'x-more': 'kept' }
+    const answer = await fetch(url, { method: 'POST', headers, body })
+    expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toEqual([503, '7', 'busy'])
+    expect(answer.headers.get('x-own')).toBeNull()
+    const [received] = own.requests
+    expect(received?.body.equals(body)).toBe(true)
+    expect(received?.headers).toMatchObject(headers)
+    expect(received?.headers.host).toBe(new URL(own.url).host)
+
+    expect(await post(url, secret, example)).toBe(200)
+    expect(await post(url, newSecret(), example)).toBe(403)
+    expect(own.requests).toHaveLength(2)
+    const { stdout } = await stopped(listener)
+    expect(stdout).toMatch(new RegExp(`Signature right\n  Forwarded ${own.url} answered 503 in \\d+ ms: busy\n`))
+    expect(stdout).toMatch(new RegExp(`Forwarded ${own.url} answered 200 in \\d+ ms\n`))
+    expect(stdout).toContain('Signature WRONG, answered 403\n')
+  })
+
+  it('--forward to where nobody is: the sender is told 502, and the developer why', async () => {
+    await using muster = await newMuster()
+    const { listener, url } = await startListening(muster, '--forward', 'http://127.0.0.1:1/', '--json')
+    expect(await post(url, newSecret(), example)).toBe(502)
+    const { stdout } = await stopped(listener)
+    expect(JSON.parse(stdout)).toMatchObject({
+      status: 502,
+      forwarded: { status: 502, duration_ms: expect.any(Number), error: expect.stringContaining('ECONNREFUSED') },
+    })
   })
 
   it('refuses a port that is in use', async () => {
@@ -90,45 +143,146 @@ describe('listen', () => {
   })
 })
 
+/** What goes wrong in receivers that are right but for this, and the rules that it breaks. */
+interface Defect {
+  name: string
+  breaks: string[]
+  /** `sign` gives the right signature of a body; `count` is how often the id has come by now. */
+  answer(request: ReceivedRequest, sign: (body: Buffer) => string, count: number): Answer
+}
+
+const signatureOf = ({ headers }: ReceivedRequest): string => String(headers['x-service-signature'] ?? '')
+
+/** Verifies as it must, and answers 200 to what `takes` it. */
+const but =
+  (takes: (request: ReceivedRequest, count: number) => boolean, otherwise: Answer): Defect['answer'] =>
+  (request, sign, count) =>
+    signatureOf(request) !== sign(request.body) ? 403 : takes(request, count) ? 200 : otherwise
+
+const says = ({ body }: ReceivedRequest, ...words: string[]): boolean => words.some((word) => body.toString().includes(word))
+
+const defects: Defect[] = [
+  { name: 'verifies nothing', breaks: ['missing-signature', 'wrong-signature'], answer: () => 200 },
+  {
+    name: 'takes a missing signature for a test',
+    breaks: ['missing-signature'],
+    answer: (request, sign) => (['', sign(request.body)].includes(signatureOf(request)) ? 200 : 403),
+  },
+  {
+    name: 'compares only the beginning of the signature',
+    breaks: ['wrong-signature'],
+    answer: (request, sign) => (signatureOf(request) !== '' && sign(request.body).startsWith(signatureOf(request)) ? 200 : 403),
+  },
+  {
+    name: 'answers 401',
+    breaks: ['missing-signature', 'wrong-signature'],
+    answer: (request, sign) => (signatureOf(request) === sign(request.body) ? 200 : 401),
+  },
+  {
+    name: 'verifies JSON that it has written again',
+    breaks: ['wrong-signature', 'raw-body'],
+    answer(request, sign) {
+      try {
+        return signatureOf(request) === sign(Buffer.from(JSON.stringify(JSON.parse(request.body.toString())))) ? 200 : 403
+      } catch {
+        return 403
+      }
+    },
+  },
+  { name: 'answers 409 to a repeat', breaks: ['repeats'], answer: but((_, count) => count === 1, 409) },
+  { name: 'answers 400 to an unknown type', breaks: ['what-is-new'], answer: but((request) => !says(request, 'muster.checked'), 400) },
+  { name: 'fails at some types', breaks: ['event-types'], answer: but((request) => !says(request, 'export.failed', 'webhook.test'), 500) },
+  { name: 'refuses unknown fields', breaks: ['what-is-new'], answer: but((request) => !says(request, 'added'), 422) },
+  { name: 'takes no large body', breaks: ['what-is-new'], answer: but(({ body }) => body.length < 10_000, 413) },
+  {
+    name: 'redirects',
+    breaks: ['accepts-post', 'raw-body', 'repeats', 'event-types', 'what-is-new'],
+    answer: but(() => false, { status: 308, headers: { Location: '/' } }),
+  },
+]
+
 describe('check-receiver', () => {
+  /** Every rule that the receiver breaks. */
+  async function check(muster: Muster, url: string, secret: string, ...more: string[]) {
+    const { status, stdout, stderr } = await muster.run(['check-receiver', url, '--secret', '-', '--json', ...more], {
+      input: `${secret}\n`,
+    })
+    expect(stderr).toBe('')
+    const { conformant, rules } = JSON.parse(stdout)
+    expect(status).toBe(conformant ? 0 : 1)
+    return { rules, broken: rules.filter(({ passed }: { passed: boolean }) => !passed).map(({ rule }: { rule: string }) => rule) }
+  }
+
   it('passes a receiver that does all it must', async () => {
     await using muster = await newMuster()
     const secret = newSecret()
     const { url } = await startListening(muster, '--secret', secret)
-    const { conformant, checks } = await muster.json(['check-receiver', url, '--secret', secret])
-    expect(conformant).toBe(true)
-    expect(checks.length).toBeGreaterThanOrEqual(8)
-    expect(checks[0]).toEqual({
-      check: 'a delivery',
-      expected: '2xx',
-      status: 204,
-      error: null,
+    const { rules, broken } = await check(muster, url, secret)
+    expect(broken).toEqual([])
+    expect(rules[0]).toEqual({
+      rule: 'accepts-post',
+      title: expect.stringContaining('15 seconds'),
       passed: true,
-      duration_ms: expect.any(Number),
+      checks: [{ check: 'a delivery', expected: '2xx', status: 204, error: null, passed: true, duration_ms: expect.any(Number) }],
     })
+    const people = await muster.run(['check-receiver', url, '--secret', secret])
+    expect(people).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^ok {4}Takes every event type \(22 requests, the slowest \d+ ms\)$/m),
+    })
+    expect(people.stdout).toContain('The receiver is conformant.\n')
   })
 
-  it('fails one that verifies nothing, and says where', async () => {
+  it.each(defects)('fails one that $name', async ({ breaks, answer }) => {
     await using muster = await newMuster()
-    const server = createServer((request, response) => request.resume().on('end', () => response.writeHead(200).end()))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-    const { status, stdout } = await muster.run(['check-receiver', url, '--secret', newSecret()])
-    server.closeAllConnections()
-    server.close()
-    expect(status).toBe(1)
-    expect(stdout).toMatch(/^ok +a delivery +2xx +200/m)
-    expect(stdout).toMatch(/^FAIL +without a signature +403 +200/m)
-    expect(stdout).toContain('The receiver is not conformant.')
+    const secret = newSecret()
+    const sign = (body: Buffer): string => deliveryHeaders(signingKeys(secret), '', body, new Date())['x-service-signature'] ?? ''
+    const counts = new Map<string, number>()
+    await using receiver = await startReceiver({
+      validate: false,
+      answers(request) {
+        const id = signatureOf(request) === sign(request.body) ? JSON.parse(request.body.toString()).id : ''
+        counts.set(id, (counts.get(id) ?? 0) + 1)
+        return answer(request, sign, counts.get(id) ?? 0)
+      },
+    })
+    expect(new Set((await check(muster, receiver.url, secret)).broken)).toEqual(new Set(breaks))
   })
 
-  it('fails one that is not there', async () => {
+  it('tells people and pipelines what was sent, what came, and what to do', async () => {
     await using muster = await newMuster()
-    const { status, stdout } = await muster.run(['check-receiver', 'http://127.0.0.1:1/', '--secret', newSecret(), '--json'])
+    await using receiver = await startReceiver({ validate: false, answers: [200] })
+    const file = join(muster.dataDir, 'receiver.xml')
+    const { status, stdout } = await muster.run(['check-receiver', receiver.url, '--secret', newSecret(), '--junit', file])
     expect(status).toBe(1)
-    expect(JSON.parse(stdout)).toMatchObject({
-      conformant: false,
-      checks: expect.arrayContaining([expect.objectContaining({ status: null, passed: false })]),
+    expect(stdout).toMatch(
+      /^FAIL {2}Answers 403 to what is not signed\n {8}without a signature {6}expected 403, answered 200 after \d+ ms\n/m,
+    )
+    expect(stdout).toMatch(/^ {6}→ Take a missing X-Service-Signature as an empty one/m)
+    expect(stdout).toContain('The receiver is not conformant: 2 of 7 rules are not kept.\n')
+    const xml = await readFile(file, 'utf8')
+    expect(xml).toMatch(/<testsuite name="muster check-receiver http:[^"]+" tests="39" failures="8">/)
+    expect(xml).toMatch(
+      /<testcase classname="missing-signature" name="without a signature" time="\d+\.\d{3}"><failure message="expected 403, answered 200 /,
+    )
+  })
+
+  it('fails one that is not there, and does not go on', async () => {
+    await using muster = await newMuster()
+    const file = join(muster.dataDir, 'receiver.xml')
+    const { rules } = await check(muster, 'http://127.0.0.1:1/', newSecret(), '--junit', file)
+    expect(rules[0]).toMatchObject({
+      passed: false,
+      checks: [{ status: null, error: expect.stringContaining('ECONNREFUSED'), passed: false }],
     })
+    expect(rules[1]).toMatchObject({ passed: null, checks: [{ passed: null }, { passed: null }] })
+    expect(await readFile(file, 'utf8')).toContain('tests="39" failures="1" skipped="38"')
+  })
+
+  it('fails one that takes longer than 15 seconds', async () => {
+    await using muster = await newMuster()
+    await using receiver = await startReceiver({ validate: false, answers: ['hang'] })
+    const { rules } = await check(muster, receiver.url, newSecret())
+    expect(rules[0].checks).toMatchObject([{ status: null, error: 'no answer within 15 s', passed: false }])
   })
 })

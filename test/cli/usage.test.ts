@@ -7,9 +7,13 @@ import { BIN, newMuster } from './muster.ts'
 
 const COMMANDS = [
   ['serve'],
+  ['dev'],
   ['migrate'],
   ['backup', '<file>'],
   ['generate'],
+  ['lint', '[folder]'],
+  ['docs'],
+  ['diff', '[base]'],
   ['contract'],
   ['account', 'create'],
   ['user', 'create'],
@@ -34,6 +38,7 @@ const COMMANDS = [
   ['bulk', 'pause', '<id>'],
   ['bulk', 'resume', '<id>'],
   ['bulk', 'cancel', '<id>'],
+  ['mock'],
   ['listen'],
   ['check-receiver', '<url>'],
 ]
@@ -42,7 +47,7 @@ describe('help', () => {
   it('of every command shows its arguments, --json and an example', async () => {
     await using muster = await newMuster()
     for (const command of COMMANDS) {
-      const words = command.filter((word) => !word.startsWith('<'))
+      const words = command.filter((word) => !/^[<[]/.test(word))
       const { status, stdout, stderr } = await muster.run([...words, '--help'])
       expect({ status, stderr }, words.join(' ')).toEqual({ status: 0, stderr: '' })
       expect(stdout).toContain(`Usage: muster ${words.join(' ')} [options]`)
@@ -95,6 +100,14 @@ describe('wrong usage', () => {
       [['deliveries', 'retry-failed', '--webhook', 'x', '--since', '2026-11-21', '--type', 'cat.fed'], /"cat.fed" is none of/],
       [['listen', '--port', '65536'], /option '--port <port>'/],
       [['listen', '--secret', 'abc'], /option '--secret <secret>'/],
+      [['listen', '--forward', '8080'], /option '--forward <url>'.*http or https address/],
+      [['mock', '--port', 'http'], /option '--port <port>'.*whole number/],
+      [['mock', 'now'], /too many arguments/],
+      [['diff', 'main', '--release'], /option '--release'.*leave the base out/],
+      [['docs'], /required option '--out <dir>'/],
+      [['check-receiver', 'http://127.0.0.1:1/'], /required option '--secret <secret>'/],
+      [['check-receiver', 'http://127.0.0.1:1/', '--secret', 'abc'], /option '--secret <secret>'.*whsec_/],
+      [['listen', '--secret', '-'], /option '--secret <secret>'.*whsec_/],
       [['check-receiver', 'ftp://example.com', '--secret', 'whsec_YWJj'], /argument 'url'|ftp/],
     ] as const) {
       const { status, stdout, stderr } = await muster.run([...args])

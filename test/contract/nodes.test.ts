@@ -1,4 +1,5 @@
 /** Several nodes on one PostgreSQL. */
+import { readdir } from 'node:fs/promises'
 import { describe, expect, inject, test } from 'vitest'
 import { openDatabase, transaction, writeScope } from '../../records/db.ts'
 import { migrate, whileAlone } from '../../records/migrate.ts'
@@ -34,7 +35,8 @@ onPostgres('several nodes', () => {
         }),
       ),
     )
-    expect(ran.map((names) => names.length).sort()).toEqual([0, 0, 1])
+    const all = await readdir(new URL('../../records/migrations', import.meta.url))
+    expect(ran.toSorted((a, b) => a.length - b.length)).toEqual([[], [], all.sort()])
   })
 
   test('count the requests of a user together, and refuse a revoked key at once', async () => {

@@ -159,6 +159,12 @@ describe('generate: a contract that cannot be generated from', () => {
       change: ['minLength: 1', 'minLenght: 1'],
       want: /^openapi\.yaml:\d+ .*minLenght/,
     },
+    {
+      name: 'a module that there is not',
+      file: 'openapi.yaml',
+      change: ['paths:\n', 'tags:\n  - name: Notes\n    x-module: notes\npaths:\n'],
+      want: 'openapi.yaml:9 x-module of Notes must be one of participants, tasks, jobs, exports, finance, none',
+    },
     { name: 'no asyncapi.yaml', file: 'asyncapi.yaml', change: null, want: /^asyncapi\.yaml:1 cannot be read in / },
   ]
   for (const { name, file, change, want } of CASES) {

@@ -173,6 +173,20 @@ const CASES: Case[] = [
     want: 'event-types-listed — EventType does not list payment.paid of asyncapi.yaml: add it',
   },
   {
+    name: 'a list of which nobody knows who may see it',
+    file: 'openapi.yaml',
+    change: ['    x-module: exports\n', ''],
+    line: '- name: Exports',
+    want: 'modules — Exports has a list: add x-module, the permission that rules it in the console (participants, tasks, jobs, exports, finance), or none',
+  },
+  {
+    name: 'a module that there is not',
+    file: 'openapi.yaml',
+    change: ['x-module: finance', 'x-module: payments'],
+    line: 'x-module: payments',
+    want: 'modules — x-module of Payments must be one of participants, tasks, jobs, exports, finance, none',
+  },
+  {
     name: 'a list without pages',
     file: 'openapi.yaml',
     change: ["        - $ref: '#/components/parameters/PageSize'\n", ''],

@@ -1,42 +1,9 @@
 /** From a line of the contract to a written handler, and back. */
-import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { until } from '../helpers.ts'
-import { copyOfRepository, type Tree } from './tree.ts'
+import { apply, copyOfRepository, stepsOf, WITHIN_MS, whenReady } from './tree.ts'
 
 const LONG_MS = 300_000
-const WITHIN_MS = 60_000
-
-interface Step {
-  file: string
-  /** The line below which the text goes; the whole file without it. */
-  after: string | undefined
-  text: string
-}
-
-/** The blocks of the page that say which file they belong to. */
-async function stepsOf(tree: Tree): Promise<Step[]> {
-  const page = await readFile(tree.path('docs/new-resource.md'), 'utf8')
-  return [...page.matchAll(/^```(?:yaml|ts) (\S+)(?: after `(.*)`)?\n([\s\S]*?)\n```$/gm)].map(([, file = '', after, text = '']) => ({
-    file,
-    after,
-    text: `${text}\n`,
-  }))
-}
-
-async function apply(tree: Tree, steps: Step[]): Promise<void> {
-  for (const { file, after, text } of steps) {
-    if (after === undefined) await tree.write(file, text)
-    else await tree.replace(file, `\n${after}\n`, `\n${after}\n${text}`)
-  }
-}
-
-async function whenReady(tree: Tree, environment: Record<string, string> = {}) {
-  const running = tree.start(['serve', '--json'], { PORT: '0', ...environment })
-  const line = await until('the service is ready', () => running.output().includes('\n') && running.output(), WITHIN_MS)
-  const { url, first_account: first } = JSON.parse(line.split('\n')[0] ?? '')
-  return { running, url: url as string, key: first?.token as string }
-}
 
 async function call(url: string, key: string, method: string, path: string, body?: object) {
   const headers = { Authorization: `Bearer ${key}`, ...(body && { 'Content-Type': 'application/json' }) }

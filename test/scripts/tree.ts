@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
+import { until } from '../helpers.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const NOT_COPIED = ['node_modules', '.git', 'data', 'coverage']
@@ -84,3 +85,37 @@ export async function copyOfRepository() {
 }
 
 export type Tree = Awaited<ReturnType<typeof copyOfRepository>>
+
+export const WITHIN_MS = 60_000
+
+export interface Step {
+  file: string
+  /** The line below which the text goes; the whole file without it. */
+  after: string | undefined
+  text: string
+}
+
+/** The blocks of docs/new-resource.md that say which file they belong to. */
+export async function stepsOf(tree: Tree): Promise<Step[]> {
+  const page = await tree.read('docs/new-resource.md')
+  return [...page.matchAll(/^```(?:yaml|ts) (\S+)(?: after `(.*)`)?\n([\s\S]*?)\n```$/gm)].map(([, file = '', after, text = '']) => ({
+    file,
+    after,
+    text: `${text}\n`,
+  }))
+}
+
+export async function apply(tree: Tree, steps: Step[]): Promise<void> {
+  for (const { file, after, text } of steps) {
+    if (after === undefined) await tree.write(file, text)
+    else await tree.replace(file, `\n${after}\n`, `\n${after}\n${text}`)
+  }
+}
+
+/** A server of the tree, once it answers: with the account that its first start makes. */
+export async function whenReady(tree: Tree, environment: Record<string, string> = {}) {
+  const running = tree.start(['serve', '--json'], { PORT: '0', ...environment })
+  const line = await until('the service is ready', () => running.output().includes('\n') && running.output(), WITHIN_MS)
+  const { url, first_account: first } = JSON.parse(line.split('\n')[0] ?? '')
+  return { running, url: url as string, key: first?.token as string, first: first as { email: string; password: string } | undefined }
+}

@@ -42,7 +42,7 @@ export function layout(page: Page, frame: Frame): string {
 </head>
 <body${!visitor && html` class="guest"`}>
 <a class="skip" href="#main">Skip to the content</a>
-${visitor && side(frame, visitor)}
+${visitor ? side(frame, visitor) : html`<header class="guest-head"><a class="brand" href="/console"><img src="${asset('icon.svg')}" alt="" width="28" height="28">Muster</a></header>`}
 <main id="main" tabindex="-1"${page.isNarrow && html` class="narrow"`}>
 ${toast(notice)}
 ${page.crumbs && crumbs(page.crumbs)}

@@ -1,7 +1,10 @@
 /** Where one can go, by what one may see. */
 
+import { resources } from '../../generated/resources.ts'
 import type { User } from '../../records/users.ts'
 import { isAdmin, isOwner } from './page.ts'
+import { plural } from './records/names.ts'
+import { addressOf, maySee } from './records/resources.ts'
 
 export interface NavigationItem {
   label: string
@@ -46,6 +49,8 @@ export function navigation(user: User): NavigationGroup[] {
   return groups.filter(({ items }) => items.length > 0)
 }
 
-function recordItems(_user: User): NavigationItem[] {
-  return []
+function recordItems(user: User): NavigationItem[] {
+  return resources
+    .filter((resource) => maySee(user, resource))
+    .map((resource) => ({ label: plural(resource), to: addressOf(resource), icon: resource.slug }))
 }

@@ -26,11 +26,13 @@ export interface GuestVisit {
   /** Signs in, and out first who was. */
   signIn(user: Pick<User, 'id' | 'accountId'>): Promise<void>
   signOut(): Promise<void>
-  /** Throws `Refused` when it was tried too often. `key` is what is counted. */
+  /** Throws `TooOften` when it was. `key` is what is counted. */
   throttle(name: ThrottleName, key: string): Promise<void>
+  /** Begins the count again. */
+  resetThrottle(name: ThrottleName, key: string): Promise<void>
 }
 
-export type ThrottleName = 'sign_in' | 'sign_in_ip' | 'sign_in_account' | 'sign_up' | 'webhook_url'
+export type ThrottleName = 'sign_in' | 'sign_in_ip' | 'sign_in_account' | 'sign_up' | 'password' | 'webhook_url'
 
 export interface Visit extends GuestVisit {
   user: User

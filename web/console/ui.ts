@@ -1,5 +1,6 @@
 /** The parts that pages are made of. */
 import { randomUUID } from 'node:crypto'
+import { Refused } from '../../records/refused.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'quiet'
@@ -98,6 +99,22 @@ export function relative(ms: number): string {
   return ms < 0 ? `${text} ago` : `in ${text}`
 }
 
+/** In how long, to the second: it counts down while the page stays open. */
+export function countdownTo(at: number, now: Date): Html {
+  return html`<time datetime="${new Date(at).toISOString()}" title="${utc(at)}" data-countdown>${remaining(at - now.getTime())}</time>`
+}
+
+/** `in 4 min 12 s`, `in 2 h 5 min`. */
+export function remaining(ms: number): string {
+  const seconds = Math.floor(ms / 1_000)
+  if (seconds < 1) return 'now'
+  if (ms < MINUTE) return `in ${seconds} s`
+  if (ms < HOUR) return `in ${Math.floor(ms / MINUTE)} min ${seconds % 60} s`
+  return ms < DAY
+    ? `in ${Math.floor(ms / HOUR)} h ${Math.floor((ms % HOUR) / MINUTE)} min`
+    : `in ${Math.floor(ms / DAY)} d ${Math.floor((ms % DAY) / HOUR)} h`
+}
+
 /** `8 ms`, `1.89 s`. */
 export function duration(ms: number): string {
   return ms < 1_000 ? `${ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)} ms` : `${(ms / 1_000).toPrecision(3)} s`
@@ -128,6 +145,10 @@ export interface Column {
   isNumber?: boolean
   /** For the eye alone there is no heading: of buttons. */
   isHidden?: boolean
+  /** What a narrow screen calls its cells, where the heading is more than a text. */
+  name?: string
+  /** How the rows are in order by it. */
+  sort?: 'ascending' | 'descending'
 }
 
 /** A table in a card. Under 640 px each row becomes a block with its cells named. */
@@ -138,13 +159,13 @@ export function table(
 ): Html {
   const all = columns.map((column) => (typeof column === 'string' ? { label: column } : column))
   return html`<div class="table-frame" role="region" aria-label="${label}" tabindex="0"><table><thead><tr>${all.map(
-    ({ label, isNumber, isHidden }) =>
-      html`<th scope="col"${isNumber && html` class="number"`}>${isHidden ? html`<span class="visually-hidden">${label}</span>` : label}</th>`,
+    ({ label, isNumber, isHidden, sort }) =>
+      html`<th scope="col"${isNumber && html` class="number"`}${sort && html` aria-sort="${sort}"`}>${isHidden ? html`<span class="visually-hidden">${label}</span>` : label}</th>`,
   )}</tr></thead><tbody>${rows.map(
     ({ id, cells }) =>
       html`<tr${id && html` id="${id}"`}>${cells.map((cell, index) => {
         const column = all[index]
-        const name = typeof column?.label === 'string' && !column.isHidden ? column.label : ''
+        const name = column?.name ?? (typeof column?.label === 'string' && !column.isHidden ? column.label : '')
         return html`<td${column?.isNumber && html` class="number"`} data-label="${name}">${cell}</td>`
       })}</tr>`,
   )}</tbody></table></div>`
@@ -152,7 +173,7 @@ export function table(
 
 /** Where there is nothing yet: what it is for, and how to begin. */
 export function empty(title: string, text: Content, action?: Content): Html {
-  return html`<div class="empty"><h3>${title}</h3><p>${text}</p>${action}</div>`
+  return html`<div class="empty"><h2>${title}</h2><p>${text}</p>${action}</div>`
 }
 
 /** Facts by their names. */
@@ -168,13 +189,33 @@ export function stats(items: { label: string; value: Content; note?: Content; ch
   )}</dl>`
 }
 
+const BARS_HEIGHT = 28
+
+/** Small bars side by side, each of parts on top of each other. `label` says it in words. */
+export function bars(columns: { value: number; tone: Tone }[][], label: string): Html {
+  const totals = columns.map((parts) => parts.reduce((sum, { value }) => sum + value, 0))
+  const most = Math.max(1, ...totals)
+  const width = 100 / columns.length
+  const drawn = columns.map((parts, index) => {
+    let y = BARS_HEIGHT
+    return parts.map(({ value, tone }) => {
+      if (value === 0) return false
+      // What is there is seen, however little it is.
+      const height = Math.max(2, (value / most) * (BARS_HEIGHT - 4))
+      y -= height
+      return html`<rect class="${tone}" x="${(index * width).toFixed(2)}%" y="${y.toFixed(1)}" width="${(width * 0.7).toFixed(2)}%" height="${height.toFixed(1)}"/>`
+    })
+  })
+  return html`<svg class="bars" width="100%" height="${BARS_HEIGHT}" role="img" aria-label="${label}"><title>${label}</title><line x1="0" x2="100%" y1="${BARS_HEIGHT - 0.5}" y2="${BARS_HEIGHT - 0.5}"/>${drawn}</svg>`
+}
+
 export function note(tone: Tone, text: Content): Html {
   return html`<p class="note ${tone}"${tone === 'bad' && html` role="alert"`}>${text}</p>`
 }
 
 export type Errors = Record<string, string[]>
 
-interface FieldOptions {
+export interface FieldOptions {
   name: string
   label: Content
   /** Under the label, in a sentence. */
@@ -185,7 +226,7 @@ interface FieldOptions {
 }
 
 /** What a form says of a field: it is its label, then its input, then what is wrong with it. The ids join them for those who cannot see. */
-function field({ name, label, hint, errors = {}, isRequired }: FieldOptions, input: (attributes: Html) => Html): Html {
+export function field({ name, label, hint, errors = {}, isRequired }: FieldOptions, input: (attributes: Html) => Html): Html {
   const id = `field-${name.replace(/[^\w]/g, '-')}`
   const wrong = errors[name]
   const described = [hint && `${id}-hint`, wrong && `${id}-error`].filter(Boolean).join(' ')
@@ -207,6 +248,29 @@ export function textField(
     (attributes) =>
       html`<input type="${type}" ${attributes} value="${type === 'password' ? '' : value}" autocomplete="${autocomplete}"${maxLength !== undefined && html` maxlength="${maxLength}"`}${placeholder && html` placeholder="${placeholder}"`}>`,
   )
+}
+
+/** A password, with a button that shows it; without JavaScript there is none. Whatever was typed does not come again. */
+export function passwordField(options: FieldOptions & { autocomplete: 'current-password' | 'new-password' }): Html {
+  return field(
+    { isRequired: true, ...options },
+    (attributes) =>
+      html`<span class="secret"><input type="password" ${attributes} autocomplete="${options.autocomplete}"><button type="button" class="button quiet" data-reveal>Show<span class="visually-hidden"> the password</span></button></span>`,
+  )
+}
+
+/** What is wrong with each field: what its check throws as `Refused`. */
+export function problemsOf(checks: Record<string, () => unknown>): Errors {
+  const problems: Errors = {}
+  for (const [name, check] of Object.entries(checks)) {
+    try {
+      check()
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      problems[name] = [/[.!?]$/.test(error.message) ? error.message : `${error.message}.`]
+    }
+  }
+  return problems
 }
 
 export function textArea(options: FieldOptions & { rows?: number; isCode?: boolean }): Html {
@@ -290,7 +354,7 @@ export function action({ to, label, style = '', fields = {}, target }: ActionOpt
 
 /** Attributes with which htmx puts the same piece of the page that comes in place of this one. */
 export function inPlace(method: 'get' | 'post', address: string, target: string): Html {
-  return html` hx-${method}="${address}" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML" hx-select-oob="#toast"`
+  return html` hx-${method}="${address}" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML ignoreTitle:true" hx-select-oob="#toast"`
 }
 
 /** Attributes of what brings itself up to date every so many seconds. The element needs the id `target`. */
@@ -332,10 +396,17 @@ const ICONS: Record<string, string> = {
   audit: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 5v3l2 1.500',
   settings: 'M2 5h7M13 5h1M2 11h1M7 11h7M9 3.500v3M5 9.500v3',
   record: 'M3 2h10v12H3zM5.500 5h5M5.500 8h5M5.500 11h3',
+  participants: 'M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2.500 14c0-3 2.500-4.500 5.500-4.500s5.500 1.500 5.500 4.500',
+  tasks: 'M2.500 2.500h11v11h-11zM5 8l2.200 2.200L11 6',
+  jobs: 'M2 5h12v8.500H2zM5.500 5V2.500h5V5M2 9h12',
+  'job-applications': 'M3 2h6l4 4v8H3zM9 2v4h4M5.500 10.500l1.500 1.500 3.500-3.500',
+  exports: 'M8 2v8M5 7.500l3 3 3-3M2.500 11v3h11v-3',
+  payments: 'M2 4h12v9H2zM2 7h12M4.500 10.500h3',
   theme: 'M13.500 9.500A6 6 0 0 1 6.500 2.500a6 6 0 1 0 7 7z',
   menu: 'M2 4h12M2 8h12M2 12h12',
   copy: 'M5.500 5.500h8v8h-8zM10.500 5.500v-3h-8v8h3',
   out: 'M6 2H2.500v12H6M10 5l3 3-3 3M13 8H6',
+  arrow: 'M3 8h10M9.500 4.500 13 8l-3.500 3.500',
 }
 
 export function icon(name: string): Html {

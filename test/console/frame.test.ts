@@ -1,0 +1,185 @@
+/** What holds of every address of the console: headers, sessions, where a form may come from, and errors. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { newPerson, PASSWORD, type Visitor, visitor } from './visitors.ts'
+
+const DAY_MS = 86_400_000
+
+describe('the console', () => {
+  let app: TestApp
+  let account: TestAccount
+  let owner: Visitor
+  let now = Date.now()
+  beforeAll(async () => {
+    app = await startApp({ now: () => new Date(now) })
+    account = await app.newAccount()
+    owner = await visitor(app, account)
+  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
+
+  it('forbids scripts and styles in pages, frames, and keeping pages', async () => {
+    const { headers, text } = await owner.get('')
+    const policy = headers.get('content-security-policy') ?? ''
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).toContain("script-src 'self'")
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(policy).not.toContain('unsafe')
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    expect(text).not.toMatch(/<script(?![^>]*src=)|<style| style=| on[a-z]+=/)
+  })
+
+  describe('somebody who is not signed in', () => {
+    it('is asked to, and then led to where they wanted to go', async () => {
+      const nobody = await visitor(app)
+      const { accountId } = account
+      const { email } = await newPerson(app, accountId)
+      expect(await nobody.get('/webhooks?state=failed')).toMatchObject({
+        status: 303,
+        to: `/sign-in?next=${encodeURIComponent('/console/webhooks?state=failed')}`,
+      })
+      const next = '/console/webhooks?state=failed'
+      expect(await nobody.post('/sign-in', { email, password: PASSWORD, next })).toMatchObject({
+        status: 303,
+        to: '/webhooks?state=failed',
+      })
+    })
+
+    it.each(['https://example.com/', '//example.com', '/console/../x', '/\\example.com', '/console//example.com'])(
+      'is not led to %s',
+      async (next) => {
+        const { email } = await newPerson(app, account.accountId)
+        const { headers } = await (await visitor(app)).post('/sign-in', { email, password: PASSWORD, next })
+        const location = new URL(headers.get('location') ?? '', app.url)
+        expect(location.origin).toBe(app.url)
+        expect(location.pathname).toMatch(/^\/console/)
+      },
+    )
+
+    it('in the middle of a page: htmx is told to leave it, not given another page for a piece of it', async () => {
+      const answer = await (await visitor(app)).get('/webhooks', { 'HX-Request': 'true' })
+      expect(answer.status).toBe(204)
+      expect(answer.headers.get('hx-redirect')).toBe('/console/sign-in')
+    })
+  })
+
+  describe('a session', () => {
+    it('has a cookie that no script can read and no other site can send', async () => {
+      const { email } = await newPerson(app, account.accountId)
+      const { headers } = await (await visitor(app)).post('/sign-in', { email, password: PASSWORD })
+      expect(headers.get('set-cookie')).toMatch(/^muster-session=[\w-]{43}; path=\/; expires=[^;]*; samesite=lax; httponly$/i)
+    })
+
+    it('behind TLS: its cookie is sent over TLS alone, and set by this host alone', async () => {
+      await using secure = await startApp({ environment: { BASE_URL: 'https://muster.example.com' } })
+      const { accountId } = await secure.newAccount()
+      const { email } = await newPerson(secure, accountId)
+      const { headers } = await (await visitor(secure)).post('/sign-in', { email, password: PASSWORD })
+      expect(headers.get('set-cookie')).toMatch(
+        /^__Host-muster-session=[\w-]{43}; path=\/; expires=[^;]*; samesite=lax; secure; httponly$/i,
+      )
+    })
+
+    it('is stored as a hash', async () => {
+      const token = owner.cookie.split('=')[1] ?? ''
+      const rows = await app.db.read('sessions').select('*')
+      expect(rows.length).toBeGreaterThan(0)
+      expect(JSON.stringify(rows)).not.toContain(token)
+    })
+
+    it('ends with signing out', async () => {
+      const somebody = await visitor(app, account)
+      expect((await somebody.get('')).status).toBe(200)
+      expect(await somebody.post('/sign-out')).toMatchObject({ status: 303, to: '/sign-in?signed-out' })
+      expect((await somebody.get('')).to).toBe('/sign-in')
+    })
+
+    it('ends when its user is deactivated', async () => {
+      const person = await newPerson(app, account.accountId)
+      const somebody = await visitor(app, person)
+      expect((await somebody.get('')).status).toBe(200)
+      await app.db.write('users').where({ id: person.userId }).update({ status: 'deactivated' })
+      expect((await somebody.get('')).status).toBe(303)
+    })
+
+    it.each([
+      { days: 13, status: 200 },
+      { days: 15, status: 303 },
+    ])('nobody was seen for $days days: $status', async ({ days, status }) => {
+      const somebody = await visitor(app, account)
+      const before = now
+      now += days * DAY_MS
+      try {
+        expect((await somebody.get('')).status).toBe(status)
+      } finally {
+        now = before
+      }
+    })
+
+    it('ends after 30 days, whoever was seen', async () => {
+      const somebody = await visitor(app, account)
+      const before = now
+      try {
+        for (const days of [10, 20, 29]) {
+          now = before + days * DAY_MS
+          expect((await somebody.get('')).status).toBe(200)
+        }
+        now = before + 30 * DAY_MS + 60_000
+        expect((await somebody.get('')).status).toBe(303)
+      } finally {
+        now = before
+      }
+    })
+  })
+
+  describe('a form', () => {
+    it.each<{ name: string; headers: Record<string, string>; status: number }>([
+      { name: 'the page itself', headers: { 'Sec-Fetch-Site': 'same-origin' }, status: 303 },
+      { name: 'no browser', headers: {}, status: 303 },
+      { name: 'another site', headers: { 'Sec-Fetch-Site': 'cross-site' }, status: 403 },
+      { name: 'another port of this host', headers: { 'Sec-Fetch-Site': 'same-site' }, status: 403 },
+      { name: 'an old browser on another site', headers: { Origin: 'https://example.com' }, status: 403 },
+      { name: 'an old browser in a sandbox', headers: { Origin: 'null' }, status: 403 },
+    ])('from $name: $status', async ({ headers, status }) => {
+      expect((await owner.post('/theme', { theme: 'dark' }, headers)).status).toBe(status)
+    })
+
+    it('from another site does nothing', async () => {
+      const somebody = await visitor(app, account)
+      expect((await somebody.post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })).status).toBe(403)
+      expect((await somebody.get('')).status).toBe(200)
+    })
+
+    it('is refused when it is larger than 1 MiB, no form, or holds what no database keeps', async () => {
+      expect((await owner.post('/theme', { theme: 'x'.repeat(1024 * 1024) })).status).toBe(413)
+      expect((await owner.post('/theme', { theme: 'dark' }, { 'Content-Type': 'text/plain' })).status).toBe(415)
+      expect((await owner.post('/theme', { theme: 'a\0b' })).status).toBe(400)
+    })
+  })
+
+  describe('an address that there is not', () => {
+    it.each([
+      '/nothing',
+      '/webhooks/not-an-id',
+      '/webhooks/0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
+      '/assets/x/console.css',
+      '/%',
+    ])('%s is 404 or 400, in the look of the console', async (path) => {
+      const { status, text, headers } = await owner.get(path)
+      expect([400, 404]).toContain(status)
+      expect(headers.get('content-type')).toMatch(/^text\/html/)
+      expect(text).not.toMatch(/ at .*\.ts:\d+/)
+    })
+  })
+
+  it('says nothing of a mistake of ours but the number of the request', async () => {
+    await using broken = await startApp()
+    const somebody = await visitor(broken, await broken.newAccount())
+    await broken.db.write.schema.renameTable('audit_log', 'audit_log_gone')
+    const { status, text, headers } = await somebody.get('/audit-log')
+    expect(status).toBe(500)
+    expect(text).toContain(headers.get('x-request-id'))
+    expect(text).not.toContain('audit_log_gone')
+    expect(text).not.toMatch(/select|no such table|relation/i)
+  })
+})

@@ -1,0 +1,80 @@
+/** Requests in the log, as the API would have put them there, and what the pages say of them. */
+import { randomUUID } from 'node:crypto'
+import { transaction } from '../../records/db.ts'
+import { insertRequests, type LoggedRequest } from '../../records/request-log.ts'
+import type { TestAccount, TestApp } from '../helpers.ts'
+
+export const MINUTE = 60_000
+export const HOUR = 60 * MINUTE
+export const DAY = 24 * HOUR
+
+/** Today, at a time that is at no boundary of any bucket. */
+export const NOW = Math.floor(Date.now() / DAY) * DAY + 17 * HOUR + 12 * MINUTE + 34_567
+
+export type GivenRequest = Partial<LoggedRequest>
+
+/** Puts requests of an account into the log. Returns the ids that they have there, in the order in which they are given. */
+export async function log(app: TestApp, account: TestAccount, given: GivenRequest[]): Promise<string[]> {
+  const apiKeyId = await keyOf(app, account)
+  const requests = given.map((request): LoggedRequest => {
+    return {
+      accountId: account.accountId,
+      userId: account.userId,
+      apiKeyId,
+      requestId: randomUUID(),
+      operationId: 'listTasks',
+      method: 'GET',
+      path: '/public/v1/tasks',
+      status: 200,
+      durationMs: 12.5,
+      ip: '203.0.113.7',
+      requestBody: null,
+      responseBody: null,
+      at: NOW - MINUTE,
+      ...request,
+    }
+  })
+  await transaction(app.db, ({ sql }) => insertRequests(sql, requests))
+  const rows: { id: string; request_id: string }[] = await app.db
+    .read('request_log')
+    .where({ account_id: account.accountId })
+    .select('id', 'request_id')
+  const ids = new Map(rows.map((row) => [row.request_id, row.id]))
+  return requests.map(({ requestId }) => ids.get(requestId) ?? '')
+}
+
+async function keyOf(app: TestApp, { accountId }: TestAccount): Promise<string> {
+  const key: { id: string } | undefined = await app.db.read('api_keys').where({ account_id: accountId }).first('id')
+  return key?.id ?? ''
+}
+
+const ENTITIES: Record<string, string> = { '&#60;': '<', '&#62;': '>', '&#38;': '&', '&#34;': '"', '&#39;': "'" }
+
+/** Text as it is read. */
+export function textOf(html: string): string {
+  return html
+    .replace(/<[^>]*>/g, '')
+    .replace(/&#\d+;/g, (entity) => ENTITIES[entity] ?? entity)
+    .replaceAll('\u00a0', ' ')
+    .trim()
+}
+
+/** The figures at the head of a page, by their names. */
+export function figuresOf(html: string): Record<string, string> {
+  const stats = html.matchAll(/<dt>(.*?)<\/dt><dd class="stat-value">(.*?)<\/dd>/g)
+  return Object.fromEntries([...stats].map(([, label = '', value = '']) => [textOf(label), textOf(value)]))
+}
+
+/** The rows of a table by its name, each cell as it is read. */
+export function tableOf(html: string, name: string): string[][] {
+  const [, after = ''] = html.split(`role="region" aria-label="${name}"`)
+  const [, body = ''] = after.slice(0, after.indexOf('</table>')).split('<tbody>')
+  return [...body.matchAll(/<tr[^>]*>(.*?)<\/tr>/gs)].map(([, row = '']) =>
+    [...row.matchAll(/<td[^>]*>(.*?)<\/td>/gs)].map(([, cell = '']) => textOf(cell)),
+  )
+}
+
+/** The ids of the requests that a page lists. */
+export function listedIn(html: string): string[] {
+  return [...html.matchAll(/<tbody id="request-([\da-f-]{36})"/g)].map(([, id = '']) => id)
+}

@@ -1,0 +1,238 @@
+/** The overview: how the account is doing, and how a new one begins. */
+import { randomUUID } from 'node:crypto'
+import type { Browser } from 'playwright-core'
+import { v7 as uuidv7 } from 'uuid'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { DeliveryState } from '../../records/deliveries.ts'
+import { assertReadable, openBrowser } from '../browser.ts'
+import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { DAY, figuresOf, HOUR, log, MINUTE, NOW, tableOf, textOf } from './logged-requests.ts'
+import { newPerson, visit, visitor } from './visitors.ts'
+
+const LIMIT = 10
+
+describe('the overview', () => {
+  let app: TestApp
+  beforeAll(async () => {
+    app = await startApp({ now: () => new Date(NOW), config: { rateLimitPerMinute: LIMIT, baseUrl: 'http://api.example.com' } })
+  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
+
+  async function newWebhook({ accountId }: TestAccount, description: string): Promise<string> {
+    const id = uuidv7()
+    const times = { created_at: NOW, updated_at: NOW }
+    const row = { id, account_id: accountId, url: 'https://example.com/in', description, event_types: '["*"]', enabled: true }
+    await app.db.write('webhooks').insert({ ...row, ordering: 'none', secret_encrypted: 'none', ...times })
+    return id
+  }
+
+  async function newDeliveries(
+    { accountId }: TestAccount,
+    webhookId: string,
+    given: { state: DeliveryState; at: number }[],
+  ): Promise<void> {
+    const rows = given.map(({ state, at }) => ({
+      id: uuidv7({ msecs: at }),
+      account_id: accountId,
+      webhook_id: webhookId,
+      event_type: 'task.created',
+      body: Buffer.from('{}'),
+      state,
+      attempts: 1,
+      created_at: at,
+      updated_at: at,
+    }))
+    await app.db.write('deliveries').insert(rows)
+  }
+
+  const times = <T>(number: number, make: (index: number) => T): T[] => Array.from({ length: number }, (_, index) => make(index))
+
+  it('says how requests went in the last 24 hours', async () => {
+    const account = await app.newAccount()
+    const other = await app.newAccount()
+    await log(
+      app,
+      other,
+      times(5, () => ({ status: 500 })),
+    )
+    await log(app, account, [
+      ...times(6, () => ({ status: 200, at: NOW - 2 * HOUR })),
+      { status: 404, at: NOW - 20 * HOUR },
+      { status: 503, at: NOW - MINUTE },
+      { status: 503, at: NOW - DAY - HOUR },
+    ])
+    const { text } = await (await visitor(app, account)).get('')
+    expect(figuresOf(text)).toMatchObject({ Requests: '8', Errors: '25.00 %' })
+    expect(tableOf(text, 'Requests').map(([, ...counts]) => counts)).toEqual([
+      ['0', '1', '0'],
+      ['6', '0', '0'],
+      ['0', '0', '1'],
+    ])
+  })
+
+  it('says how deliveries went, hour by hour, and which webhooks fail, those first', async () => {
+    const account = await app.newAccount()
+    const [well, badly, worse] = [await newWebhook(account, 'Well'), await newWebhook(account, 'Badly'), await newWebhook(account, 'Worse')]
+    const hour = NOW - (NOW % HOUR)
+    await newDeliveries(account, well, [
+      ...times(4, () => ({ state: 'delivered' as const, at: hour })),
+      { state: 'delivered', at: hour - 1 },
+      { state: 'pending', at: NOW },
+      // Before the first of the hours.
+      { state: 'failed', at: hour - 23 * HOUR - 1 },
+    ])
+    await newDeliveries(account, badly, [
+      { state: 'failed', at: hour - 23 * HOUR },
+      { state: 'delivered', at: hour - 23 * HOUR },
+    ])
+    await newDeliveries(account, worse, [
+      ...times(3, () => ({ state: 'failed' as const, at: hour + 1 })),
+      ...times(2, () => ({ state: 'retrying' as const, at: hour + 1 })),
+    ])
+    const other = await app.newAccount()
+    await newDeliveries(other, await newWebhook(other, 'Theirs'), [{ state: 'failed', at: hour }])
+
+    const { text } = await (await visitor(app, account)).get('')
+    expect(figuresOf(text)).toMatchObject({ 'Delivered to webhooks': '6', 'Failed deliveries': '4' })
+    expect(tableOf(text, 'Deliveries').map(([, ...counts]) => counts)).toEqual([
+      ['1', '0', '1'],
+      ['1', '0', '0'],
+      ['4', '3', '3'],
+    ])
+    expect(tableOf(text, 'Webhooks')).toEqual([
+      ['WorseFailing', '3', '2', '0'],
+      ['BadlyFailing', '1', '0', '1'],
+      ['Well', '0', '1', '5'],
+    ])
+    expect(text).toContain(`href="/console/webhooks/${worse}?state=failed"`)
+    expect(text).not.toContain('Theirs')
+  })
+
+  it('says who came near the limit in the last hour', async () => {
+    const account = await app.newAccount()
+    const jonas = await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
+    const minute = NOW - (NOW % MINUTE)
+    await log(app, account, [
+      ...times(3, () => ({ at: minute })),
+      ...times(2, () => ({ at: minute - 1 })),
+      ...times(9, (index) => ({ userId: jonas.userId, at: minute - 5 * MINUTE + index * 6_000, status: index > 6 ? 429 : 200 })),
+      ...times(2, () => ({ userId: jonas.userId, at: minute - 30 * MINUTE, status: 429 })),
+      // Too long ago.
+      ...times(8, () => ({ at: minute - 60 * MINUTE })),
+    ])
+    const { text } = await (await visitor(app, account)).get('')
+    expect(tableOf(text, 'Rate limit')).toEqual([
+      ['Jonas Weber', '9 of 10', '4'],
+      ['Test Owner', '3 of 10', '0'],
+    ])
+  })
+
+  it('of a new account says how to begin, step by step', async () => {
+    const account = await app.newAccount()
+    await app.db.write('api_keys').where({ account_id: account.accountId }).delete()
+    const owner = await visitor(app, account)
+    const steps = async (): Promise<string[]> =>
+      [...(await owner.get('')).text.matchAll(/<li( class="done")?><h3>([^<]*)/g)].map(
+        ([, done, title = '']) => `${done ? '✓ ' : ''}${title.trim()}`,
+      )
+
+    const { text } = await owner.get('')
+    expect(textOf(text)).toContain(
+      'curl \'http://api.example.com/public/v1/participants\' \\\n  -H "Authorization: Bearer $MUSTER_API_KEY"',
+    )
+    expect(text).not.toContain('NaN')
+    expect(await steps()).toEqual(['Make an API key', 'Make the first call', 'Add a webhook'])
+    const key = await app.newKey(account)
+    expect(await steps()).toEqual(['✓ Make an API key', 'Make the first call', 'Add a webhook'])
+    await app.as({ key }).get('/participants')
+    await until('the call is logged', async () => (await steps())[1] === '✓ Make the first call')
+    await newWebhook(account, 'The first')
+    expect(await steps()).toEqual([])
+    expect((await owner.get('')).text).not.toContain('Getting started')
+  })
+
+  it('offers an Admin what their grants allow', async () => {
+    const account = await app.newAccount()
+    const admin = await visitor(app, await newPerson(app, account.accountId))
+    const { text } = await admin.get('')
+    expect(text).toContain('The Account Owner can let you do that.')
+    expect(text).not.toContain('/console/webhooks/new')
+    const granted = await visitor(app, await newPerson(app, account.accountId, { grants: ['webhooks'] }))
+    expect((await granted.get('')).text).toContain('/console/webhooks/new')
+  })
+
+  describe('of a Member', () => {
+    it('leads to the records that they may see, and says how many there are', async () => {
+      const account = await app.newAccount()
+      await app.as(account).post('/tasks', { title: 'One' })
+      await app.as(account).post('/tasks', { title: 'Two' })
+      await log(app, account, [{ status: 500 }])
+      await newWebhook(account, 'Secret')
+      const permissions = { participants: 'read', tasks: 'write', jobs: 'none', exports: 'none', finance: 'none' } as const
+      const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member', permissions }))
+      const { text } = await member.get('')
+      const [, main = ''] = text.split('<main')
+      const tiles = [...main.matchAll(/<li><a href="(\/console\/[^"]*)">.{0,400}?<strong>(.*?)<\/strong><span class="stat-value">(\d+)/gs)]
+      expect(tiles.map(([, , name, number]) => [name, number])).toEqual([
+        ['Participants', '0'],
+        ['Tasks', '2'],
+      ])
+      for (const [, to = ''] of tiles) expect((await member.get(to.replace('/console', ''))).status).toBe(200)
+      for (const hidden of ['Secret', 'Requests', 'Rate limit', '/console/requests', '/console/webhooks', 'Payments'])
+        expect(text).not.toContain(hidden)
+    })
+
+    it('who may see nothing says whom to ask', async () => {
+      const account = await app.newAccount()
+      const permissions = { participants: 'none', tasks: 'none', jobs: 'none', exports: 'none', finance: 'none' } as const
+      const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member', permissions }))
+      expect(textOf((await member.get('')).text)).toContain('You may not see any records. Test Owner, the Account Owner, can change that.')
+    })
+  })
+
+  describe('in a browser', () => {
+    let browser: Browser
+    beforeAll(async () => {
+      browser = await openBrowser()
+    })
+    afterAll(() => browser?.close())
+
+    it.each([
+      [1280, 'light'],
+      [390, 'dark'],
+    ] as const)('is readable at %i pixels, %s', async (width, colorScheme) => {
+      const fresh = await app.newAccount()
+      const busy = await app.newAccount()
+      const member = await newPerson(app, busy.accountId, { role: 'member' })
+      await log(
+        app,
+        busy,
+        times(300, (index) => ({ at: NOW - index * 4 * MINUTE, status: [200, 200, 200, 404, 500][index % 5] ?? 200 })),
+      )
+      const webhookId = await newWebhook(busy, `A description that is as long as ${randomUUID()} makes it`)
+      await newDeliveries(
+        busy,
+        webhookId,
+        times(40, (index) => ({ at: NOW - index * 30 * MINUTE, state: index % 3 === 0 ? ('failed' as const) : ('delivered' as const) })),
+      )
+      for (const [what, person] of Object.entries({ fresh, busy, member })) {
+        await using visited = await visit(app, browser, '', { person, viewport: { width, height: 860 }, colorScheme })
+        const { page, troubles } = visited
+        if (what === 'busy') await page.getByText('Show as table').first().click()
+        await assertReadable(page, `the overview, ${what}`)
+        expect(troubles).toEqual([])
+      }
+    })
+
+    it('works without JavaScript: from what fails to its deliveries', async () => {
+      const account = await app.newAccount()
+      const webhookId = await newWebhook(account, 'The shop')
+      await newDeliveries(account, webhookId, [{ at: NOW - HOUR, state: 'failed' }])
+      await using visited = await visit(app, browser, '', { person: account, javaScriptEnabled: false })
+      const { page } = visited
+      await page.getByRole('row', { name: 'The shop' }).getByRole('link', { name: '1', exact: true }).click()
+      await page.waitForURL(`**/console/webhooks/${webhookId}?state=failed`)
+      await page.getByRole('heading', { level: 1, name: 'The shop' }).waitFor()
+    })
+  })
+})

@@ -1,0 +1,206 @@
+/** Records of the console in a browser: what somebody does with the mouse and the keyboard, with JavaScript and without. */
+import { readFile } from 'node:fs/promises'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { assertReadable, openBrowser } from '../browser.ts'
+import { eventsAbout, newApplication, newJob, newParticipant, newPayment, newTask } from '../handlers/made.ts'
+import { type Client, startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { type BrowserVisit, visit } from './visitors.ts'
+
+describe('records in a browser', () => {
+  let app: TestApp
+  let browser: Browser
+  beforeAll(async () => {
+    // With the engine, which makes exports.
+    app = await startApp({ role: 'all' })
+    browser = await openBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await app?.[Symbol.asyncDispose]()
+  })
+
+  const newClient = async (): Promise<{ account: TestAccount; client: Client }> => {
+    const account = await app.newAccount()
+    return { account, client: app.as(account) }
+  }
+  const only = async (client: Client, path: string) => {
+    const { body } = await client.get(path)
+    expect(body.meta.total).toBe(1)
+    return body.data[0]
+  }
+
+  async function downloads({ page }: BrowserVisit): Promise<Buffer> {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download' }).click()])
+    expect(download.suggestedFilename()).toMatch(/^participants-.*\.csv$/)
+    return readFile(await download.path())
+  }
+
+  it('a participant, a task for them, and an export that says how far it is, down to its bytes', async () => {
+    const { account, client } = await newClient()
+    await newParticipant(client, { full_name: 'Ada Byron', email: 'byron@example.com' })
+    await using visited = await visit(app, browser, '/records/participants', { person: account, acceptDownloads: true })
+    const { page, troubles } = visited
+    await page.getByRole('link', { name: 'New participant' }).first().click()
+    await page.getByLabel('Full name').fill('Ada Lovelace')
+    await page.getByLabel('Email').fill('ada@example.com')
+    await page.getByLabel('Tags').fill('vip\nfrench')
+    await page.getByRole('button', { name: 'Create participant' }).click()
+    await page.getByRole('heading', { name: 'Ada Lovelace' }).waitFor()
+
+    // Typed with the keyboard alone: the search answers while it is typed, and no choice is made for anybody.
+    await page.getByRole('link', { name: 'Tasks' }).click()
+    await page.getByRole('link', { name: 'New task' }).first().click()
+    await page.getByLabel('Title').fill('Send the welcome letter')
+    await page.getByLabel('Participant').pressSequentially('ADA L')
+    await page.getByRole('button', { name: 'Ada Lovelace' }).waitFor()
+    await page.getByRole('button', { name: 'Ada Byron' }).waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Ada Lovelace' }).click()
+    await page.locator('.chosen').getByText('Ada Lovelace').waitFor()
+    expect(await page.getByLabel('Title').inputValue()).toBe('Send the welcome letter')
+    await page.getByLabel('Due at').fill('2027-03-02T09:30')
+    await page.getByLabel('Title').press('Enter')
+    await page.getByRole('heading', { name: 'Send the welcome letter' }).waitFor()
+    const task = await only(client, '/tasks')
+    const ada = await only(client, '/participants?filter[email]=ada@example.com')
+    expect(task).toMatchObject({ title: 'Send the welcome letter', participant_id: ada.id, due_at: '2027-03-02T09:30:00.000Z' })
+    expect(ada.tags).toEqual(['vip', 'french'])
+    expect(await eventsAbout(client, task.id)).toEqual(['task.created'])
+
+    await page.getByRole('link', { name: 'Exports' }).click()
+    await page.getByRole('link', { name: 'New export' }).first().click()
+    await page.getByLabel('Format').selectOption('CSV')
+    await page.getByLabel('Resource').selectOption('Participants')
+    await page.getByLabel('Tag').fill('vip')
+    expect(await page.getByLabel('Format').inputValue()).toBe('csv')
+    await page.getByRole('button', { name: 'Create export' }).click()
+    const file = await downloads(visited)
+    const record = await only(client, '/exports')
+    expect(record).toMatchObject({ status: 'completed', row_count: 1, filters: { tag: 'vip' } })
+    const api = await fetch(`${app.url}/public/v1/exports/${record.id}/file`, { headers: { Authorization: `Bearer ${account.key}` } })
+    expect(file.equals(Buffer.from(await api.arrayBuffer()))).toBe(true)
+    expect(file.toString()).toContain('Ada Lovelace')
+    expect(troubles).toEqual([])
+  })
+
+  it('without JavaScript: the same, by the buttons', async () => {
+    const { account, client } = await newClient()
+    await newParticipant(client, { full_name: 'Ada Byron' })
+    await using visited = await visit(app, browser, '/records/participants', {
+      person: account,
+      javaScriptEnabled: false,
+      acceptDownloads: true,
+    })
+    const { page, troubles } = visited
+    await page.getByRole('link', { name: 'New participant' }).first().click()
+    await page.getByRole('button', { name: 'Create participant' }).last().click()
+    await page.getByText('Full name is required.').waitFor()
+    await page.getByLabel('Full name').fill('Ada Lovelace')
+    await page.getByLabel('Full name').press('Enter')
+    await page.getByRole('heading', { name: 'Ada Lovelace' }).waitFor()
+
+    await page.getByRole('link', { name: 'Jobs', exact: true }).click()
+    await page.getByRole('link', { name: 'New job' }).first().click()
+    await page.getByLabel('Title').fill('Interpreter')
+    await page.getByLabel('Status').selectOption('Open')
+    await page.getByRole('button', { name: 'Add another' }).click()
+    for (const [index, key] of ['french', 'years'].entries()) {
+      const group = page.getByRole('group', { name: `Screening question ${index + 1}` })
+      await group.getByLabel('Key').fill(key)
+      await group.getByLabel('Label').fill(`${key}?`)
+      await group.getByLabel('Requirement').selectOption('Must have')
+      await group.getByLabel('Kind of Expected').selectOption(index === 0 ? 'Yes' : 'Number')
+      if (index === 1) await group.getByLabel('Expected', { exact: true }).fill('5')
+    }
+    await page.getByRole('button', { name: 'Create job' }).last().click()
+    await page.getByRole('heading', { name: 'Interpreter' }).waitFor()
+    expect((await only(client, '/jobs')).screening_questions).toMatchObject([
+      { key: 'french', expected: true },
+      { key: 'years', expected: 5 },
+    ])
+
+    await page.getByRole('link', { name: 'New job application' }).click()
+    await page.getByLabel('Participant').fill('lovelace')
+    await page.getByRole('button', { name: 'Find a participant' }).click()
+    await page.getByRole('button', { name: 'Ada Lovelace' }).click()
+    await page.getByLabel('french?').selectOption('Yes')
+    await page.getByLabel('years?').fill('5')
+    await page.getByRole('button', { name: 'Create job application' }).last().click()
+    await page.getByRole('heading', { name: 'Interpreter, Ada Lovelace' }).waitFor()
+    const application = await only(client, '/job-applications')
+    expect(application).toMatchObject({ answers: { french: true, years: 5 }, screening_outcome: 'meets_all' })
+
+    await page.getByRole('link', { name: 'Exports' }).click()
+    await page.getByRole('link', { name: 'New export' }).first().click()
+    await page.getByLabel('Resource').selectOption('Participants')
+    await page.getByRole('button', { name: 'Show what goes with it' }).click()
+    await page.getByLabel('Search').fill('byron')
+    await page.getByLabel('Format').selectOption('CSV')
+    await page.getByRole('button', { name: 'Create export' }).last().click()
+    await page.getByRole('heading', { name: 'Participants, CSV' }).waitFor()
+    while ((await page.getByRole('link', { name: 'Download' }).count()) === 0) await page.reload()
+    const file = (await downloads(visited)).toString()
+    expect(file).toContain('Ada Byron')
+    expect(file).not.toContain('Lovelace')
+    // The one that is meant: see above.
+    expect(troubles).toEqual([expect.stringContaining('422')])
+  })
+
+  it('groups are added and removed in place, and what is typed elsewhere stays', async () => {
+    const { account, client } = await newClient()
+    await using visited = await visit(app, browser, '/records/jobs/new', { person: account })
+    const { page, troubles } = visited
+    await page.getByLabel('Title').fill('Driver')
+    await page.getByLabel('Key').fill('first')
+    await page.getByRole('button', { name: 'Add another' }).click()
+    await page.getByRole('group', { name: 'Screening question 2' }).getByLabel('Key').fill('second')
+    await page.getByRole('button', { name: 'Remove screening question 1' }).click()
+    await page.getByRole('group', { name: 'Screening question 2' }).waitFor({ state: 'detached' })
+    expect(await page.getByLabel('Key').inputValue()).toBe('second')
+    expect(await page.getByLabel('Title').inputValue()).toBe('Driver')
+    expect(page.url()).toBe(`${app.url}/console/records/jobs/new`)
+    await page.getByRole('button', { name: 'Remove screening question 1' }).click()
+    await page.getByRole('button', { name: 'Create job' }).last().click()
+    await page.getByRole('heading', { name: 'Driver' }).waitFor()
+    expect(await only(client, '/jobs')).toMatchObject({ title: 'Driver', screening_questions: [] })
+    expect(troubles).toEqual([])
+  })
+
+  const SCREENS = [
+    { width: 1280, height: 860, colorScheme: 'light' },
+    { width: 390, height: 844, colorScheme: 'dark' },
+  ] as const
+  it.each(SCREENS)('every list, page and form can be read at $width px in $colorScheme', async ({ width, height, colorScheme }) => {
+    const { account, client } = await newClient()
+    const long = 'Wolfeschlegelsteinhausenbergerdorff-'.repeat(5)
+    const person = await newParticipant(client, {
+      full_name: long,
+      email: `${'x'.repeat(60)}@example.com`,
+      tags: ['vip', 'w'.repeat(50), 'c'],
+    })
+    const screening_questions = [{ key: 'french', label: 'Do you speak French?', requirement: 'must_have', expected: true }]
+    const job = await newJob(client, { title: long, screening_questions, description: `${long}\n${long}` })
+    const application = await newApplication(client, { job_id: job.id, participant_id: person.id, answers: { french: false, other: long } })
+    const task = await newTask(client, { participant_id: person.id, due_at: '2026-12-01T09:00:00Z' })
+    const payment = await newPayment(client, { participant_id: person.id, task_id: task.id, note: long })
+    const made = await client.post('/exports', { resource: 'participants', format: 'csv', filters: { search: long } })
+    const paths = [
+      ...['participants', 'jobs', 'job-applications', 'exports'].flatMap((slug) => [`/${slug}`, `/${slug}/new`]),
+      ...[`/participants/${person.id}`, `/participants/${person.id}/edit`, `/participants/${person.id}/delete`],
+      ...[`/jobs/${job.id}`, `/jobs/${job.id}/edit`, `/job-applications/${application.id}`, `/job-applications/${application.id}/edit`],
+      ...[`/tasks/${task.id}/edit`, `/payments/${payment.id}`, `/payments/${payment.id}/edit`, `/exports/${made.body.id}`],
+      '/participants?filter[created_after]=2026-01-01T00:00:00Z&sort=-full_name',
+      '/payments?filter[search]=x',
+      '/tasks?filter[status]=completed',
+      '/exports/new?resource=payments',
+    ]
+    await using visited = await visit(app, browser, '/records/participants', { person: account, viewport: { width, height }, colorScheme })
+    for (const path of paths) {
+      await visited.page.goto(`${app.url}/console/records${path}`)
+      await visited.page.evaluate(`for (const details of document.querySelectorAll('main details')) details.open = true`)
+      await assertReadable(visited.page, path)
+    }
+    // Of the list with a filter that there is not.
+    expect(visited.troubles).toEqual([expect.stringContaining('422')])
+  })
+})

@@ -1,0 +1,401 @@
+/** Records in the console: the same as by the API, by forms that are made from the contract. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Operation, operations } from '../../generated/operations.ts'
+import { resources } from '../../generated/resources.ts'
+import { type Body, made, newApplication, newJob, newParticipant, newPayment, newTask } from '../handlers/made.ts'
+import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { apiPath, fill, idsIn, madeBy, newOwner, type Owner, resourceOf, textOf, unescaped, type Values } from './forms.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp()
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+interface Kind {
+  slug: string
+  /** What is typed, and the body of the same by the API. `ids` are of a participant, an open job and a task. */
+  given(ids: Ids): { typed: Values; body: Body }
+  /** Of a change, the same. */
+  change?: { typed: Values; body: Body }
+  /** A filter that finds it, and one that does not. */
+  filters: [finds: string, not: string]
+}
+
+interface Ids {
+  participant: string
+  job: string
+  task: string
+}
+
+const QUESTIONS = [
+  { key: 'french', label: 'French?', requirement: 'must_have', expected: true },
+  { key: 'years', label: 'Years?', requirement: 'nice_to_have', expected: 5 },
+]
+
+const KINDS: Kind[] = [
+  {
+    slug: 'participants',
+    given: () => ({
+      typed: { full_name: 'Ada Lovelace', email: 'ada@example.com', tags: 'vip\r\nfrench\r\n', status: 'inactive' },
+      body: { full_name: 'Ada Lovelace', email: 'ada@example.com', tags: ['vip', 'french'], status: 'inactive' },
+    }),
+    change: { typed: { email: '', tags: '', phone: '+44' }, body: { email: null, tags: [], phone: '+44' } },
+    filters: ['filter[search]=lovelace&filter[tag]=vip', 'filter[status]=active,archived'],
+  },
+  {
+    slug: 'tasks',
+    given: ({ participant }) => ({
+      typed: { title: 'Call', description: 'one\r\ntwo', participant_id: participant, due_at: '2027-03-02T09:30' },
+      body: { title: 'Call', description: 'one\ntwo', status: 'open', participant_id: participant, due_at: '2027-03-02T09:30:00Z' },
+    }),
+    change: { typed: { status: 'completed', due_at: '' }, body: { status: 'completed', due_at: null } },
+    filters: ['filter[status]=open,completed', 'filter[due_before]=2020-01-01T00:00:00Z'],
+  },
+  {
+    slug: 'jobs',
+    given: () => ({
+      typed: {
+        title: 'Interpreter',
+        status: 'open',
+        'screening_questions.0.key': 'french',
+        'screening_questions.0.label': 'French?',
+        'screening_questions.0.requirement': 'must_have',
+        'screening_questions.0.expected:kind': 'true',
+      },
+      body: { title: 'Interpreter', status: 'open', screening_questions: [QUESTIONS[0]] },
+    }),
+    change: {
+      typed: {
+        'screening_questions.0.expected:kind': 'number',
+        'screening_questions.0.expected': '2.5',
+        'screening_questions.1.key': 'city',
+        'screening_questions.1.label': 'Where?',
+        'screening_questions.1.requirement': 'nice_to_have',
+        'screening_questions.1.expected:kind': 'text',
+        'screening_questions.1.expected': 'true',
+      },
+      body: {
+        screening_questions: [
+          { ...QUESTIONS[0], expected: 2.5 },
+          { key: 'city', label: 'Where?', requirement: 'nice_to_have', expected: 'true' },
+        ],
+      },
+    },
+    filters: ['filter[search]=INTERPR', 'filter[status]=draft'],
+  },
+  {
+    slug: 'job-applications',
+    given: ({ participant, job }) => ({
+      typed: { job_id: job, participant_id: participant, 'answers.french': 'true', 'answers.years': '3' },
+      body: { job_id: job, participant_id: participant, answers: { french: true, years: 3 } },
+    }),
+    change: { typed: { status: 'shortlisted', 'answers.years': '' }, body: { status: 'shortlisted', answers: { french: true } } },
+    filters: ['filter[screening_outcome]=missing_nice_to_have', 'filter[status]=withdrawn'],
+  },
+  {
+    slug: 'payments',
+    given: ({ participant, task }) => ({
+      typed: { participant_id: participant, task_id: task, amount_minor: '12500', currency: 'EUR', note: 'Travel' },
+      body: { participant_id: participant, task_id: task, amount_minor: 12500, currency: 'EUR', note: 'Travel' },
+    }),
+    change: { typed: { status: 'paid', task_id: '' }, body: { status: 'paid', task_id: null } },
+    filters: ['filter[currency]=USD,EUR', 'filter[currency]=GBP'],
+  },
+  {
+    slug: 'exports',
+    given: () => ({
+      typed: { resource: 'tasks', format: 'json', 'filters.status': ['open', 'completed'], 'filters.due_after': '2027-01-01T00:00' },
+      body: { resource: 'tasks', format: 'json', filters: { status: 'open,completed', due_after: '2027-01-01T00:00:00Z' } },
+    }),
+    filters: ['filter[resource]=tasks,jobs', 'filter[status]=failed'],
+  },
+]
+
+/** A participant, an open job with questions, a task. */
+async function newIds(client: Client): Promise<Ids> {
+  const [participant, job, task] = [
+    await newParticipant(client),
+    await newJob(client, { screening_questions: QUESTIONS }),
+    await newTask(client),
+  ]
+  return { participant: participant.id, job: job.id, task: task.id }
+}
+
+/** What has happened in an account since it had so many events, and what is to be delivered of it, without the ids that differ by nature. */
+async function happened({ tenant: { scope } }: Owner, since: number, ids: Record<string, string>) {
+  const events: Record<string, string>[] = (await scope.rows('events').orderBy('id')).slice(since)
+  const deliveries: Record<string, string>[] = await scope.rows('deliveries').orderBy('id')
+  const known = (text: string): string => Object.entries(ids).reduce((rest, [name, id]) => rest.replaceAll(id, name), text)
+  return {
+    events: events.map(({ event_type, resource_type, resource_id = '', data }) => [event_type, resource_type, known(resource_id), data]),
+    deliveries: deliveries
+      .filter(({ event_id }) => events.some(({ id }) => id === event_id))
+      .map(({ event_type, state, body = '', id = '' }) => [event_type, state, known(Buffer.from(body).toString().replace(id, 'delivery'))]),
+  }
+}
+
+const eventCount = async ({ tenant: { scope } }: Owner): Promise<number> => (await scope.rows('events').select('id')).length
+
+/** The record without what no two have in common: ids, and the moments of the server's clock. */
+function comparable(record: Body): Body {
+  const own = ([name, value]: [string, unknown]) => [
+    name,
+    /^((.+_)?id|(created|updated|paid|completed)_at)$/.test(name) && value !== null ? 'own' : value,
+  ]
+  return Object.fromEntries(Object.entries(record).map((entry) => own(entry)))
+}
+
+/** Where the form of a new record begins. */
+const QUERIES: Record<string, (ids: Ids) => string> = {
+  'job-applications': ({ job }) => `?job_id=${job}`,
+  exports: () => '?resource=tasks',
+}
+
+describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot] }) => {
+  it('made, listed, changed and deleted by forms: the same record, events and deliveries as by the API', async () => {
+    const resource = resourceOf(slug)
+    const path = apiPath(resource)
+    const [owner, twin] = [await newOwner(app), await newOwner(app)]
+    const { client, visits } = owner
+    for (const { tenant } of [owner, twin]) await tenant.subscribe('https://receiver.example.com/')
+    const [ids, twinIds] = [await newIds(client), await newIds(twin.client)]
+    const [before, twinBefore] = [await eventCount(owner), await eventCount(twin)]
+
+    const id = await madeBy(visits, `/records/${slug}/new${QUERIES[slug]?.(ids) ?? ''}`, given(ids).typed)
+    const { id: twinId, ...twinRecord } = await made(twin.client.post(path, given(twinIds).body))
+    const read = async () => (await client.get(`${path}/${id}`)).body
+    expect(comparable(await read())).toEqual(comparable({ id: twinId, ...twinRecord }))
+
+    for (const [query, isThere] of [
+      [finds, true],
+      [findsNot, false],
+      ['', true],
+    ] as const) {
+      const page = await visits.get(`/records/${slug}?${query}`)
+      expect([query, page.status, idsIn(page.text, slug).includes(id)]).toEqual([query, 200, isThere])
+    }
+    if (change) {
+      expect(await fill(visits, `/records/${slug}/${id}/edit`, change.typed)).toMatchObject({ status: 303, to: `/records/${slug}/${id}` })
+      const record = await read()
+      expect(comparable(record)).toEqual(comparable(await made(twin.client.patch(`${path}/${twinId}`, change.body))))
+      // A form that is sent as it came changes nothing and says nothing.
+      const unchanged = await fill(visits, `/records/${slug}/${id}/edit`, {})
+      expect((await visits.get(unchanged.to ?? '')).text).toContain('Nothing was changed.')
+      expect(await read()).toEqual(record)
+    }
+    if (resource.operations.delete) {
+      expect((await visits.get(`/records/${slug}/${id}/delete`)).text).toContain('This cannot be undone.')
+      expect((await client.get(`${path}/${id}`)).status).toBe(200)
+      expect(await fill(visits, `/records/${slug}/${id}/delete`, {})).toMatchObject({ status: 303, to: `/records/${slug}` })
+      expect((await twin.client.delete(`${path}/${twinId}`)).status).toBe(204)
+      expect((await client.get(`${path}/${id}`)).status).toBe(404)
+      expect((await visits.get(`/records/${slug}/${id}`)).status).toBe(404)
+    }
+    const here = await happened(owner, before, { ...ids, record: id })
+    expect(here.events.length).toBeGreaterThan(0)
+    expect(here.deliveries).toHaveLength(here.events.length)
+    expect(here).toEqual(await happened(twin, twinBefore, { ...twinIds, record: twinId }))
+  })
+})
+
+describe('lists', () => {
+  let owner: Owner
+  beforeAll(async () => {
+    owner = await newOwner(app)
+    await seed(owner.client)
+    await seed((await newOwner(app)).client)
+  })
+
+  async function seed(client: Client): Promise<void> {
+    const people: Body[] = []
+    for (let i = 0; i < 30; i++)
+      people.push(
+        await newParticipant(client, {
+          full_name: `${['Ada', 'zoë', '<b>Bob</b>'][i % 3]} ${i}`,
+          email: i % 2 ? null : `p${i}@example.com`,
+          status: ['active', 'inactive', 'archived'][i % 3],
+          tags: i % 4 ? [] : ['vip'],
+          external_id: i % 5 ? null : `crm ${i}&=`,
+        }),
+      )
+    const [ada, zoe] = people
+    const [job, other] = [
+      await newJob(client, { screening_questions: QUESTIONS }),
+      await newJob(client, { title: 'Driver', status: 'draft' }),
+    ]
+    void other
+    await newApplication(client, { job_id: job.id, participant_id: ada.id, answers: { french: true, years: 5 } })
+    await newApplication(client, { job_id: job.id, participant_id: zoe.id })
+    for (let i = 0; i < 3; i++) {
+      const task = await newTask(client, {
+        title: `Task ${i}`,
+        participant_id: i ? ada.id : null,
+        due_at: i ? `2027-0${i}-01T00:00:00Z` : null,
+      })
+      await newPayment(client, {
+        participant_id: (i ? ada : zoe).id,
+        task_id: task.id,
+        amount_minor: 100 * (3 - i),
+        currency: i ? 'EUR' : 'USD',
+      })
+      await made(client.post('/exports', { resource: i ? 'tasks' : 'jobs', format: 'csv' }))
+    }
+  }
+
+  /** For each filter a value that some record of the kind has; the rest is by its schema. */
+  async function valueFor(client: Client, slug: string, name: string): Promise<string> {
+    const { data } = (await client.get(`${apiPath(resourceOf(slug))}?page[size]=100`)).body
+    if (/_(after|before)$/.test(name)) return '2027-01-15T00:00:00.000Z'
+    const known: Record<string, string> = { search: slug === 'jobs' ? 'driv' : 'ZOË', tag: 'vip', external_id: 'crm 5&=' }
+    const values = data.map((record: Body) => record[name]).filter((value: unknown) => value !== null)
+    return known[name] ?? String(values[0])
+  }
+
+  /** As the console writes them, by the field that the form has for each. */
+  const rows = resources.flatMap((resource) => {
+    const { sorts, filters } = operations[resource.operations.list] as Operation
+    return [
+      ...sorts.flatMap((sort) => [sort, `-${sort}`]).map((sort) => ({ slug: resource.slug, name: `sort=${sort}`, sort })),
+      ...Object.keys(filters).map((name) => ({ slug: resource.slug, name: `filter[${name}]`, sort: '' })),
+    ]
+  })
+  it.each(rows)('$slug by $name: the same records in the same order as the API', async ({ slug, name, sort }) => {
+    const query = sort ? name : `${name}=${encodeURIComponent(await valueFor(owner.client, slug, name.slice(7, -1)))}`
+    const page = await owner.visits.get(`/records/${slug}?${query}`)
+    const { data, meta } = (await owner.client.get(`${apiPath(resourceOf(slug))}?${query}`)).body
+    expect(page.status).toBe(200)
+    expect(idsIn(page.text, slug)).toEqual(data.map(({ id }: Body) => id))
+    if (meta.total > 0) expect(textOf(page.text)).toContain(`of ${meta.total} `)
+    // The form holds it, so that the next filter is added to it.
+    expect(page.text).toMatch(sort ? new RegExp(`value="${sort}" selected`) : new RegExp(`name="${name.replace(/[[\]]/g, '\\$&')}"`))
+  })
+
+  it('a form with empty fields, several options and local times: the address of the API, and the request that answers the same', async () => {
+    const sent =
+      'filter[search]=&filter[status]=active&filter[status]=inactive&filter[created_after]=2020-01-01T00:00&filter[tag]=it%27s&sort=&page[size]=25'
+    const { to } = await owner.visits.get(`/records/participants?${sent}`)
+    expect(to).toBe("/records/participants?filter[status]=active,inactive&filter[created_after]=2020-01-01T00:00:00Z&filter[tag]=it's")
+    const page = await owner.visits.get(to ?? '')
+    expect(page.status).toBe(200)
+    const request = unescaped(/data-copy="(curl [^"]+)"/.exec(page.text)?.[1] ?? '')
+    expect(request).toBe(
+      [
+        `curl -G '${app.config.baseUrl}/public/v1/participants'`,
+        `-H "Authorization: Bearer $MUSTER_API_KEY"`,
+        `--data-urlencode 'filter[status]=active,inactive'`,
+        `--data-urlencode 'filter[created_after]=2020-01-01T00:00:00Z'`,
+        `--data-urlencode 'filter[tag]=it'\\''s'`,
+      ].join(' \\\n  '),
+    )
+    expect(page.text).toContain(
+      'type="datetime-local" id="field-filter-created_after-" name="filter[created_after]" value="2020-01-01T00:00"',
+    )
+  })
+
+  it('pages and heads of columns are links that keep the rest of the query', async () => {
+    const links = (page: string): string[] =>
+      [...page.matchAll(/href="\/console(\/records\/participants\?[^"]*)"/g)].map(([, to]) => unescaped(to ?? ''))
+    const first = await owner.visits.get('/records/participants?filter[status]=active,inactive,archived&sort=full_name')
+    expect(first.text).toMatch(/<th scope="col" aria-sort="ascending"><a class="sort" href="[^"]*">Full name<\/a>/)
+    expect(textOf(first.text)).toContain('1 to 25 of 30')
+    const next = '/records/participants?filter[status]=active,inactive,archived&sort=full_name&page[number]=2'
+    expect(links(first.text)).toContain(next)
+    expect(links(first.text)).toContain('/records/participants?filter[status]=active,inactive,archived&sort=-full_name')
+    const second = await owner.visits.get(next)
+    expect(textOf(second.text)).toContain('26 to 30 of 30')
+    expect(links(second.text)).toContain('/records/participants?filter[status]=active,inactive,archived&sort=full_name')
+    const falling = await owner.visits.get('/records/participants?sort=-full_name&page[size]=50')
+    expect(falling.text).toMatch(/<th scope="col" aria-sort="descending">/)
+    expect(links(falling.text)).toContain('/records/participants?page[size]=50')
+    expect(idsIn(falling.text, 'participants')).toHaveLength(30)
+    const past = await owner.visits.get('/records/participants?page[number]=9')
+    expect([past.status, textOf(past.text).includes('This page is empty')]).toEqual([200, true])
+    const [, back = ''] = /href="\/console([^"]*)">Previous/.exec(past.text) ?? []
+    expect(unescaped(back)).toBe('/records/participants?page[number]=2')
+  })
+
+  const REFUSED = [
+    'filter[status]=nonsense',
+    'filter[created_after]=yesterday',
+    'page[size]=1000',
+    'page[number]=x',
+    'sort=password',
+    'sort=email,-email',
+    'filter[nothing]=1',
+    'elsewhere=1',
+    'filter[search]=%00',
+  ]
+  it.each(REFUSED)('%s: 422 with the words of the API, and what was given stays', async (query) => {
+    const api = await owner.client.get(`/participants?${query}`)
+    const page = await owner.visits.get(`/records/participants?${query}`)
+    expect([api.status, page.status]).toEqual([422, 422])
+    for (const message of Object.values<string[]>(api.body.errors).flat()) expect(textOf(page.text)).toContain(message)
+    expect(idsIn(page.text, 'participants')).toEqual([])
+    const [name = '', value = ''] = query.split('=')
+    if (name.startsWith('filter[') && !name.includes('nothing') && !value.includes('%')) expect(page.text).toContain(`value="${value}"`)
+  })
+
+  it('a name where an id is wanted: 422, and links to those who may be meant', async () => {
+    const answer = await owner.visits.get('/records/tasks?filter[participant_id]=ada&sort=title')
+    expect(answer.status).toBe(422)
+    const [, to = ''] =
+      /<a href="\/console(\/records\/tasks\?sort=title&#38;filter\[participant_id\]=[0-9a-f-]{36})">Ada 27</.exec(answer.text) ?? []
+    const page = await owner.visits.get(unescaped(to))
+    expect([page.status, textOf(page.text).includes('Participant Ada 27')]).toEqual([200, true])
+    const stranger = await newOwner(app)
+    expect((await stranger.visits.get('/records/tasks?filter[participant_id]=ada')).text).not.toContain('Ada 2')
+  })
+
+  it('nothing yet, and nothing that matches: each says what to do', async () => {
+    const { visits } = await newOwner(app)
+    for (const { slug } of resources) {
+      expect(textOf((await visits.get(`/records/${slug}`)).text)).toMatch(/No [a-z ]+ yet .*Make the first one here/)
+      const [filter] = resourceOf(slug).filters
+      const option = (filter?.schema.items?.enum ?? [])[0]
+      expect(textOf((await visits.get(`/records/${slug}?filter[${filter?.name}]=${option}`)).text)).toContain('Nothing matches')
+    }
+  })
+})
+
+describe('the page of a record', () => {
+  it('shows all fields, what refers to it, what it refers to by name, and its events', async () => {
+    const { client, visits } = await newOwner(app)
+    const ada = await newParticipant(client, { tags: ['vip'], email: 'ada@example.com' })
+    const job = await newJob(client, { screening_questions: QUESTIONS, description: 'Two\nlines' })
+    const application = await newApplication(client, { job_id: job.id, participant_id: ada.id, answers: { french: false, extra: 'x' } })
+    const tasks: Body[] = []
+    for (let i = 0; i < 7; i++) tasks.push(await newTask(client, { title: `Task ${i}`, participant_id: ada.id }))
+    const payment = await newPayment(client, { participant_id: ada.id, task_id: tasks[0].id })
+
+    const person = await visits.get(`/records/participants/${ada.id}`)
+    const text = textOf(person.text)
+    for (const part of [ada.id, 'ada@example.com', 'vip', 'Active', 'participant.created']) expect(text).toContain(part)
+    expect(text).toMatch(/Tasks 7 See all New task Task .* Task 6 /)
+    expect(text).not.toContain('Task 1')
+    expect(person.text).toContain(`href="/console/records/tasks?filter[participant_id]=${ada.id}"`)
+    expect(person.text).toContain(`href="/console/records/job-applications/${application.id}">Interpreter, Ada Lovelace</a>`)
+    expect(person.text).toContain(`href="/console/records/payments/${payment.id}">Ada Lovelace, 12,500, EUR</a>`)
+    expect(person.text).toContain(`href="/console/records/tasks/new?participant_id=${ada.id}"`)
+
+    const applied = await visits.get(`/records/job-applications/${application.id}`)
+    expect(applied.text).toContain(`<a href="/console/records/jobs/${job.id}">Interpreter</a>`)
+    expect(textOf(applied.text)).toMatch(/French\? No extra x/)
+    expect(textOf((await visits.get(`/records/jobs/${job.id}`)).text)).toMatch(/Screening questions 2 .*years Years\? Nice to have 5/)
+    const paid = await visits.get(`/records/payments/${payment.id}`)
+    expect(paid.text).toContain(`<a href="/console/records/tasks/${tasks[0].id}">Task 0</a>`)
+    const list = await visits.get('/records/payments')
+    expect(list.text).toContain(`<a href="/console/records/participants/${ada.id}">Ada Lovelace</a>`)
+  })
+
+  it('deleting what others refer to is refused in the words of the API, and nothing happens', async () => {
+    const { client, visits } = await newOwner(app)
+    const ada = await newParticipant(client)
+    await newApplication(client, { participant_id: ada.id })
+    const answer = await fill(visits, `/records/participants/${ada.id}/delete`, {})
+    const api = await client.delete(`/participants/${ada.id}`)
+    expect([answer.status, api.status]).toEqual([422, 422])
+    expect(textOf(answer.text)).toContain(`Participant ${api.body.errors.participant[0]}`)
+    expect((await client.get(`/participants/${ada.id}`)).status).toBe(200)
+  })
+})

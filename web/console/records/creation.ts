@@ -1,0 +1,74 @@
+/** Making a record. */
+import { HttpError } from 'http-errors'
+import type { Resource, Schema } from '../../../generated/resources.ts'
+import { InvalidInput } from '../../../records/invalid-input.ts'
+import type { Answer, Page, Visit } from '../page.ts'
+import { type Draft, partsOf, writeField } from './fields.ts'
+import { mayHave } from './file.ts'
+import { asked, bodyOf, type Filled, filled, foundInstead, sent } from './filled.ts'
+import { type RecordForm, recordForm } from './form.ts'
+import { noun, plural } from './names.ts'
+import { addressOf, type Item, namedBy } from './resources.ts'
+
+export async function newPage(visit: Visit, resource: Resource): Promise<Page> {
+  const schema = resource.creation ?? {}
+  return page(visit, resource, await filled(visit, schema, begun(schema, visit.query)))
+}
+
+/** With what the contract takes when nothing is said, and what a link to the form says. */
+function begun(schema: Schema, given: URLSearchParams): Draft {
+  const draft = new URLSearchParams()
+  for (const field of partsOf('', schema)) {
+    const value = given.get(field.path)
+    if (value !== null) draft.set(field.path, value)
+    else if (field.schema.default !== undefined && field.kind !== 'json') writeField(draft, field, field.schema.default)
+  }
+  return draft
+}
+
+export async function create(visit: Visit, resource: Resource): Promise<Answer> {
+  const schema = resource.creation ?? {}
+  const { create: operation } = resource.operations
+  if (operation === null) return visit.ctx.throw(404)
+  const ask = await asked(visit, schema)
+  if (ask) return page(visit, resource, ask)
+  const form = await sent(visit, schema)
+  try {
+    const body = bodyOf(operation, form.fields, form.draft, { isNew: true })
+    assertMayHave(visit, body)
+    const { id } = (await visit.call(operation, { body })) as Item
+    return { to: addressOf(resource, id), notice: { kind: 'ok', text: `The ${noun(resource)} is created.` } }
+  } catch (error) {
+    if (error instanceof InvalidInput) {
+      const { errors } = error
+      return { ...page(visit, resource, { ...form, errors, found: await foundInstead(visit, form, errors) }), status: 422 }
+    }
+    if (error instanceof HttpError && error.status === 403)
+      return { ...page(visit, resource, { ...form, problem: error.message }), status: 403 }
+    throw error
+  }
+}
+
+/** Who may not see the records must not get them in a file. */
+function assertMayHave(visit: Visit, body: Record<string, unknown>): void {
+  const held = namedBy(body.resource)
+  if (held && !mayHave(visit.user, body))
+    visit.ctx.throw(403, `You have no permission to see ${plural(held).toLowerCase()}, so they cannot be yours in a file.`)
+}
+
+function page(visit: Visit, resource: Resource, form: Filled & Partial<RecordForm>): Page {
+  return {
+    title: `New ${noun(resource)}`,
+    isNarrow: true,
+    crumbs: [{ label: plural(resource), to: addressOf(resource) }],
+    body: recordForm({
+      ...form,
+      to: `${addressOf(resource)}/new`,
+      cancel: addressOf(resource),
+      submit: `Create ${noun(resource)}`,
+      user: visit.user,
+      now: visit.now,
+      isNew: true,
+    }),
+  }
+}

@@ -1,0 +1,62 @@
+/** Deleting a record, once it was asked whether that is meant. */
+import { HttpError } from 'http-errors'
+import type { Resource } from '../../../generated/resources.ts'
+import { InvalidInput } from '../../../records/invalid-input.ts'
+import { html } from '../../shared/html.ts'
+import type { Answer, Page, Visit } from '../page.ts'
+import { form } from '../ui.ts'
+import { titleOf } from './detail.ts'
+import { label, noun, plural } from './names.ts'
+import { findItem, referredTo } from './references.ts'
+import { addressOf, type Item } from './resources.ts'
+
+const VERSION = 'updated_at'
+
+export async function deletePage(visit: Visit, resource: Resource, item: Item, problem?: string): Promise<Page> {
+  const title = titleOf(resource, item, await referredTo(visit, [item]))
+  return {
+    title: `Delete ${title}?`,
+    isNarrow: true,
+    crumbs: [
+      { label: plural(resource), to: addressOf(resource) },
+      { label: title, to: addressOf(resource, item.id) },
+    ],
+    body: form(
+      {
+        to: addressOf(resource, item.id, 'delete'),
+        submit: `Delete ${noun(resource)}`,
+        style: 'danger',
+        cancel: addressOf(resource, item.id),
+        problem,
+      },
+      html`<input type="hidden" name="${VERSION}" value="${String(item.updated_at)}"><p>This cannot be undone. Webhooks that are subscribed to it are told.</p>`,
+    ),
+  }
+}
+
+export async function remove(visit: Visit, resource: Resource, item: Item): Promise<Answer> {
+  const operation = resource.operations.delete
+  if (operation === null) return visit.ctx.throw(404)
+  try {
+    await visit.call(operation, { path: { [resource.type]: item.id }, updatedAt: visit.form.get(VERSION) ?? undefined })
+    return { to: addressOf(resource), notice: { kind: 'ok', text: `The ${noun(resource)} is deleted.` } }
+  } catch (error) {
+    if (error instanceof InvalidInput) return { ...(await deletePage(visit, resource, item, sentence(error))), status: 422 }
+    if (error instanceof HttpError && error.status === 412) return changedMeanwhile(visit, resource)
+    throw error
+  }
+}
+
+function sentence({ errors }: InvalidInput): string {
+  return Object.entries(errors)
+    .map(([name, texts]) => `${label(name)} ${texts.join(' ')}`)
+    .join(' ')
+}
+
+async function changedMeanwhile(visit: Visit, resource: Resource): Promise<Answer> {
+  const item = await findItem(visit, resource, visit.params.record ?? '')
+  if (!item) return visit.ctx.throw(404)
+  const problem =
+    'Somebody has changed this record since you saw it. It is not deleted: have a look, and delete it again if you still mean to.'
+  return { ...(await deletePage(visit, resource, item, problem)), status: 409 }
+}

@@ -1,0 +1,113 @@
+/** The form above a list: its filters, its order, the size of its pages. */
+import { type Operation, operations } from '../../../generated/operations.ts'
+import type { Resource, Schema } from '../../../generated/resources.ts'
+import type { FieldErrors } from '../../../records/invalid-input.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { button, buttonLink, type Choice, type FieldOptions, selectField, textField } from '../ui.ts'
+import { fieldOf, isLocal, toLocal } from './fields.ts'
+import { manyOf } from './form.ts'
+import { label, option } from './names.ts'
+import { filterName, filtersIn, given, type Pairs, queryText, withValue } from './query.ts'
+import { type Found, type Known, knownItem, textName } from './references.ts'
+import { addressOf, referencedBy } from './resources.ts'
+
+export interface Filtering {
+  resource: Resource
+  pairs: Pairs
+  known: Known
+  errors: FieldErrors
+  /** By filter: records that were meant by a name, where an id is wanted. */
+  meant?: Record<string, Found>
+}
+
+type Filter = Resource['filters'][number]
+
+/** So many options, or the search, are in view at once. The other filters wait behind a word. */
+const FEW_OPTIONS = 8
+
+export function filterForm(filtering: Filtering): Html {
+  const { resource, pairs, errors } = filtering
+  const operation: Operation = operations[resource.operations.list]
+  const inView = resource.filters.filter(isInView).sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
+  const rest = resource.filters.filter((filter) => !isInView(filter))
+  const used = rest.filter(({ name }) => given(pairs, filterName(name)) !== '').length
+  const size = given(pairs, 'page[size]')
+  const isOpen = used > 0 || rest.some(({ name }) => filterName(name) in errors)
+  return html`<form class="record-filters" method="get" action="/console${addressOf(resource)}" novalidate>${size !== '' && html`<input type="hidden" name="page[size]" value="${size}">`}
+<div class="filter-row">${inView.map((filter) => filterField(filter, filtering))}${sortField(operation, pairs)}<div class="actions">${button('Apply')}${
+    Object.keys(filtersIn(pairs)).length > 0 && buttonLink(addressOf(resource), 'Clear filters', 'quiet')
+  }</div></div>
+${
+  rest.length > 0 &&
+  html`<details${isOpen && html` open`}><summary>${inView.length > 0 ? 'More filters' : 'Filters'}${used > 0 && ` (${used} used)`}</summary><div class="filter-grid">${rest.map((filter) => filterField(filter, filtering))}</div></details>`
+}</form>`
+}
+
+function isInView({ name, schema }: Filter): boolean {
+  const options = (schema.items ?? schema).enum
+  return name === 'search' || (options !== undefined && options.length <= FEW_OPTIONS)
+}
+
+function optionsOf({ enum: values = [] }: Schema): Choice[] {
+  return values.filter((value) => value !== null).map((value) => ({ value: String(value), label: option(value) }))
+}
+
+function filterField({ name, description, schema }: Filter, filtering: Filtering): Html {
+  const { pairs, errors } = filtering
+  const parameter = filterName(name)
+  const value = given(pairs, parameter)
+  const messages = errors[parameter]
+  const common: FieldOptions = {
+    name: parameter,
+    label: html`<span title="${description}">${label(name)}</span>`,
+    value,
+    // A filter is never required; the word "optional" at each would say nothing.
+    isRequired: false,
+    ...(messages && { errors: { [parameter]: messages.map((message) => `${label(name)} ${message}`) } }),
+  }
+  switch (fieldOf(name, schema, false).kind) {
+    case 'options':
+      return manyOf({ ...common, choices: optionsOf(schema.items ?? {}), values: value === '' ? [] : value.split(',') })
+    case 'choice':
+      return selectField({ ...common, choices: optionsOf(schema), none: 'Any' })
+    case 'time':
+      return timeField({ ...common, label: html`${label(name)} <small>UTC</small>`, value: toLocal(value) })
+    case 'reference':
+      return referenceField(name, common, filtering)
+    default:
+      return textField({ ...common, type: name === 'search' ? 'search' : 'text' })
+  }
+}
+
+function timeField(options: FieldOptions): Html {
+  return textField({ ...options, type: isLocal(options.value ?? '') ? 'datetime-local' : 'text' })
+}
+
+/** The id of a record, beside its name; or of what was meant by a name, links to filter by it. */
+function referenceField(name: string, options: FieldOptions, { resource, pairs, known, meant = {} }: Filtering): Html {
+  const other = referencedBy(name)
+  if (!other) return textField(options)
+  const item = knownItem(known, name, options.value ?? '')
+  const own = html`${label(other.type)} <small>${(item && textName(other, item)) ?? 'name or ID'}</small>`
+  const to = (id: string): string => `/console${addressOf(resource)}${queryText(withValue(pairs, filterName(name), id))}`
+  const choices = meant[name]?.items.map((one) => html`<li><a href="${to(one.id)}">${textName(other, one) ?? one.id}</a></li>`)
+  return html`<div>${textField({ ...options, label: own })}${choices && choices.length > 0 && html`<div class="found"><ul>${choices}</ul></div>`}</div>`
+}
+
+/** Also for screens so narrow that a table has no heads to click on. */
+function sortField({ sorts }: Operation, pairs: Pairs): Content {
+  if (sorts.length === 0) return undefined
+  const value = given(pairs, 'sort')
+  const choices = sorts.flatMap((name) => [
+    { value: name, label: `${label(name)}, rising` },
+    { value: `-${name}`, label: `${label(name)}, falling` },
+  ])
+  const isOther = value !== '' && !choices.some((choice) => choice.value === value)
+  return html`<div class="sort-order">${selectField({
+    name: 'sort',
+    label: 'Order',
+    value,
+    none: 'As created',
+    choices: isOther ? [...choices, { value, label: value }] : choices,
+  })}</div>`
+}

@@ -1,0 +1,54 @@
+/** The query of a list, in the address of its page by the same names as in the API. */
+import { type Operation, operations } from '../../../generated/operations.ts'
+import type { Resource } from '../../../generated/resources.ts'
+import { convertParameter } from '../../../records/validate.ts'
+import { toInstant } from './fields.ts'
+
+export type Pairs = [name: string, value: string][]
+
+/** As the API takes it: without empty fields and what goes without saying, several options as one text, local times as instants. */
+export function asAsked(resource: Resource, all: Iterable<[string, string]>): Pairs {
+  const { query }: Operation = operations[resource.operations.list]
+  const times = new Set(resource.filters.filter(({ schema }) => schema.format === 'date-time').map(({ name }) => filterName(name)))
+  const values = new Map<string, string[]>()
+  for (const [name, value] of all) if (value !== '') values.set(name, [...(values.get(name) ?? []), value])
+  return [...values].flatMap(([name, texts]): Pairs => {
+    const type = query[name]?.type
+    const value = type === 'list' ? texts.join(',') : (texts.at(-1) ?? '')
+    if (type !== undefined && value === String(query[name]?.default)) return []
+    return [[name, times.has(name) ? toInstant(value) : value]]
+  })
+}
+
+/** Typed as the contract types it. */
+export function typed({ query }: Operation, pairs: Pairs): Record<string, unknown> {
+  return Object.fromEntries(pairs.map(([name, value]) => [name, convertParameter(value, query[name]?.type)]))
+}
+
+/** With `?`, or nothing. What people read in addresses of the API is not escaped. */
+export function queryText(pairs: Pairs): string {
+  const escaped = (text: string): string => encodeURIComponent(text).replace(/%(5B|5D|2C|3A)/g, decodeURIComponent)
+  return pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${escaped(name)}=${escaped(value)}`).join('&')}`
+}
+
+export function given(pairs: Pairs, name: string): string {
+  return pairs.find(([own]) => own === name)?.[1] ?? ''
+}
+
+/** With another value, which also begins with the first page again. Undefined takes it out. */
+export function withValue(pairs: Pairs, name: string, value: string | undefined): Pairs {
+  const rest = pairs.filter(([own]) => own !== name && own !== 'page[number]')
+  return value === undefined ? rest : [...rest, [name, value]]
+}
+
+export const filterName = (name: string): string => `filter[${name}]`
+
+/** The filters by their own names: `participant_id` of `filter[participant_id]`. */
+export function filtersIn(pairs: Pairs): Record<string, string> {
+  return Object.fromEntries(
+    pairs.flatMap(([name, value]) => {
+      const filter = /^filter\[(.+)\]$/.exec(name)?.[1]
+      return filter === undefined ? [] : [[filter, value]]
+    }),
+  )
+}

@@ -1,0 +1,69 @@
+/** What there is to list and to change, by the contract, and for whom. */
+import { type Resource, resources, type Schema } from '../../../generated/resources.ts'
+import type { User } from '../../../records/users.ts'
+import { type Access, hasPermission } from '../page.ts'
+
+/** A record as the API shows it. */
+export type Item = Record<string, unknown> & { id: string }
+
+export type Action = 'create' | 'update' | 'delete'
+
+export function findResource(slug: string | undefined): Resource | undefined {
+  return resources.find((resource) => resource.slug === slug)
+}
+
+/** What a field such as `participant_id` names. */
+export function referencedBy(name: string): Resource | undefined {
+  return name.endsWith('_id') ? resources.find(({ type }) => `${type}_id` === name) : undefined
+}
+
+/** What an option such as `job_applications` of an export names. */
+export function namedBy(value: unknown): Resource | undefined {
+  return resources.find(({ slug }) => slug.replaceAll('-', '_') === value)
+}
+
+export function maySee(user: User, { module }: Resource): boolean {
+  return hasPermission(module, 'read')(user, {})
+}
+
+export function mayDo(user: User, { module, operations }: Resource, action: Action): boolean {
+  return operations[action] !== null && hasPermission(module, 'write')(user, {})
+}
+
+/** An address under `/records/:resource`. */
+export const seeing: Access = (user, { resource: slug }) => {
+  const resource = findResource(slug)
+  return resource !== undefined && maySee(user, resource)
+}
+
+export const doing =
+  (action: Action): Access =>
+  (user, { resource: slug }) => {
+    const resource = findResource(slug)
+    return resource !== undefined && mayDo(user, resource, action)
+  }
+
+export const downloading: Access = (user, params) => seeing(user, params) && findResource(params.resource)?.operations.file !== null
+
+/** The field that people know a record by: the first text that each record has of its own. None, for what is known by what it refers to. */
+export function nameField({ record, creation }: Resource): string | undefined {
+  return Object.entries(record.properties ?? {}).find(
+    ([name, schema]) =>
+      schema.type === 'string' && !schema.format && !schema.enum && !schema.nullable && creation?.required?.includes(name),
+  )?.[0]
+}
+
+/** The fields of a record that are shown with it. */
+export function fieldsOf({ record }: Resource): [name: string, schema: Schema][] {
+  return Object.entries(record.properties ?? {})
+}
+
+/** The end of an id: its beginning is the time, which neighbours share. */
+export function shortId(id: string): string {
+  return id.slice(-12)
+}
+
+/** Of a page below /console. */
+export function addressOf({ slug }: Resource, id?: string, action?: 'edit' | 'delete' | 'file'): string {
+  return ['/records', slug, id, action].filter(Boolean).join('/')
+}

@@ -1,0 +1,113 @@
+/** Values of records, as they are shown. */
+import type { Schema } from '../../../generated/resources.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { bytes, count, facts, idOf, jsonBlock, pill, type Tone, table, timeOf, utc } from '../ui.ts'
+import { label, option } from './names.ts'
+import { type Known, referenceLink } from './references.ts'
+import { referencedBy } from './resources.ts'
+
+export interface Showing {
+  now: Date
+  known: Known
+  /** What the keys of an object stand for, where something says so. */
+  keyLabels?: Record<string, string>
+}
+
+/** What states mean to people. One that is not here is as good, in grey. */
+const TONES: Record<string, Tone> = {
+  ...of('ok', 'active', 'completed', 'paid', 'accepted', 'meets_all'),
+  ...of('busy', 'open', 'in_progress', 'processing', 'shortlisted'),
+  ...of('warn', 'pending', 'missing_nice_to_have'),
+  ...of('bad', 'failed', 'rejected', 'missing_must_have'),
+}
+
+function of(tone: Tone, ...states: string[]): Record<string, Tone> {
+  return Object.fromEntries(states.map((state) => [state, tone]))
+}
+
+const nothing: Html = html`<span class="muted">—</span>`
+/** In a table there is room for so many of a list. */
+const FEW = 2
+
+/** In a table: short. */
+export function cell(name: string, schema: Schema, value: unknown, showing: Showing): Content {
+  if (isNothing(value)) return nothing
+  if (isTable(schema)) return count((value as unknown[]).length)
+  if (schema.format === 'date-time') return timeOf(Date.parse(String(value)), showing.now)
+  if (Array.isArray(value)) return chips(value, FEW)
+  return short(name, schema, value, showing)
+}
+
+/** With all that there is to it. */
+export function whole(name: string, schema: Schema, value: unknown, showing: Showing): Content {
+  if (isNothing(value)) return nothing
+  if (schema.format === 'date-time') return exactTime(String(value), showing.now)
+  if (name === 'id') return idOf(String(value))
+  if (Array.isArray(value)) return chips(value)
+  if (typeof value === 'object') return object(value as Record<string, unknown>, schema, showing)
+  if (typeof value === 'string' && !schema.enum && !referencedBy(name)) return html`<span class="prose">${value}</span>`
+  return short(name, schema, value, showing)
+}
+
+function isNothing(value: unknown): value is null | undefined {
+  return value === null || value === undefined || value === '' || (Array.isArray(value) && value.length === 0)
+}
+
+/** What is no longer than a line in both. */
+function short(name: string, schema: Schema, value: unknown, { known }: Showing): Content {
+  if (referencedBy(name)) return referenceLink(known, name, String(value))
+  if (schema.enum) return isState(name, schema) ? pill(TONES[String(value)] ?? 'quiet', option(value)) : option(value)
+  if (typeof value === 'boolean') return value ? 'Yes' : 'No'
+  if (typeof value === 'number') return name.startsWith('byte') ? bytes(value) : count(value)
+  return html`<span class="clip">${typeof value === 'object' ? JSON.stringify(value) : String(value)}</span>`
+}
+
+/** A state has a colour; an option such as a currency has none. */
+function isState(name: string, schema: Schema): boolean {
+  return name === 'status' || (schema.enum ?? []).some((value) => String(value) in TONES)
+}
+
+function chips(values: unknown[], most = values.length): Html {
+  const rest = values.length - most
+  const texts = values.slice(0, most).map((value) => (typeof value === 'object' ? JSON.stringify(value) : String(value)))
+  return html`<span class="chips">${texts.map((text) => html`<span>${text}</span>`)}${rest > 0 && html`<b>+${rest}</b>`}</span>`
+}
+
+function exactTime(value: string, now: Date): Content {
+  const at = Date.parse(value)
+  return html`<span class="exact-time">${utc(at)} <span class="muted">(${timeOf(at, now)})</span></span>`
+}
+
+function object(value: Record<string, unknown>, { properties = {} }: Schema, showing: Showing): Content {
+  const entries = Object.entries(value)
+  if (entries.length === 0) return nothing
+  if (entries.some(([, own]) => typeof own === 'object')) return jsonBlock(JSON.stringify(value), 'value')
+  return facts(
+    entries.map(([key, own]) => {
+      const schema = properties[key]
+      return [showing.keyLabels?.[key] ?? (schema ? label(key) : key), whole(schema ? key : '', schema ?? {}, own, showing)]
+    }),
+  )
+}
+
+/** Is it a list of objects, which is a table by itself? */
+export function isTable({ type, items }: Schema): boolean {
+  return type === 'array' && items?.properties !== undefined
+}
+
+export function valueTable(name: string, { items }: Schema, values: unknown[], showing: Showing): Html {
+  const columns = Object.entries(items?.properties ?? {})
+  const rows = (values as Record<string, unknown>[]).map((value) => ({
+    cells: columns.map(([column, schema]) => whole(column, schema, value[column], showing)),
+  }))
+  return table(
+    columns.map(([column]) => label(column)),
+    rows,
+    { label: label(name) },
+  )
+}
+
+/** Text of the contract, with the code in it marked up. */
+export function withCode(text: string): Content {
+  return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))
+}
