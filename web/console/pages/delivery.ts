@@ -126,11 +126,16 @@ function attemptItem(attempt: Attempt, now: Date, isLast: boolean): Html {
   const { number, trigger, outcome, durationMs, startedAt, error } = attempt
   const trail = TRIGGERS[trigger]
   return html`<li><div class="attempt-head"><i class="dot ${outcome === 'success' ? 'ok' : 'bad'}"></i><strong>Attempt ${number}</strong>${answerOf(attempt)}${trail && html`<span class="tag">${trail}</span>`}<span class="attempt-when muted">${duration(durationMs)} · ${timeOf(startedAt, now)}</span></div>${error !== null && html`<p class="attempt-error"><bdi>${error}</bdi></p>`}${
-    isLast ? answerDetail(attempt) : html`<details><summary>Details</summary>${answerDetail(attempt)}</details>`
+    isLast || isBare(attempt) ? answerDetail(attempt) : html`<details><summary>Details</summary>${answerDetail(attempt)}</details>`
   }</li>`
 }
 
-function answerDetail({ address, phases, responseHeaders, responseBody, durationMs }: Attempt): Html {
+const isBare = ({ address, phases, responseHeaders, responseBody }: Attempt): boolean =>
+  address === null && phases === null && responseHeaders === null && responseBody === null
+
+function answerDetail(attempt: Attempt): Html {
+  if (isBare(attempt)) return html``
+  const { address, phases, responseHeaders, responseBody, durationMs } = attempt
   return html`<div class="answer">${phases && phaseBar(phases, durationMs)}${
     address !== null && html`<p class="muted">Answered by <code>${address}</code></p>`
   }${
