@@ -1,3 +1,4 @@
+import ipaddr from 'ipaddr.js'
 import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Db } from '../records/db.ts'
 import { Refused } from '../records/refused.ts'
@@ -29,6 +30,17 @@ export interface RateLimiter {
   consume(key: string): Promise<RateLimitState>
   /** Begins the count of `key` again. */
   reset(key: string): Promise<void>
+}
+
+/** What is counted as one client: an IPv4 address, or the /64 of an IPv6 address, since a subscriber has all of it. */
+export function networkOf(ip: string): string {
+  if (!ipaddr.isValid(ip)) return ip
+  const address = ipaddr.process(ip)
+  if (address.kind() === 'ipv4') return address.toString()
+  return `${(address as ipaddr.IPv6).parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`
 }
 
 /** `points` requests per window of `windowSeconds` for each key. On PostgreSQL one count for all nodes; on the embedded

@@ -57,7 +57,11 @@ export function addUser(program: Command, shell: Shell): void {
             const now = new Date()
             const id = await insertUser(scope, newUser, now)
             const target = { type: 'user', id, name: fullName.trim() } as const
-            await insertAuditEntry(scope, { user: null, action: 'user.created', target, details: { email, role, finance }, ip: null }, now)
+            await insertAuditEntry(
+              scope,
+              { user: null, action: 'user.created', target, details: { email, role, finance, grants: options.grant }, ip: null },
+              now,
+            )
             return id
           })
           return {

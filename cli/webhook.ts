@@ -265,7 +265,9 @@ function prepareNext(shell: Shell, id: string): Promise<Output> {
     const sealed = sealSecret(config.secretKey, id, secret)
     await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)
-      await audit(scope, await prepareSecret(scope, id, sealed, new Date()), 'secret_prepared')
+      const webhook = await prepareSecret(scope, id, sealed, new Date())
+      if (!webhook) throw new Refused(`There is no webhook ${id}`)
+      await audit(scope, webhook, 'secret_prepared')
     })
     return {
       document: { id, next_secret: secret },

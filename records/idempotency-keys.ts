@@ -1,4 +1,4 @@
-import type { Db, Trx } from './db.ts'
+import type { Db, Scope, Trx } from './db.ts'
 
 const HOUR = 60 * 60 * 1000
 const KEPT_MS = 24 * HOUR
@@ -78,4 +78,32 @@ export async function releaseAbandonedKeys(db: Db): Promise<void> {
 
 export async function deleteExpiredIdempotencyKeys(db: Db, now: number): Promise<number> {
   return db.write('idempotency_keys').where('expires_at', '<=', now).delete()
+}
+
+/** A form that has made something, by the key that it carries. */
+export interface SentForm {
+  fingerprint: string
+  madeId: string
+}
+
+/** Claims the key of a form in the transaction that makes something of it, or tells what an earlier one has made. Of two at once, the second
+ *  waits for the first to be committed. */
+export async function claimForm(
+  { sql }: Scope,
+  userId: string,
+  key: string,
+  fingerprint: string,
+  now: number,
+): Promise<SentForm | undefined> {
+  // With an answer from the beginning: the row is not seen before there is one.
+  const row = { user_id: userId, key, fingerprint, status: 303, headers: '{}', body: '', locked_until: now, expires_at: now + KEPT_MS }
+  const inserted = await sql('idempotency_keys').insert(row).onConflict(['user_id', 'key']).ignore().returning('key')
+  if (inserted.length > 0) return undefined
+  const before = (await sql('idempotency_keys').where({ user_id: userId, key }).first()) as Row | undefined
+  return { fingerprint: before?.fingerprint ?? '', madeId: before?.body ?? '' }
+}
+
+/** What was made of a form whose key was claimed in this transaction. */
+export async function keepMade({ sql }: Scope, userId: string, key: string, madeId: string): Promise<void> {
+  await sql('idempotency_keys').where({ user_id: userId, key }).update({ body: madeId })
 }

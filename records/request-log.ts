@@ -68,6 +68,8 @@ export interface RequestFilter {
   operationId?: string
   /** Whatever the case. */
   pathContains?: string
+  /** Not in the query of the path: who may not see it must not find out what is in it. */
+  isQueryHidden?: true
   userId?: string
   apiKeyId?: string
   ip?: string
@@ -139,6 +141,12 @@ const COLUMNS = ['id', 'request_id', 'operation_id', 'method', 'path', 'status',
 const NAMES = 'users.full_name as user_name, api_keys.name as key_name, api_keys.token_prefix as key_prefix'
 const NAMED = 'left join users on users.id = logged.user_id left join api_keys on api_keys.id = logged.api_key_id'
 
+/** 63 is the question mark, which by itself would be a place for a value. */
+const BEFORE_QUERY = {
+  postgres: 'split_part(path, chr(63), 1)',
+  sqlite: 'substr(path, 1, instr(path || char(63), char(63)) - 1)',
+}
+
 /** What a filter says of the columns of `request_log`. */
 export function matchingRequests({ accountId, dialect }: Scope, filter: RequestFilter): Condition {
   const { from, until, status, pathContains } = filter
@@ -151,7 +159,8 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
   if (filter.minDurationMs !== undefined) conditions.push(['duration_ms >= ?', filter.minDurationMs])
   if (pathContains !== undefined) {
     const position = dialect === 'postgres' ? 'strpos' : 'instr'
-    conditions.push([`${position}(lower(path), ?) > 0`, pathContains.replace(/[A-Z]/g, (letter) => letter.toLowerCase())])
+    const searched = filter.isQueryHidden ? BEFORE_QUERY[dialect] : 'path'
+    conditions.push([`${position}(lower(${searched}), ?) > 0`, pathContains.replace(/[A-Z]/g, (letter) => letter.toLowerCase())])
   }
   const equal = {
     method: filter.method,

@@ -7,7 +7,7 @@ import { eachRequest, matchingRequests, type RequestEntry, type RequestFilter } 
 /** Up to so many are read to count them: some 50 ms. */
 const READ_AT_MOST = 50_000
 /** Up to so many are searched for what a filter wants. */
-export const SEARCHED_AT_MOST = 250_000
+export const SEARCHED_AT_MOST = 200_000
 
 export interface Bucket {
   /** Epoch milliseconds, as all times of records. */

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid'
 import { type Scope, type Sql, uniqueViolation } from './db.ts'
-import { findRow } from './references.ts'
+import { countRows, findRow } from './references.ts'
 import { assertName, Refused } from './refused.ts'
 
 export const modules = ['participants', 'tasks', 'jobs', 'exports', 'finance'] as const
@@ -110,12 +110,16 @@ const grantColumns = (role: Role, given: Grant[]): Record<string, boolean> => ({
 const permissionColumns = (given: Partial<Permissions>): Record<string, Permission> =>
   Object.fromEntries(Object.entries(given).map(([module, permission]) => [`${module}_permission`, permission]))
 
-/** Throws `Refused` when the input cannot be or the address is taken. Returns the user's id. */
+/** As many as one page shows. */
+export const MAX_USERS_PER_ACCOUNT = 500
+
+/** Throws `Refused` when the input cannot be, the address is taken, or there are too many. Returns the user's id. */
 export async function insertUser(scope: Scope, user: NewUser, now: Date): Promise<string> {
   const given = user.grants ?? []
   assertGrants(user.role, given)
   const email = assertEmail(user.email)
   const id = uuidv7()
+  await assertRoom(scope)
   const row = {
     id,
     email,
@@ -131,6 +135,12 @@ export async function insertUser(scope: Scope, user: NewUser, now: Date): Promis
   }
   await scope.insert('users', row).catch((error: unknown) => refuseTaken(error, email))
   return id
+}
+
+/** Two at once may make one more than the limit, which only keeps pages and lists short. */
+async function assertRoom(scope: Scope): Promise<void> {
+  if ((await countRows(scope, 'users', {})) >= MAX_USERS_PER_ACCOUNT)
+    throw new Refused(`An account has at most ${MAX_USERS_PER_ACCOUNT} people`)
 }
 
 function refuseTaken(error: unknown, email: string): never {

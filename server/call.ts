@@ -33,6 +33,8 @@ export interface OperationInput {
   body?: unknown
   /** Of the version that somebody has seen: when it is another one by now, nothing is done and 412 is thrown, as with If-Match. */
   updatedAt?: string
+  /** Of what writes: called in its transaction, to do it or not. */
+  around?: (scope: WriteScope, work: () => Promise<unknown>) => Promise<unknown>
 }
 
 /** On whose behalf. */
@@ -49,7 +51,7 @@ export async function callOperation(
   ctx: Context,
   id: OperationId,
   caller: Caller,
-  { path = {}, query = {}, body, updatedAt }: OperationInput,
+  { path = {}, query = {}, body, updatedAt, around = (_, work) => work() }: OperationInput,
 ): Promise<unknown> {
   assertStorable(ctx, query)
   assertStorable(ctx, body)
@@ -71,5 +73,8 @@ export async function callOperation(
     return inner.body
   }
   if (operations[id].access === 'read') return run({ scope: accountScope({ dialect: db.dialect, sql: db.read }, caller.accountId) })
-  return transaction(db, (trx) => run(writeState(writeScope(trx, caller.accountId), now)))
+  return transaction(db, (trx) => {
+    const scope = writeScope(trx, caller.accountId)
+    return around(scope, () => run(writeState(scope, now)))
+  })
 }

@@ -11,15 +11,16 @@ import type { Context, Middleware, Next } from 'koa'
 import type { Logger } from 'pino'
 import getRawBody from 'raw-body'
 import { validate as isUuid } from 'uuid'
-import { newRateLimiter, type RateLimiter, TooOften } from '../auth/rate-limit.ts'
+import { networkOf, newRateLimiter, type RateLimiter, TooOften } from '../auth/rate-limit.ts'
 import { hashOfToken, startSession } from '../auth/session.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import { accountScope, type Db, isUnavailable, transaction, writeScope } from '../records/db.ts'
 import { InvalidInput } from '../records/invalid-input.ts'
 import { Refused } from '../records/refused.ts'
 import { deleteSession, findSignedIn, type Notice, type SignedIn, storeNotice, touchSession } from '../records/sessions.ts'
+import { findUser } from '../records/users.ts'
 import { errorPage, type Frame, layout, POLICY, type Theme, themes } from '../web/console/layout.ts'
-import type { Answer, GuestVisit, Page, Route, ThrottleName, Visit } from '../web/console/page.ts'
+import type { Access, Answer, GuestVisit, Page, Route, ThrottleName, Visit } from '../web/console/page.ts'
 import { routes } from '../web/console/routes.ts'
 import { isStorable } from './body.ts'
 import { callOperation } from './call.ts'
@@ -43,9 +44,14 @@ const THROTTLES: Record<ThrottleName, readonly [number, number]> = {
   sign_up: [10, 60 * MINUTE_S],
   /** Of somebody who is signed in and must say their password again: who has found a device unlocked must not guess it. */
   password: [5, 15 * MINUTE_S],
+  /** Each says whether an address is in use somewhere. */
+  invite: [60, 24 * 60 * MINUTE_S],
+  change_email: [10, 24 * 60 * MINUTE_S],
   webhook_url: [60, MINUTE_S],
 }
 const MAX_FORM_BYTES = 1024 * 1024
+const MAX_GUEST_FORM_BYTES = 16 * 1024
+const MAX_FIELDS = 5_000
 /** All other parameters of addresses are ids. */
 const NAMES = new Set(['token', 'resource'])
 const NAME = /^[A-Za-z0-9_-]{1,100}$/
@@ -80,36 +86,39 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     const visitor = await signedIn(ctx)
     ctx.state.visitor = visitor
     if (Object.entries<string>(ctx.params).some(([name, value]) => !(NAMES.has(name) ? NAME.test(value) : isUuid(value)))) ctx.throw(404)
-    const visit = await guestVisit(ctx, visitor)
-    if (route.guest) return send(ctx, await route.handle(visit))
+    if (route.guest) return send(ctx, await route.handle(await guestVisit(ctx, MAX_GUEST_FORM_BYTES)))
     if (!visitor) return askToSignIn(ctx)
     if (!route.access(visitor.user, ctx.params)) ctx.throw(404)
-    await send(ctx, await route.handle(fullVisit(visit, visitor)))
+    await send(ctx, await route.handle(fullVisit(await guestVisit(ctx, MAX_FORM_BYTES), visitor, route.access)))
   }
 
-  async function guestVisit(ctx: Context, visitor: SignedIn | undefined): Promise<GuestVisit> {
+  /** `limit` is of a form, in bytes: who is not known is listened to only so far. */
+  async function guestVisit(ctx: Context, limit: number): Promise<GuestVisit> {
     const now = services.now()
     const leave = async (): Promise<void> => {
       const { account, user, session } = ctx.state.visitor ?? {}
       if (session) await deleteSession(accountScope({ dialect: db.dialect, sql: db.write }, account.id), user.id, session.id)
       ctx.state.visitor = undefined
     }
-    ctx.state.visitor = visitor
     return {
       params: ctx.params,
       query: new URLSearchParams(ctx.querystring),
-      form: ctx.method === 'POST' ? await readForm(ctx) : new URLSearchParams(),
+      form: ctx.method === 'POST' ? await readForm(ctx, limit) : new URLSearchParams(),
       now,
       ip: ctx.ip,
+      network: networkOf(ctx.ip),
       db,
       config,
       ctx,
-      async signIn({ id, accountId }) {
+      async signIn({ id, accountId }, prove) {
+        const started = await transaction(db, async (trx) => {
+          const scope = writeScope(trx, accountId)
+          await prove(scope)
+          return startSession(scope, { userId: id, ip: ctx.ip, userAgent: ctx.get('User-Agent') }, now)
+        })
         await leave()
-        const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
-        const { id: sessionId, token } = await startSession(scope, { userId: id, ip: ctx.ip, userAgent: ctx.get('User-Agent') }, now)
-        ctx.state.signedInAs = sessionId
-        setCookie(ctx, token)
+        ctx.state.signedInAs = started.id
+        setCookie(ctx, started.token)
       },
       async signOut() {
         await leave()
@@ -120,7 +129,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     }
   }
 
-  function fullVisit(visit: GuestVisit, { user, account, session }: SignedIn): Visit {
+  function fullVisit(visit: GuestVisit, { user, account, session }: SignedIn, access: Access): Visit {
     const { ctx, now, ip } = visit
     const caller = { accountId: account.id, userId: user.id, finance: user.permissions.finance }
     return {
@@ -129,7 +138,14 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
       account,
       session,
       scope: accountScope({ dialect: db.dialect, sql: db.read }, account.id),
-      change: (work) => transaction(db, (trx) => work(writeScope(trx, account.id))),
+      change: (work) =>
+        transaction(db, async (trx) => {
+          const scope = writeScope(trx, account.id)
+          // Until the end of it nobody takes away what this user may do.
+          const present = await findUser(scope, user.id, { forUpdate: true })
+          if (present?.status !== 'active' || !access(present, ctx.params)) ctx.throw(404)
+          return work(scope)
+        }),
       audit: (scope, entry) => insertAuditEntry(scope, { ...entry, user, ip }, now),
       call: (id, input) => callOperation({ db, now }, ctx, id, caller, input),
     }
@@ -152,7 +168,8 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
 
   async function sendPage(ctx: Context, page: Page): Promise<void> {
     const visitor: SignedIn | undefined = ctx.state.visitor
-    const notice: Notice | null = visitor?.notice ?? null
+    // What brings itself up to date is not what its reader waits for.
+    const notice: Notice | null = ctx.get('Muster-Poll') === '' ? (visitor?.notice ?? null) : null
     if (visitor && notice) await storeNotice(db, visitor.session.id, null)
     const frame: Frame = { path: ctx.path.replace(/\/$/, ''), folder: assets.folder, theme: themeOf(ctx), notice, visitor }
     ctx.status = page.status ?? 200
@@ -226,14 +243,14 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
 const ERRORS: Record<number, [string, string]> = {
   403: ['Not from here', 'This was sent from another site, so nothing was done. Open the console and try again.'],
   404: ['Not found', 'There is nothing at this address, or not for you.'],
-  413: ['Too large', 'What was sent is larger than 1 MiB.'],
+  413: ['Too large', 'What was sent is too large, or has too many fields.'],
   500: ['Something went wrong', 'The mistake is on our side, and nothing was changed.'],
   503: ['Not available just now', 'The service is not available just now. Try again in a few seconds.'],
 }
 
 /** The link of an invitation is a secret. */
 function withoutToken(path: string): string {
-  return path.replace(/^(\/console\/invitation\/).*/, '$1[secret]')
+  return path.replace(/^(\/console\/invitation\/).*/i, '$1[secret]')
 }
 
 /** Cross-site request forgery: SameSite keeps the cookie from other sites, but not from other ports and hosts of this one. What a browser says
@@ -249,10 +266,12 @@ function assertSameOrigin(ctx: Context, { baseUrl }: Pick<Config, 'baseUrl'>): v
   if (origin !== '' && !(URL.canParse(origin) && [ctx.get('Host'), new URL(baseUrl).host].includes(new URL(origin).host))) ctx.throw(403)
 }
 
-async function readForm(ctx: Context): Promise<URLSearchParams> {
+async function readForm(ctx: Context, limit: number): Promise<URLSearchParams> {
   if (ctx.is('urlencoded') === false) ctx.throw(415, 'A form must be application/x-www-form-urlencoded.')
   try {
-    const text = await getRawBody(ctx.req, { limit: MAX_FORM_BYTES, length: ctx.get('Content-Length') || undefined, encoding: 'utf8' })
+    const text = await getRawBody(ctx.req, { limit, length: ctx.get('Content-Length') || undefined, encoding: 'utf8' })
+    // Reading takes longer with the square of their number.
+    if (countOf(text, '&') >= MAX_FIELDS) ctx.throw(413)
     const form = new URLSearchParams(text)
     // PostgreSQL takes no NUL.
     if (![...form].flat().every(isStorable)) ctx.throw(400, 'A field holds the NUL character, which cannot be kept.')
@@ -264,6 +283,12 @@ async function readForm(ctx: Context): Promise<URLSearchParams> {
     }
     throw error
   }
+}
+
+function countOf(text: string, character: string): number {
+  let count = 0
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) count++
+  return count
 }
 
 async function throttle(limiter: RateLimiter | undefined, key: string): Promise<void> {

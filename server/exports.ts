@@ -88,7 +88,7 @@ interface Part {
 
 /** RFC 4180, with a header line. Null is an empty field and empty text `""`, as in PostgreSQL's COPY; lists and objects are JSON text. */
 async function* csv(batches: AsyncIterable<object[]>, fields: string[]): AsyncGenerator<Part> {
-  const lines = (records: object[]): string => stringify(records, { columns: fields, record_delimiter: '\r\n', quoted_match: /^$/ })
+  const lines = (records: object[]): string => stringify(records, { columns: fields, record_delimiter: '\r\n', quoted_match: /^$|[\r\n]/ })
   yield { text: lines([fields]), records: 0 }
   for await (const records of batches) yield { text: lines(records), records: records.length }
 }

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { Context as KoaContext } from 'koa'
 import OpenAPIBackendModule, { type Document, type Context as OperationMatch } from 'openapi-backend'
 import { authenticator, isWellFormed, type Principal } from '../auth/api-key.ts'
-import { newRateLimiter, type RateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
+import { networkOf, newRateLimiter, type RateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type Operation, type OperationId, operations } from '../generated/operations.ts'
 import { accountScope, type Db, type Trx, transaction, writeScope } from '../records/db.ts'
@@ -95,7 +95,7 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
     const principal = await authenticate(token)
     // What cannot be a key costs no look-up, and is not counted.
     if (principal === undefined && isWellFormed(token)) {
-      const state = await unknownKeys.consume(ctx.ip)
+      const state = await unknownKeys.consume(networkOf(ctx.ip))
       if (!state.allowed) tooManyRequests(ctx, state)
     }
     return principal

@@ -51,6 +51,8 @@ export async function up(knex: Knex): Promise<void> {
     table.bigInteger('created_at').notNullable()
   })
   await knex.raw('create index audit_log_by_account on audit_log (account_id, id)')
+  for (const column of ['user_id', 'target_id', 'action'])
+    await knex.raw(`create index audit_log_by_${column} on audit_log (account_id, ${column}, id)`)
 
   // Figures of some thousand requests come from this index alone.
   const more = 'status, duration_ms, operation_id, user_id, api_key_id'

@@ -1,6 +1,7 @@
 /** `npm run bench`: what Muster costs beside doing the same with less, on both databases, in one run. */
 import { Command, Option } from 'commander'
 import { listOf } from '../../cli/shell.ts'
+import { consolePages } from './console.ts'
 import { contract } from './contract.ts'
 import { drain } from './drain.ts'
 import { horizon } from './horizon.ts'
@@ -26,6 +27,7 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   lateness: { run: lateness, about: 'how late attempts begin that were planned for a time' },
   memory: { run: memory, about: 'over 200,000 deliveries' },
   latency: { run: latency, about: 'from a change by the API to the webhook that tells of it, at 25 a second' },
+  console: { run: consolePages, about: 'its lists with a million requests and deliveries, and what a page costs' },
   startup: { run: startup, about: '"muster serve" until it is ready' },
 }
 
@@ -46,7 +48,7 @@ const options: Options = new Command('npm run bench --')
   .addHelpText('after', `\nMeasures:\n${names.map((name) => `  ${name.padEnd(10)} ${measures[name]?.about}`).join('\n')}\n`)
   .addHelpText(
     'after',
-    'Takes about fifteen minutes, and means something on a machine that does nothing else. A goal that is missed is no error.',
+    'Takes about twenty minutes, and means something on a machine that does nothing else. A goal that is missed is no error.',
   )
   .parse()
   .opts()

@@ -212,6 +212,13 @@ describe('getExportFile', () => {
     )
   })
 
+  test.each(['a\nb', 'a\rb', 'a\r\nb'])('CSV: a line break within a field, %j, ends no record', async (description) => {
+    const { client } = await newClient(app)
+    const { body: task } = await client.post('/tasks', { title: 'Call', description })
+    const { file } = await exported(client, { resource: 'tasks' })
+    expect(file.text).toContain(`\r\n${task.id},Call,"${description}",open,`)
+  })
+
   test('JSON: the records as the API shows them, those that match the filters', async () => {
     const { client } = await newClient(app)
     const given = [

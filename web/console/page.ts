@@ -20,11 +20,13 @@ export interface GuestVisit {
   form: URLSearchParams
   now: Date
   ip: string
+  /** Where that is, for counting: of IPv6 a whole /64, which is what one subscriber has. */
+  network: string
   db: Db
   config: Config
   ctx: Context
-  /** Signs in, and out first who was. */
-  signIn(user: Pick<User, 'id' | 'accountId'>): Promise<void>
+  /** Signs in, and out who was. `prove` goes first in the transaction that does it, and throws when it must not be done. */
+  signIn(user: Pick<User, 'id' | 'accountId'>, prove: (scope: WriteScope) => Promise<void>): Promise<void>
   signOut(): Promise<void>
   /** Throws `TooOften` when it was. `key` is what is counted. */
   throttle(name: ThrottleName, key: string): Promise<void>
@@ -32,7 +34,7 @@ export interface GuestVisit {
   resetThrottle(name: ThrottleName, key: string): Promise<void>
 }
 
-export type ThrottleName = 'sign_in' | 'sign_in_ip' | 'sign_in_account' | 'sign_up' | 'password' | 'webhook_url'
+export type ThrottleName = 'sign_in' | 'sign_in_ip' | 'sign_in_account' | 'sign_up' | 'password' | 'invite' | 'change_email' | 'webhook_url'
 
 export interface Visit extends GuestVisit {
   user: User

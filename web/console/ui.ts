@@ -44,20 +44,53 @@ export function jsonBlock(text: string, what: string): Html {
   return pretty === undefined ? codeBlock(text, what) : codeBlock(text, what, markedJson(pretty))
 }
 
-export function prettyJson(text: string): string | undefined {
+/** Is it JSON as a whole, however deep? */
+export function isJson(text: string): boolean {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2)
+    JSON.parse(text)
+    return true
   } catch {
-    return undefined
+    return false
   }
 }
 
-const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+/** Indentation grows with depth times entries: what others send us could make a page of gigabytes. */
+const DEEPEST_PRETTY = 32
+const LONGEST_PRETTY = 256 * 1024
+const PART = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
 
+/** JSON over several lines. Undefined: it is none, or too deep or too long for that. The values stay as they were written: a large number is
+ *  not rounded, and of a name that is there twice both are shown. */
+export function prettyJson(text: string): string | undefined {
+  if (!isJson(text)) return undefined
+  let pretty = ''
+  let depth = 0
+  let before = ''
+  for (const [part] of text.matchAll(PART)) {
+    const isEnd = part === ']' || part === '}'
+    if (isEnd) depth -= 1
+    const opened = before === '[' || before === '{'
+    // Nothing is between the brackets of what is empty.
+    if ((opened && !isEnd) || before === ',' || (isEnd && !opened)) pretty += `\n${'  '.repeat(depth)}`
+    pretty += part === ':' ? ': ' : part
+    if (part === '[' || part === '{') depth += 1
+    if (depth > DEEPEST_PRETTY || pretty.length > LONGEST_PRETTY) return undefined
+    before = part
+  }
+  return pretty
+}
+
+const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+/** A span for each of more would make the page many times as large as what it shows. */
+const MOST_MARKED = 5_000
+
+/** With colours, as far as there are not too many of them. */
 export function markedJson(pretty: string): Content {
   const parts: Content[] = []
   let at = 0
+  let marked = 0
   for (const found of pretty.matchAll(TOKEN)) {
+    if (++marked > MOST_MARKED) break
     const [whole, string, colon] = found
     const kind = string === undefined ? 'number' : colon === undefined ? 'string' : 'key'
     parts.push(pretty.slice(at, found.index), html`<span class="json-${kind}">${string ?? whole}</span>${colon}`)
@@ -357,9 +390,12 @@ export function inPlace(method: 'get' | 'post', address: string, target: string)
   return html` hx-${method}="${address}" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML ignoreTitle:true" hx-select-oob="#toast"`
 }
 
+/** What nobody asked for just now leaves the notice to the page that somebody did ask for. */
+export const POLL = html` hx-headers='{"Muster-Poll":"1"}'`
+
 /** Attributes of what brings itself up to date every so many seconds. The element needs the id `target`. */
 export function live(address: string, target: string, seconds: number): Html {
-  return html` hx-get="${address}" hx-trigger="every ${seconds}s" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML"`
+  return html` hx-get="${address}" hx-trigger="every ${seconds}s" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML"${POLL}`
 }
 
 /** A button that first asks. Works without JavaScript. */

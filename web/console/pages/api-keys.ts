@@ -1,4 +1,5 @@
 /** API keys: seen by the Owner and the Admins, managed by those of them who may. */
+import { randomUUID } from 'node:crypto'
 import { validate as isUuid } from 'uuid'
 import { issueApiKey } from '../../../auth/api-key.ts'
 import {
@@ -11,9 +12,11 @@ import {
   updateApiKey,
 } from '../../../records/api-keys.ts'
 import { changesBetween } from '../../../records/audit-log.ts'
+import type { WriteScope } from '../../../records/db.ts'
 import { assertName, Refused } from '../../../records/refused.ts'
 import { findOwner } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { formKey, formKeyField, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import { type Answer, get, isAdmin, isOwner, may, type Page, post, type Route, type Visit } from '../page.ts'
 import {
   action,
@@ -188,7 +191,7 @@ const FINANCE: Record<string, string> = {
   write: 'With your Finance permission, Edit, it reaches payments too.',
 }
 
-function newKeyPage(visit: Visit, errors: Errors = {}): Page {
+function newKeyPage(visit: Visit, errors: Errors = {}, again: { key?: string; problem?: string } = {}): Page {
   const { form: given, user, config } = visit
   return {
     title: 'Create an API key',
@@ -196,7 +199,8 @@ function newKeyPage(visit: Visit, errors: Errors = {}): Page {
     status: visit.ctx.method === 'POST' ? 422 : 200,
     isNarrow: true,
     body: card('', [
-      form({ to: '/api-keys', submit: 'Create the key', cancel: '/api-keys', errors }, [
+      form({ to: '/api-keys', submit: 'Create the key', cancel: '/api-keys', errors, problem: again.problem }, [
+        formKeyField(again.key ?? formKey(visit)),
         keyFields({ name: given.get('name') ?? '', accessLevel: given.get('access_level') ?? 'read_only' }, errors),
         html`<p class="muted">The key is yours: its requests count against your ${count(config.rateLimitPerMinute)} a minute, and it stops when you are deactivated. ${FINANCE[user.permissions.finance]}</p>`,
       ]),
@@ -207,16 +211,27 @@ function newKeyPage(visit: Visit, errors: Errors = {}): Page {
 async function createKey(visit: Visit): Promise<Answer> {
   const { key, errors } = givenKey(visit)
   if (Object.keys(errors).length > 0) return newKeyPage(visit, errors)
-  const { token } = await visit.change(async (scope) => {
-    const made = await issueApiKey(scope, { ...key, userId: visit.user.id }, visit.now)
-    await visit.audit(scope, {
-      action: 'api_key.created',
-      target: { type: 'api_key', id: made.id, name: key.name.trim() },
-      details: { access_level: key.accessLevel },
-    })
-    return made
+  try {
+    const { token } = await visit.change((scope) => once(visit, scope, () => issueKey(visit, scope, key)))
+    return createdPage(visit, key, token)
+  } catch (error) {
+    if (!(error instanceof MadeBefore)) throw error
+    if (error.isOther) return newKeyPage(visit, {}, { key: randomUUID(), problem: SENT_OTHERWISE })
+    return { to: `/api-keys/${error.id}`, notice: { kind: 'ok', text: MADE_BEFORE } }
+  }
+}
+
+const MADE_BEFORE =
+  'The key was created when the form was sent before, and was shown then. It cannot be shown again: if you have not seen it, revoke it and create another one.'
+
+async function issueKey(visit: Visit, scope: WriteScope, { name, accessLevel }: GivenKey) {
+  const made = await issueApiKey(scope, { name, accessLevel, userId: visit.user.id }, visit.now)
+  await visit.audit(scope, {
+    action: 'api_key.created',
+    target: { type: 'api_key', id: made.id, name: name.trim() },
+    details: { access_level: accessLevel },
   })
-  return createdPage(visit, key, token)
+  return made
 }
 
 /** The token is in this page and nowhere else. */

@@ -34,6 +34,7 @@ import {
   facts,
   idOf,
   note,
+  POLL,
   pager,
   pill,
   selectField,
@@ -270,7 +271,7 @@ async function jobPage(visit: Visit): Promise<Page> {
   const address = `/console/webhooks/jobs/${id}`
   const refresh =
     state === 'running' &&
-    html` hx-get="${address}" hx-trigger="every ${REFRESH_SECONDS}s" hx-target="#job" hx-select="#job" hx-swap="outerMorph ignoreTitle:true"`
+    html` hx-get="${address}" hx-trigger="every ${REFRESH_SECONDS}s" hx-target="#job" hx-select="#job" hx-swap="outerMorph ignoreTitle:true"${POLL}`
   return {
     title: KINDS[kind].title,
     crumbs: [

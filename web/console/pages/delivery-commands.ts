@@ -1,4 +1,5 @@
-/** Commands for a POSIX shell, with which people see for themselves what a delivery is. No secret is in them. */
+/** Commands for a shell, with which people see for themselves what a delivery is. No secret is in them. */
+import { quoted } from '../curl.ts'
 
 /** The value of `X-Service-Signature`, computed by openssl from the bytes of the body. */
 export function opensslCommand(body: string): string {
@@ -16,9 +17,4 @@ export function curlCommand(url: string, headers: Record<string, string>, body: 
     ...Object.entries(headers).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`),
     `  --data-binary ${quoted(body)}`,
   ].join(' \\\n')
-}
-
-/** One word of a command line, whatever is in it. */
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -20,6 +20,7 @@ import { findSealedSecrets, type Webhook } from '../../../records/webhooks.ts'
 import { openSecret, SecretUnreadable, signingKeys } from '../../../webhooks/secret.ts'
 import { deliveryHeaders } from '../../../webhooks/sign.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { FOR_BASH, isForBash } from '../curl.ts'
 import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
 import { action, bytes, card, codeBlock, confirmed, counted, duration, facts, idOf, jsonBlock, note, timeOf } from '../ui.ts'
 import { curlCommand, opensslCommand } from './delivery-commands.ts'
@@ -187,8 +188,8 @@ async function proof(
     return note('warn', 'How it is signed cannot be shown: the secret cannot be read. SECRET_KEY has changed since it was made.')
   const lines = Object.entries(sent).map(([name, value]) => `${name}: ${value}`)
   return html`<details><summary>Headers</summary><p class="muted">${last ? `As attempt ${last.number} sent them` : 'As an attempt now would send them'}, with the secret that signs now.</p>${codeBlock(lines.join('\n'), 'request headers')}</details>
-<details><summary>Verify this</summary><p>The header <code>X-Service-Signature</code> is the HMAC-SHA256 of these ${bytes(body.length)}, to the byte and with no line break at their end, keyed with the whole signing secret, in lower-case hexadecimal:</p>${codeBlock(text, 'body as it is sent')}<p>It is</p>${codeBlock(sent['x-service-signature'] ?? '', 'signature')}<p>With your secret in the place of the dots, this prints the same:</p>${codeBlock(opensslCommand(text), 'openssl command')}</details>
-<details><summary>Send it yourself</summary><p>The same request, to the address of the webhook, signed a moment ago. Libraries that check the time take it for five minutes.</p>${codeBlock(curlCommand(webhook.url, fresh, text), 'curl command')}</details>`
+<details><summary>Verify this</summary><p>The header <code>X-Service-Signature</code> is the HMAC-SHA256 of these ${bytes(body.length)}, to the byte and with no line break at their end, keyed with the whole signing secret, in lower-case hexadecimal:</p>${codeBlock(text, 'body as it is sent')}<p>It is</p>${codeBlock(sent['x-service-signature'] ?? '', 'signature')}<p>With your secret in the place of the dots, this prints the same:</p>${codeBlock(opensslCommand(text), 'openssl command')}${isForBash(text) && html`<p class="muted">${FOR_BASH}</p>`}</details>
+<details><summary>Send it yourself</summary><p>The same request, to the address of the webhook, signed a moment ago. Libraries that check the time take it for five minutes.</p>${codeBlock(curlCommand(webhook.url, fresh, text), 'curl command')}${isForBash(webhook.url, text) && html`<p class="muted">${FOR_BASH}</p>`}</details>`
 }
 
 /** Undefined: the secret cannot be read. */

@@ -78,6 +78,6 @@ async function acceptInvitation(visit: GuestVisit): Promise<Answer> {
     return true
   })
   if (!isOurs) return GONE
-  await signInAs(visit, user)
+  await signInAs(visit, user, passwordHash)
   return { to: '', notice: { kind: 'ok', text: hasJoined ? 'Your password is changed.' : `Welcome to ${accountName}.` } }
 }

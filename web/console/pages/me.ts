@@ -1,5 +1,6 @@
 /** Who somebody is, how they sign in and where they are signed in. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
+import { TooOften } from '../../../auth/rate-limit.ts'
 import { deviceOf } from '../../../auth/session.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
 import { assertName } from '../../../records/refused.ts'
@@ -199,12 +200,14 @@ async function changeEmail(visit: Visit): Promise<Answer> {
   const wrong = await wrongPassword(visit, visit.form.get('current_password') ?? '')
   if (wrong) return emailPage(visit, { current_password: [wrong] })
   try {
+    await visit.throttle('change_email', user.id)
     await visit.change(async (scope) => {
       await updateEmail(scope, user.id, email, now)
       const changes = { email: { from: user.email, to: email.trim() } }
       await visit.audit(scope, { action: 'user.email_changed', target: targetOf(visit), details: { changes } })
     })
   } catch (error) {
+    if (error instanceof TooOften) return emailPage(visit, { email: [error.message] })
     if (error instanceof EmailTaken) return emailPage(visit, { email: ['This address cannot be used.'] })
     throw error
   }

@@ -12,7 +12,7 @@ import { curlCommand } from '../curl.ts'
 import { anyUser, get, isAdmin, may, type Page, type Route, type Visit } from '../page.ts'
 import { plural } from '../records/names.ts'
 import { addressOf, maySee } from '../records/resources.ts'
-import { buttonLink, card, codeBlock, count, counted, duration, empty, icon, pill, stats, table } from '../ui.ts'
+import { buttonLink, card, codeBlock, count, counted, duration, empty, icon, POLL, pill, stats, table } from '../ui.ts'
 import { outcomeSeries, shareOf } from './request-figures.ts'
 
 export const overviewRoutes: Route[] = [get('', anyUser, overview)]
@@ -45,7 +45,7 @@ async function lastDay(visit: Visit): Promise<Html> {
     firstSteps(visit, webhooks),
   ])
   const isNew = traffic.requests === 0 && webhooks.length === 0
-  return html`${steps.some(({ isDone }) => !isDone) && gettingStarted(steps)}<div id="last-day" hx-get="/console" hx-trigger="every ${REFRESH_SECONDS}s" hx-target="#last-day" hx-select="#last-day" hx-swap="outerMorph ignoreTitle:true">${strip(traffic, deliveries)}${!isNew && html`<div class="halves">${requestsCard(traffic)}${deliveriesCard(visit, webhooks, deliveries)}${webhooksCard(webhooks, deliveries)}${rateLimitCard(visit, use)}</div>`}</div>`
+  return html`${steps.some(({ isDone }) => !isDone) && gettingStarted(steps)}<div id="last-day" hx-get="/console" hx-trigger="every ${REFRESH_SECONDS}s" hx-target="#last-day" hx-select="#last-day" hx-swap="outerMorph ignoreTitle:true"${POLL}>${strip(traffic, deliveries)}${!isNew && html`<div class="halves">${requestsCard(traffic)}${deliveriesCard(visit, webhooks, deliveries)}${webhooksCard(webhooks, deliveries)}${rateLimitCard(visit, use)}</div>`}</div>`
 }
 
 function strip(traffic: Traffic, { hours, webhooks, countedUpTo }: DeliveryTraffic): Html {

@@ -1,5 +1,6 @@
 /** The people of the account: who they are, what they may do, and the links by which they join. For the Owner. */
 import { invite } from '../../../auth/invitation.ts'
+import { TooOften } from '../../../auth/rate-limit.ts'
 import { listApiKeys } from '../../../records/api-keys.ts'
 import { changesBetween } from '../../../records/audit-log.ts'
 import type { WriteScope } from '../../../records/db.ts'
@@ -238,6 +239,7 @@ async function invitePerson(visit: Visit): Promise<Answer> {
   if (Object.keys(errors).length > 0) return invitePage(visit, errors)
   const given = { ...access, fullName, email, passwordHash: null }
   try {
+    await visit.throttle('invite', visit.account.id)
     const { user, link } = await visit.change(async (scope) => {
       const user = await madeUser(scope, await insertUser(scope, given, visit.now))
       const link = await invite(scope, user.id, visit.now)
@@ -246,6 +248,7 @@ async function invitePerson(visit: Visit): Promise<Answer> {
     })
     return linkPage(visit, user, link, false)
   } catch (error) {
+    if (error instanceof TooOften) return invitePage(visit, { email: [error.message] })
     if (!(error instanceof EmailTaken)) throw error
     const isOurs = (await listUsers(visit.scope)).some((user) => emailKey(user.email) === emailKey(email))
     return invitePage(visit, { email: [isOurs ? 'Somebody of your account has this address already.' : 'This address cannot be used.'] })
@@ -384,9 +387,11 @@ async function changeAccess(visit: Visit): Promise<Answer> {
 
 async function makeLink(visit: Visit): Promise<Answer> {
   const person = await findPerson(visit)
-  if (person.role === 'owner') throw new Refused('You change your own password on your own page')
-  if (person.status !== 'active') throw new Refused(`${person.fullName} is deactivated: reactivate them first`)
   const link = await visit.change(async (scope) => {
+    // In here: whoever became the Owner a moment ago must not be given away by the one before.
+    const present = await findUser(scope, person.id, { forUpdate: true })
+    if (present?.role === 'owner') throw new Refused('You change your own password on your own page')
+    if (present?.status !== 'active') throw new Refused(`${person.fullName} is deactivated: reactivate them first`)
     const made = await invite(scope, person.id, visit.now)
     await visit.audit(scope, {
       action: person.hasJoined ? 'user.password_link_made' : 'user.invitation_renewed',

@@ -1,4 +1,5 @@
 /** The form above the API Dashboard. */
+import { validate as isUuid } from 'uuid'
 import { operations } from '../../../generated/operations.ts'
 import { findAccountKey, listAccountKeys } from '../../../records/api-keys.ts'
 import { listUsers } from '../../../records/users.ts'
@@ -79,7 +80,7 @@ async function keyChoices(scope: Visit['scope'], chosen: string): Promise<Choice
   ])
   const all = [...current, ...revoked]
   const isMissing = chosen !== '' && !all.some(({ id }) => id === chosen)
-  const other = isMissing && /^[\da-f-]{36}$/i.test(chosen) ? await findAccountKey(scope, chosen) : undefined
+  const other = isMissing && isUuid(chosen) ? await findAccountKey(scope, chosen.toLowerCase()) : undefined
   return [...all, ...(other ? [other] : [])].map(({ id, name, tokenPrefix, revokedAt }) => ({
     value: id,
     label: `${name} (${tokenPrefix}…)${revokedAt === null ? '' : ', revoked'}`,

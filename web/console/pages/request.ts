@@ -4,9 +4,9 @@ import { resources } from '../../../generated/resources.ts'
 import { findRequest, type RequestDetail, type RequestEntry } from '../../../records/request-log.ts'
 import type { Module, User } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { curlCommand } from '../curl.ts'
+import { curlCommand, FOR_BASH, isForBash } from '../curl.ts'
 import { get, hasPermission, isAdmin, type Page, type Route, type Visit } from '../page.ts'
-import { bytes, card, codeBlock, duration, facts, idOf, jsonBlock, note, prettyJson, timeOf, utc } from '../ui.ts'
+import { bytes, card, codeBlock, duration, facts, idOf, isJson, jsonBlock, note, timeOf, utc } from '../ui.ts'
 
 export const requestRoutes: Route[] = [get('/requests/:request', isAdmin, requestPage)]
 
@@ -14,8 +14,9 @@ type RowView = 'closed' | 'open' | 'alone'
 
 /** Alone on its page. The list takes the row from here when it is opened or closed. */
 async function requestPage(visit: Visit): Promise<Page> {
-  const { scope, params, query, ctx } = visit
-  const request = (await findRequest(scope, params.request?.toLowerCase() ?? '')) ?? ctx.throw(404)
+  const { scope, params, query, ctx, user } = visit
+  const found = (await findRequest(scope, params.request?.toLowerCase() ?? '')) ?? ctx.throw(404)
+  const request = shownTo(user, found)
   const row = query.get('row')
   const view: RowView = row === 'open' || row === 'closed' ? row : 'alone'
   return {
@@ -100,7 +101,7 @@ function detailOf(visit: Visit, request: RequestDetail, heading: Heading): Html 
           `Bodies hold records. You do not see those of this request because your permission for ${MODULES[hidden]} is “none”. The Account Owner can change that.`,
         )
       : bodiesOf(request, heading)
-  }${curlOf(visit, request, heading, hidden !== undefined)}</div>`
+  }${curlOf(visit, request, heading)}</div>`
 }
 
 const MODULES: Record<Module, string> = {
@@ -117,6 +118,21 @@ function hiddenModule(user: User, operationId: string | null): Module | undefine
   return resource && !hasPermission(resource.module, 'read')(user, {}) ? resource.module : undefined
 }
 
+/** May this user read all that the API holds, and so whatever somebody has looked for in it? */
+export function seesAllQueries(user: User): boolean {
+  return resources.every(({ module }) => hasPermission(module, 'read')(user, {}))
+}
+
+/** A query can name what is in records, as bodies do. What led to no operation may have been meant for any. */
+function isQueryHidden(user: User, operationId: string | null): boolean {
+  return operationId === null ? !seesAllQueries(user) : hiddenModule(user, operationId) !== undefined
+}
+
+/** A request with so much of its path as this user may see. */
+export function shownTo<T extends RequestEntry>(user: User, request: T): T {
+  return isQueryHidden(user, request.operationId) ? { ...request, path: request.path.replace(/\?.*/s, '?…') } : request
+}
+
 function bodiesOf({ requestBody, responseBody, status, operationId }: RequestDetail, heading: Heading): Html {
   const isFile = status === 200 && resources.some(({ operations: { file } }) => file !== null && file === operationId)
   return html`<div class="bodies"><div>${headed(heading, 'Request body')}${bodyOf(requestBody, 'request body', 'There was none.')}</div><div>${headed(heading, 'Response body')}${bodyOf(responseBody, 'response body', isFile ? 'A file: it is not kept here.' : 'There was none.')}</div></div>`
@@ -131,13 +147,17 @@ function bodyOf(text: string | null, what: string, none: string): Html {
 const NEARLY_ALL_BYTES = 63 * 1024
 
 function isCut(text: string): boolean {
-  return Buffer.byteLength(text) >= NEARLY_ALL_BYTES && prettyJson(text) === undefined
+  return Buffer.byteLength(text) >= NEARLY_ALL_BYTES && !isJson(text)
 }
 
-function curlOf({ config }: Visit, { method, path, requestBody }: RequestDetail, heading: Heading, isHidden: boolean): Html {
-  const body = requestBody === '' ? null : requestBody
+function curlOf({ config, user }: Visit, request: RequestDetail, heading: Heading): Html {
+  const { method, path, operationId } = request
+  const body = request.requestBody === '' ? null : request.requestBody
   if (body !== null && isCut(body))
     return html`<div>${headed(heading, 'As curl')}<p class="muted">The request body is ${bytes(64 * 1024)} or longer and was cut, so the same request cannot be made from here.</p></div>`
-  if (body !== null && isHidden) return html``
-  return html`<div>${headed(heading, 'As curl')}${codeBlock(curlCommand({ method, url: config.baseUrl + path, body }), 'curl command')}<p class="muted">Put an API key in the environment as MUSTER_API_KEY.</p></div>`
+  if (body !== null && hiddenModule(user, operationId)) return html``
+  const isCutShort = path.includes('?') && isQueryHidden(user, operationId)
+  const url = config.baseUrl + (isCutShort ? path.replace(/\?.*/s, '') : path)
+  const command = curlCommand({ method, url, body })
+  return html`<div>${headed(heading, 'As curl')}${codeBlock(command, 'curl command')}<p class="muted">Put an API key in the environment as MUSTER_API_KEY.${isCutShort && ' The query is left out: it can name what is in records that you do not see.'}${isForBash(url, body) && ` ${FOR_BASH}`}</p></div>`
 }

@@ -1,12 +1,13 @@
 /** The API Dashboard: what was asked of the API with the account's keys, and how it went. */
 import { Readable } from 'node:stream'
 import { stringify } from 'csv-stringify/sync'
-import { listRequests, type RequestEntry } from '../../../records/request-log.ts'
-import { eachMatch, findTraffic, SEARCHED_AT_MOST, searchable } from '../../../records/traffic.ts'
+import { listRequests, type RequestEntry, type RequestFilter } from '../../../records/request-log.ts'
+import { type Bucket, eachMatch, findTraffic, SEARCHED_AT_MOST, searchable } from '../../../records/traffic.ts'
+import type { User } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { type Answer, get, isAdmin, type Route, type Visit } from '../page.ts'
-import { buttonLink, card, count, counted, empty, note, pager, tabs, utc } from '../ui.ts'
-import { requestsTable } from './request.ts'
+import { buttonLink, card, count, counted, empty, note, POLL, pager, tabs, utc } from '../ui.ts'
+import { requestsTable, seesAllQueries, shownTo } from './request.ts'
 import { chart, strip, tops } from './request-figures.ts'
 import { clearedAddress, filterForm } from './request-filters.ts'
 import {
@@ -59,23 +60,41 @@ function rangeTabs({ range, given }: RequestQuery): Html {
 async function found(visit: Visit, query: RequestQuery): Promise<Html> {
   const { scope } = visit
   const { given, olderThan, newerThan, width, end } = query
-  const filter = await searchable(scope, query.filter)
-  const [traffic, listed] = await Promise.all([
-    findTraffic(scope, filter, width, end),
-    listRequests(scope, filter, { limit: REQUESTS_PER_PAGE + 1, olderThan, newerThan }),
-  ])
+  const filter = await searchable(scope, filterFor(visit, query))
+  const traffic = await findTraffic(scope, filter, width, end)
+  const listed = await listRequests(scope, olderThan || newerThan ? filter : withoutOlder(filter, traffic.buckets), {
+    limit: REQUESTS_PER_PAGE + 1,
+    olderThan,
+    newerThan,
+  })
   const isLive = !olderThan && !newerThan && filter.until === null
   return html`<div id="traffic"${isLive && refresh(given)}>${filter.from > query.filter.from && searchedNote(query, filter.from)}${strip(traffic, width)}${traffic.requests > 0 && [chart(traffic, width), tops(traffic, given)]}${card(
     'Requests',
-    listed.length === 0 ? nothingFound(query) : [requestsTable(visit.now, rowsOf(listed, query)), pages(listed, query)],
+    listed.length === 0 ? nothingFound(query) : [requestsTable(visit.now, rowsOf(visit, listed, query)), pages(listed, query)],
     {
       actions: html`<span class="muted">${counted(traffic.requests, 'request')}</span>${traffic.requests > 0 && buttonLink(requestsAddress(given, {}, '/requests.csv'), 'Export as CSV')}`,
     },
   )}</div>`
 }
 
+/** What somebody looks for, where they may look. */
+function filterFor({ user }: Visit, { filter }: RequestQuery): RequestFilter {
+  return filter.pathContains === undefined || seesAllQueries(user) ? filter : { ...filter, isQueryHidden: true }
+}
+
+/** What matches seldom is not looked for a second time where there is none of it. */
+function withoutOlder(filter: RequestFilter, buckets: Bucket[]): RequestFilter {
+  let needed = REQUESTS_PER_PAGE + 1
+  const first = buckets.findLast((bucket) => {
+    needed -= bucket.ok + bucket.clientErrors + bucket.serverErrors
+    return needed <= 0
+  })
+  const oldest = first ?? buckets.find(({ ok, clientErrors, serverErrors }) => ok + clientErrors + serverErrors > 0) ?? buckets.at(-1)
+  return { ...filter, from: Math.max(filter.from, oldest?.startsAt ?? 0) }
+}
+
 function refresh(given: Record<string, string>): Html {
-  return html` hx-get="/console${requestsAddress(given)}" hx-trigger="every ${REFRESH_SECONDS}s" hx-target="#traffic" hx-select="#traffic" hx-swap="outerMorph ignoreTitle:true"`
+  return html` hx-get="/console${requestsAddress(given)}" hx-trigger="every ${REFRESH_SECONDS}s" hx-target="#traffic" hx-select="#traffic" hx-swap="outerMorph ignoreTitle:true"${POLL}`
 }
 
 function searchedNote({ filter, given }: RequestQuery, from: number): Html {
@@ -91,8 +110,8 @@ function shownOf(listed: RequestEntry[], { newerThan }: RequestQuery): RequestEn
   return newerThan ? listed.slice(-REQUESTS_PER_PAGE) : listed.slice(0, REQUESTS_PER_PAGE)
 }
 
-const rowsOf = (listed: RequestEntry[], query: RequestQuery) =>
-  shownOf(listed, query).map((request) => ({ request, view: 'closed' as const }))
+const rowsOf = ({ user }: Visit, listed: RequestEntry[], query: RequestQuery) =>
+  shownOf(listed, query).map((request) => ({ request: shownTo(user, request), view: 'closed' as const }))
 
 function pages(listed: RequestEntry[], query: RequestQuery): Html {
   const { given, olderThan, newerThan } = query
@@ -128,30 +147,32 @@ async function requestsFile(visit: Visit): Promise<Answer> {
   return {
     fileName: `requests-${new Date(visit.now).toISOString().slice(0, 10)}.csv`,
     contentType: 'text/csv; charset=utf-8',
-    content: Readable.from(csvOf(eachMatch(visit.scope, query.filter))),
+    content: Readable.from(csvOf(visit.user, eachMatch(visit.scope, filterFor(visit, query)))),
   }
 }
 
 const COLUMNS = ['time', 'status', 'method', 'path', 'operation', 'duration_ms', 'user', 'api_key', 'ip', 'request_id']
 
 /** RFC 4180, as exports are, and without formulas: a spreadsheet would run what somebody put into a path. */
-async function* csvOf(batches: AsyncIterable<RequestEntry[]>): AsyncGenerator<string> {
+async function* csvOf(reader: User, batches: AsyncIterable<RequestEntry[]>): AsyncGenerator<string> {
   const options = { record_delimiter: '\r\n', quote_record_delimiter: true, quoted_match: /^$/, escape_formulas: true }
   const lines = (rows: unknown[][]): string => stringify(rows, options)
   yield lines([COLUMNS])
   for await (const batch of batches)
     yield lines(
-      batch.map(({ createdAt, status, method, path, operationId, durationMs, user, apiKey, ip, requestId }) => [
-        new Date(createdAt).toISOString(),
-        status,
-        method,
-        path,
-        operationId,
-        durationMs,
-        user.fullName,
-        apiKey.name,
-        ip,
-        requestId,
-      ]),
+      batch
+        .map((request) => shownTo(reader, request))
+        .map(({ createdAt, status, method, path, operationId, durationMs, user, apiKey, ip, requestId }) => [
+          new Date(createdAt).toISOString(),
+          status,
+          method,
+          path,
+          operationId,
+          durationMs,
+          user.fullName,
+          apiKey.name,
+          ip,
+          requestId,
+        ]),
     )
 }

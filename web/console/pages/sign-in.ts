@@ -1,10 +1,11 @@
 /** Signing in and out, and the theme. */
+import { deviceMark, isDeviceOf } from '../../../auth/device.ts'
 import { verifyPassword } from '../../../auth/password.ts'
 import { TooOften } from '../../../auth/rate-limit.ts'
 import { deviceOf } from '../../../auth/session.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
-import { transaction, writeScope } from '../../../records/db.ts'
-import { emailKey, findCredentials, type User } from '../../../records/users.ts'
+import { Refused } from '../../../records/refused.ts'
+import { emailKey, findCredentials, findPasswordHash, findUser, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import { themes } from '../layout.ts'
 import { type Answer, type GuestVisit, guestGet, guestPost, type Page, type Route } from '../page.ts'
@@ -16,6 +17,9 @@ export const signInRoutes: Route[] = [
   guestPost('/sign-out', signOut),
   guestPost('/theme', chooseTheme),
 ]
+
+const YEAR_MS = 365 * 86_400_000
+const DEVICE_COOKIE = 'muster-device'
 
 /** Says the same whether there is such a user, whether they have a password, and whether they are deactivated. */
 const WRONG = 'The e-mail address or the password is wrong.'
@@ -54,33 +58,52 @@ async function signIn(visit: GuestVisit): Promise<Answer> {
   }
   if (Object.keys(errors).length > 0) return signInPage(visit, 422, undefined, errors)
 
-  const place = `${visit.ip} ${emailKey(email)}`
+  const place = `${visit.network} ${emailKey(email)}`
+  const found = await findCredentials(visit.db.read, email)
+  const mark = visit.ctx.cookies.get(DEVICE_COOKIE)
   try {
     // All three before the password is looked at: who guesses learns nothing more.
-    await visit.throttle('sign_in_ip', visit.ip)
+    await visit.throttle('sign_in_ip', visit.network)
     await visit.throttle('sign_in', place)
-    await visit.throttle('sign_in_account', emailKey(email))
+    if (!isDeviceOf(visit.config.secretKey, found?.user.id ?? '', mark)) await visit.throttle('sign_in_account', emailKey(email))
   } catch (error) {
     if (!(error instanceof TooOften)) throw error
     visit.ctx.set('Retry-After', String(error.retryAfterSeconds))
     return signInPage(visit, 429, error.message)
   }
-  const found = await findCredentials(visit.db.read, email)
   const isRight = await verifyPassword(found?.passwordHash ?? null, password)
   if (!found || !isRight || found.user.status !== 'active') return signInPage(visit, 401, WRONG)
   await visit.resetThrottle('sign_in', place)
-  await signInAs(visit, found.user)
+  try {
+    await signInAs(visit, found.user, found.passwordHash)
+  } catch (error) {
+    if (error instanceof Changed) return signInPage(visit, 401, WRONG)
+    throw error
+  }
   return { to: wayBack(visit.form.get('next')) }
 }
 
-/** Signs somebody in, who has proved who they are, and notes it in the audit log. */
-export async function signInAs(visit: GuestVisit, user: User): Promise<void> {
+/** Meanwhile the password was changed or the user deactivated. */
+class Changed extends Refused {}
+
+/** Signs somebody in who has proved that this is their password, and notes it in the audit log. Throws `Refused` when it is not any more: a
+ *  change of the password, too, ends all sessions, and this one must not begin behind it. */
+export async function signInAs(visit: GuestVisit, user: User, passwordHash: string | null): Promise<void> {
+  const { ctx, config, ip, now } = visit
   const target = { type: 'user', id: user.id, name: user.fullName } as const
-  const details = { device: deviceOf(visit.ctx.get('User-Agent')) }
-  await transaction(visit.db, (trx) =>
-    insertAuditEntry(writeScope(trx, user.accountId), { user, action: 'session.started', target, details, ip: visit.ip }, visit.now),
-  )
-  await visit.signIn(user)
+  const details = { device: deviceOf(ctx.get('User-Agent')) }
+  await visit.signIn(user, async (scope) => {
+    const present = await findUser(scope, user.id, { forUpdate: true })
+    if (present?.status !== 'active' || (await findPasswordHash(scope, user.id)) !== passwordHash)
+      throw new Changed('This is not your password any more. Sign in with the new one.')
+    await insertAuditEntry(scope, { user, action: 'session.started', target, details, ip }, now)
+  })
+  ctx.cookies.set(DEVICE_COOKIE, deviceMark(config.secretKey, user.id), {
+    httpOnly: true,
+    sameSite: 'lax',
+    path: '/console',
+    maxAge: YEAR_MS,
+  })
 }
 
 /** Below /console, and nowhere else: an address from outside must not lead away. */
@@ -97,12 +120,12 @@ async function signOut(visit: GuestVisit): Promise<Answer> {
   return { to: '/sign-in?signed-out' }
 }
 
-const YEAR_MS = 365 * 86_400_000
-
 /** A cookie and not a script, so that no page is painted in the wrong theme first. */
 function chooseTheme({ form: given, ctx }: GuestVisit): Answer {
   const theme = themes.find((name) => name === given.get('theme')) ?? 'system'
   ctx.cookies.set('muster-theme', theme, { httpOnly: true, sameSite: 'lax', maxAge: YEAR_MS })
-  const { pathname, search } = new URL(ctx.get('Referer') || '/', 'http://console.invalid')
+  const referer = ctx.get('Referer')
+  if (!URL.canParse(referer)) return { to: '' }
+  const { pathname, search } = new URL(referer)
   return { to: wayBack(`${pathname}${search}`) }
 }

@@ -83,8 +83,9 @@ async function signUp(visit: GuestVisit): Promise<Answer> {
   if (Object.keys(errors).length > 0) return signUpPage(visit, 422, errors)
   try {
     // After the checks: a slip of the keyboard is no attempt to find out which addresses are in use.
-    await visit.throttle('sign_up', visit.ip)
-    await signInAs(visit, await newOwner(visit, { name, fullName, email, password }))
+    await visit.throttle('sign_up', visit.network)
+    const passwordHash = await hashPassword(password)
+    await signInAs(visit, await newOwner(visit, { name, fullName, email, passwordHash }), passwordHash)
     return { to: '', notice: { kind: 'ok', text: `Welcome to Muster. The account ${name.trim()} is yours.` } }
   } catch (error) {
     if (error instanceof TooOften) {
@@ -101,11 +102,10 @@ interface NewOwner {
   name: string
   fullName: string
   email: string
-  password: string
+  passwordHash: string
 }
 
-async function newOwner({ db, ip, now }: GuestVisit, { name, fullName, email, password }: NewOwner): Promise<User> {
-  const passwordHash = await hashPassword(password)
+async function newOwner({ db, ip, now }: GuestVisit, { name, fullName, email, passwordHash }: NewOwner): Promise<User> {
   return transaction(db, async (trx) => {
     const { accountId, userId } = await insertAccount(trx, { name, fullName, email, passwordHash }, now)
     const scope = writeScope(trx, accountId)

@@ -1,11 +1,14 @@
 /** Webhooks: seen by the Owner and the Admins, managed by those of them who may. */
+import { randomUUID } from 'node:crypto'
 import { TooOften } from '../../../auth/rate-limit.ts'
 import { changesBetween } from '../../../records/audit-log.ts'
 import { type DeliveryHealth, findDeliveryHealth } from '../../../records/delivery-health.ts'
 import { Refused } from '../../../records/refused.ts'
+import type { Notice } from '../../../records/sessions.ts'
 import { findWebhook, insertWebhook, listWebhooks, updateWebhook, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { newSecret, sealSecret } from '../../../webhooks/secret.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { formKey, formKeyField, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
 import { bars, buttonLink, card, count, type Errors, empty, form, note, pill, table, timeOf } from '../ui.ts'
 import { crumbsOf, mayManage, targetOf, webhookOf, whomToAsk } from './webhook-access.ts'
@@ -15,7 +18,7 @@ import { secretShownPage } from './webhook-secret.ts'
 export const webhooksRoutes: Route[] = [
   get('/webhooks', isAdmin, webhooksPage),
   post('/webhooks', mayManage, createWebhook),
-  get('/webhooks/new', mayManage, () => newWebhookPage(blankWebhook)),
+  get('/webhooks/new', mayManage, (visit) => newWebhookPage(formKey(visit), blankWebhook)),
   post('/webhooks/address', mayManage, judgeUrl),
   get('/webhooks/:webhook/edit', mayManage, async (visit) => editPage(await webhookOf(visit))),
   post('/webhooks/:webhook/edit', mayManage, changeWebhook),
@@ -107,14 +110,17 @@ export function atMost(value: number, countedUpTo: number): string {
   return value >= countedUpTo ? `${count(countedUpTo)}+` : count(value)
 }
 
-function newWebhookPage(given: GivenWebhook, errors: Errors = {}, problem?: string): Page {
+function newWebhookPage(key: string, given: GivenWebhook, errors: Errors = {}, problem?: string): Page {
   return {
     title: 'Create a webhook',
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
     status: problem !== undefined || Object.keys(errors).length > 0 ? 422 : 200,
     isNarrow: true,
     body: card('', [
-      form({ to: '/webhooks', submit: 'Create the webhook', cancel: '/webhooks', errors, problem }, webhookFields(given, errors)),
+      form({ to: '/webhooks', submit: 'Create the webhook', cancel: '/webhooks', errors, problem }, [
+        formKeyField(key),
+        webhookFields(given, errors),
+      ]),
     ]),
   }
 }
@@ -123,14 +129,16 @@ async function createWebhook(visit: Visit): Promise<Answer> {
   const { config, user, now } = visit
   const given = givenWebhook(visit.form)
   const { webhook, errors } = checkedWebhook(given, config)
-  if (Object.keys(errors).length > 0) return newWebhookPage(given, errors)
+  if (Object.keys(errors).length > 0) return newWebhookPage(formKey(visit), given, errors)
   const secret = newSecret()
   try {
-    const made = await visit.change(async (scope) => {
-      const made = await insertWebhook(scope, { ...webhook, createdBy: user.id }, (id) => sealSecret(config.secretKey, id, secret), now)
-      await visit.audit(scope, { action: 'webhook.created', target: targetOf(made), details: auditedOf(made) })
-      return made
-    })
+    const made = await visit.change((scope) =>
+      once(visit, scope, async () => {
+        const made = await insertWebhook(scope, { ...webhook, createdBy: user.id }, (id) => sealSecret(config.secretKey, id, secret), now)
+        await visit.audit(scope, { action: 'webhook.created', target: targetOf(made), details: auditedOf(made) })
+        return made
+      }),
+    )
     return secretShownPage(
       made,
       { current: secret },
@@ -139,9 +147,16 @@ async function createWebhook(visit: Visit): Promise<Answer> {
     )
   } catch (error) {
     // Too many of them.
-    if (error instanceof Refused) return newWebhookPage(given, {}, error.message)
+    if (error instanceof Refused) return newWebhookPage(formKey(visit), given, {}, error.message)
+    if (error instanceof MadeBefore && error.isOther) return newWebhookPage(randomUUID(), given, {}, SENT_OTHERWISE)
+    if (error instanceof MadeBefore) return { to: `/webhooks/${error.id}/secret`, notice: MADE_BEFORE }
     throw error
   }
+}
+
+const MADE_BEFORE: Notice = {
+  kind: 'ok',
+  text: 'The webhook was created when the form was sent before. If you have not seen its signing secret, show it here.',
 }
 
 const auditedOf = ({ url, description, eventTypes, ordering }: Webhook) => ({
@@ -154,7 +169,7 @@ const auditedOf = ({ url, description, eventTypes, ordering }: Webhook) => ({
 /** Says of an address, while the form is filled in, whether it can be used. */
 async function judgeUrl({ form: given, config, user, throttle }: Visit): Promise<Page> {
   const url = given.get('url') ?? ''
-  return { ...newWebhookPage(givenWebhook(given)), body: urlVerdict(url.trim() === '' ? undefined : await verdictOf()) }
+  return { ...newWebhookPage('', givenWebhook(given)), body: urlVerdict(url.trim() === '' ? undefined : await verdictOf()) }
 
   async function verdictOf(): Promise<Parameters<typeof urlVerdict>[0]> {
     try {

@@ -7,7 +7,7 @@ import type { Content } from '../../shared/html.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import { titleOf } from './detail.ts'
 import { copyField, type Draft, type Field, isInForm, isSame, textsOf, writeField } from './fields.ts'
-import { asked, bodyOf, type Filled, filled, foundInstead, sent } from './filled.ts'
+import { asked, bodyOf, type Filled, filled, foundInstead, isTooMuch, sent } from './filled.ts'
 import { type RecordForm, recordForm, storedValue } from './form.ts'
 import { plural } from './names.ts'
 import { findItem, referredTo } from './references.ts'
@@ -68,6 +68,7 @@ export async function change(visit: Visit, resource: Resource, item: Item): Prom
       const { errors } = error
       return { ...page(visit, resource, item, { ...form, errors, found: await foundInstead(visit, form, errors) }), status: 422 }
     }
+    if (isTooMuch(error)) return { ...page(visit, resource, item, { ...form, problem: error.message }), status: 422 }
     if (error instanceof HttpError && error.status === 412) return conflict(visit, resource, form, changed)
     throw error
   }

@@ -1,11 +1,13 @@
 /** Making a record. */
+import { randomUUID } from 'node:crypto'
 import { HttpError } from 'http-errors'
 import type { Resource, Schema } from '../../../generated/resources.ts'
 import { InvalidInput } from '../../../records/invalid-input.ts'
+import { FORM_KEY, formKey, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import { type Draft, partsOf, writeField } from './fields.ts'
 import { mayHave } from './file.ts'
-import { asked, bodyOf, type Filled, filled, foundInstead, sent } from './filled.ts'
+import { asked, bodyOf, type Filled, filled, foundInstead, isTooMuch, sent } from './filled.ts'
 import { type RecordForm, recordForm } from './form.ts'
 import { noun, plural } from './names.ts'
 import { addressOf, type Item, namedBy } from './resources.ts'
@@ -36,15 +38,23 @@ export async function create(visit: Visit, resource: Resource): Promise<Answer> 
   try {
     const body = bodyOf(operation, form.fields, form.draft, { isNew: true })
     assertMayHave(visit, body)
-    const { id } = (await visit.call(operation, { body })) as Item
+    const { id } = (await visit.call(operation, { body, around: (scope, make) => once(visit, scope, make as () => Promise<Item>) })) as Item
     return { to: addressOf(resource, id), notice: { kind: 'ok', text: `The ${noun(resource)} is created.` } }
   } catch (error) {
     if (error instanceof InvalidInput) {
       const { errors } = error
       return { ...page(visit, resource, { ...form, errors, found: await foundInstead(visit, form, errors) }), status: 422 }
     }
+    if (error instanceof MadeBefore) {
+      if (error.isOther) return { ...page(visit, resource, { ...form, problem: SENT_OTHERWISE }, randomUUID()), status: 422 }
+      return {
+        to: addressOf(resource, error.id),
+        notice: { kind: 'ok', text: `The ${noun(resource)} was created when the form was sent before.` },
+      }
+    }
     if (error instanceof HttpError && error.status === 403)
       return { ...page(visit, resource, { ...form, problem: error.message }), status: 403 }
+    if (isTooMuch(error)) return { ...page(visit, resource, { ...form, problem: error.message }), status: 422 }
     throw error
   }
 }
@@ -56,7 +66,7 @@ function assertMayHave(visit: Visit, body: Record<string, unknown>): void {
     visit.ctx.throw(403, `You have no permission to see ${plural(held).toLowerCase()}, so they cannot be yours in a file.`)
 }
 
-function page(visit: Visit, resource: Resource, form: Filled & Partial<RecordForm>): Page {
+function page(visit: Visit, resource: Resource, form: Filled & Partial<RecordForm>, key = formKey(visit)): Page {
   return {
     title: `New ${noun(resource)}`,
     isNarrow: true,
@@ -69,6 +79,7 @@ function page(visit: Visit, resource: Resource, form: Filled & Partial<RecordFor
       user: visit.user,
       now: visit.now,
       isNew: true,
+      hidden: [[FORM_KEY, key]],
     }),
   }
 }

@@ -1,4 +1,5 @@
 /** A form that was sent: its fields, its values, and what it asks for instead of being saved. */
+import { HttpError } from 'http-errors'
 import { validate as isUuid } from 'uuid'
 import type { OperationId } from '../../../generated/operations.ts'
 import type { Schema } from '../../../generated/resources.ts'
@@ -114,6 +115,11 @@ export function bodyOf(
   const body = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
   if (Object.keys(problems).length > 0) throw new InvalidInput({ ...errorsOf(id, body), ...problems })
   return body
+}
+
+/** More values, or deeper ones, than the API takes: of no field alone. */
+export function isTooMuch(error: unknown): error is HttpError {
+  return error instanceof HttpError && error.status === 400
 }
 
 function errorsOf(id: OperationId, body: object): FieldErrors {

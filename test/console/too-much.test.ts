@@ -1,0 +1,107 @@
+/** What is too deep, too long or no text: it is shown as it is, or refused with all that was typed, and keeps nobody else waiting. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { markedJson, prettyJson } from '../../web/console/ui.ts'
+import { html } from '../../web/shared/html.ts'
+import { newParticipant } from '../handlers/made.ts'
+import { startApp, type TestApp, until } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
+import { filledIn, formOf, newOwner, textOf } from './forms.ts'
+import { newOffice } from './hooks.ts'
+import { log } from './logged-requests.ts'
+import { visitor } from './visitors.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp()
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+const deep = (levels: number, inner = ''): string => '['.repeat(levels) + inner + ']'.repeat(levels)
+const zeros = (count: number): string => Array.from({ length: count }, () => '0').join(',')
+
+describe('JSON over several lines', () => {
+  it.each([
+    '{}',
+    '[]',
+    '[[],{}]',
+    '{"a":[1,{"b":null,"c":true}],"d":"x, {y}: [\\"z\\"]\\\\"}',
+    ' { "a" : [ 1 , -2.5 ] } ',
+    '"text"',
+    '0',
+    deep(32),
+  ])('%s is as JSON.stringify writes it', (text) => {
+    expect(prettyJson(text)).toBe(JSON.stringify(JSON.parse(text), null, 2))
+  })
+
+  it('keeps the values as they were written', () => {
+    expect(prettyJson('[12345678901234567890,1.0,"\\u00e9"]')).toBe('[\n  12345678901234567890,\n  1.0,\n  "\\u00e9"\n]')
+  })
+
+  it.each([
+    ['no JSON', '{"a":'],
+    ['deeper than 32', deep(33)],
+    ['so deep that it overflows', deep(1_000_000)],
+    ['larger than 256 KiB with its indentation', deep(30, zeros(30_000))],
+  ])('%s: there is none', (_, text) => {
+    expect(prettyJson(text)).toBeUndefined()
+  })
+
+  it('has so many colours and no more', () => {
+    const text = html`${markedJson(prettyJson(`[${zeros(30_000)}]`) ?? '')}`.text
+    expect(text.match(/<span/g)).toHaveLength(5_000)
+    expect(text.match(/0/g)).toHaveLength(30_000)
+  })
+
+  it('of a request: a body that would fill gigabytes is shown as it is', async () => {
+    const account = await app.newAccount()
+    const owner = await visitor(app, account)
+    for (const body of [deep(4_200, zeros(28_000)), deep(30_000), deep(31, zeros(32_000))]) {
+      const [id] = await log(app, account, [{ responseBody: body, requestBody: body }])
+      const { text, status } = await owner.get(`/requests/${id}`)
+      expect(status).toBe(200)
+      expect(text.length).toBeLessThan(1_000_000)
+      expect(text).toContain(body)
+      expect(text).not.toContain('Cut at 64 KiB')
+    }
+  })
+
+  it('of a delivery: an answer that would fill megabytes is shown as it is', async () => {
+    const body = deep(1_000, zeros(7_000))
+    await using receiver = await startReceiver({ answers: [{ status: 500, body }] })
+    await using worker = await startApp({ role: 'all' })
+    const office = await newOffice(worker)
+    const webhookId = await office.subscribe(receiver.url)
+    await office.emit()
+    const id = await until('an attempt has ended', async () => {
+      const [delivery] = await office.deliveries()
+      return delivery?.attempts === 1 && delivery.id
+    })
+    const { text } = await office.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)
+    expect(text).toContain(body.slice(0, 10_000))
+    expect(text.length).toBeLessThan(200_000)
+  })
+})
+
+describe('a form with more in it than a record may have', () => {
+  const TOO_DEEP = 'The body is nested deeper than 32 levels.'
+  const TOO_MANY = 'The body has more than 10,000 fields and entries.'
+  const lines = Array.from({ length: 10_001 }, (_, index) => `t${index}`).join('\n')
+
+  it.each([
+    ['more than 10,000 entries', TOO_MANY, { tags: lines }],
+    ['deeper than 32', TOO_DEEP, { 'tags:kind': 'json', tags: deep(33, '"x"') }],
+    ['so deep that it overflows', TOO_DEEP, { 'tags:kind': 'json', tags: deep(100_000) }],
+  ])('%s: 422, said at its head, and all that was typed is there, of a new record and of a change', async (_, problem, typed) => {
+    const { visits, client } = await newOwner(app)
+    const { id } = await newParticipant(client)
+    for (const to of ['/records/participants/new', `/records/participants/${id}/edit`]) {
+      const form = formOf((await visits.get(to)).text)
+      const answer = await visits.post(to, filledIn(form, { full_name: 'Ada Lovelace', ...typed }))
+      expect(answer.status).toBe(422)
+      expect(textOf(answer.text)).toContain(problem)
+      const fields = new Map(formOf(answer.text).fields.map(([name, value]) => [name, value.replaceAll('\r\n', '\n')]))
+      expect(fields.get('full_name')).toBe('Ada Lovelace')
+      expect(fields.get('tags')).toBe(typed.tags)
+    }
+  })
+})
