@@ -32,4 +32,18 @@ describe('the console in a browser', () => {
     await assertReadable(page, 'signing in')
     expect(troubles).toEqual([])
   })
+
+  it('a double click sends a form once: the key that was made is seen', async () => {
+    const account = await app.newAccount()
+    await using visited = await visit(app, browser, '/api-keys/new', { person: account })
+    const { page, troubles } = visited
+    await page.getByLabel('Name').fill('Made once')
+    await page.getByRole('button', { name: 'Create the key' }).dblclick()
+    await page
+      .getByText(/mst_\w{43}_\w{6}/)
+      .first()
+      .waitFor()
+    expect(await app.db.read('api_keys').where({ account_id: account.accountId, name: 'Made once' }).pluck('id')).toHaveLength(1)
+    expect(troubles).toEqual([])
+  })
 })

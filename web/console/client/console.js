@@ -73,3 +73,12 @@ document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
   tip.style.left = `${Math.min(clientX + 14, innerWidth - tip.offsetWidth - 8)}px`
   tip.style.top = `${Math.max(8, clientY - tip.offsetHeight - 12)}px`
 })
+
+// A double click must not send a form twice: of two answers only the second is seen, and the first may hold a secret.
+document.addEventListener('submit', (event) => {
+  const form = event.target
+  if (form.method !== 'post' || form.hasAttribute('hx-post')) return
+  if (form.dataset.sent !== undefined) event.preventDefault()
+  form.dataset.sent = ''
+  setTimeout(() => delete form.dataset.sent, 5_000)
+})
