@@ -11,17 +11,17 @@ const HEADINGS: Record<Level, string> = {
 }
 
 /** The text of the changelog with an entry for these changes. One of the same version and day is written anew. What somebody wrote below
- *  `## 1.1.0 · unreleased` stays, above what was found. */
+ *  `## 1.1.0 · unreleased` stays, above what was found, as does what stands before the first entry. */
 export function withEntry(changelog: string, difference: Difference, today: Date): string {
   const heading = `## ${difference.to} · ${today.toISOString().slice(0, 10)}`
-  const entries = changelog.replace(TITLE, '').trim()
+  const [introduction = '', entries = ''] = changelog.replace(TITLE, '').split(/^(?=## )(.*)/ms)
   const [first = '', ...others] = entries.split(/^(?=## )/m)
   const draft = `## ${difference.to} · unreleased\n`
   const isDraft = first.startsWith(draft)
   const words = isDraft ? first.slice(draft.length).trim() : ''
   const isReplaced = isDraft || first.startsWith(`${heading}\n`)
   const kept = (isReplaced ? others : [first, ...others]).join('').trim()
-  return `${[TITLE, entryOf(heading, words, difference), kept].filter((part) => part !== '').join('\n\n')}\n`
+  return `${[TITLE, introduction.trim(), entryOf(heading, words, difference), kept].filter((part) => part !== '').join('\n\n')}\n`
 }
 
 function entryOf(heading: string, words: string, { changes }: Difference): string {

@@ -61,12 +61,12 @@ describe('diff without a base', () => {
 describe('diff --release', () => {
   it('keeps the contracts, and dates what somebody wrote of them', async () => {
     await using project = await newProject()
-    await project.write('CHANGELOG.md', '# Changelog\n\n## 1.0.0 · unreleased\n\nThe first.\n')
+    await project.write('CHANGELOG.md', '# Changelog\n\nWhat changes.\n\n## 1.0.0 · unreleased\n\nThe first.\n')
     expect(await project.diff('--release')).toMatchObject({
       status: 0,
       stdout: expect.stringContaining('\n\n1.0.0 is the last release now: '),
     })
-    expect(await project.read('CHANGELOG.md')).toBe(`# Changelog\n\n## 1.0.0 · ${TODAY}\n\nThe first.\n`)
+    expect(await project.read('CHANGELOG.md')).toBe(`# Changelog\n\nWhat changes.\n\n## 1.0.0 · ${TODAY}\n\nThe first.\n`)
     for (const file of ['openapi.yaml', 'asyncapi.yaml']) expect(await project.read(`docs/released/${file}`)).toBe(await project.read(file))
     const again = { status: 1, stdout: '', stderr: '1.0.0 is the last release, and nothing has changed since\n' }
     expect(await project.diff('--release')).toEqual(again)
