@@ -26,32 +26,72 @@ const plannedFromRow = (row: PlannedRow): PlannedAttempt => ({
   dueAt: row.next_attempt_at,
 })
 
-/** Ids of what a list of planned attempts is not to hold. */
-export interface LeftOut {
-  webhooks?: string[]
-  deliveries?: string[]
-}
-
-/** Attempts due up to `dueUntil` that the records do not know to be in the queue, earliest first. */
-export async function listUnqueued(db: Db, dueUntil: Date, leftOut: LeftOut, limit: number): Promise<PlannedAttempt[]> {
-  const query = db
+/** Attempts due up to `dueUntil` that the records do not know to be in the queue, earliest first, but not of these deliveries. */
+export async function listUnqueued(db: Db, dueUntil: Date, leftOut: string[], limit: number): Promise<PlannedAttempt[]> {
+  const rows: PlannedRow[] = await db
     .read('deliveries')
     .whereNull('queued_at')
     .where('next_attempt_at', '<=', dueUntil.getTime())
+    .whereRaw(...noneOf(db.dialect, leftOut))
     .orderBy(['next_attempt_at', 'id'])
     .limit(limit)
     .select('id', 'webhook_id', 'attempts', 'next_attempt_at')
-  const { webhooks = [], deliveries = [] } = leftOut
-  if (webhooks.length > 0) query.whereRaw(noneOf(db.dialect, 'webhook_id'), [asList(db.dialect, webhooks)])
-  if (deliveries.length > 0) query.whereRaw(noneOf(db.dialect, 'id'), [asList(db.dialect, deliveries)])
-  const rows: PlannedRow[] = await query
   return rows.map(plannedFromRow)
 }
 
+/** The same for each webhook by itself: at most `limit` of it, less what `taken` says. What waits of one costs the others nothing, however much it
+ *  is: it is not even read. */
+export async function listUnqueuedOfEach(
+  db: Db,
+  dueUntil: Date,
+  leftOut: string[],
+  limit: number,
+  taken: Map<string, number>,
+): Promise<PlannedAttempt[]> {
+  const { dialect } = db
+  const unqueued = 'queued_at is null and next_attempt_at is not null'
+  const [isOther, ids] = noneOf(dialect, leftOut)
+  const rooms = [...taken].map(([webhook_id, count]) => ({ webhook_id, room: limit - count }))
+  const listOf = dialect === 'postgres' ? 'json_agg(json_build_array' : 'json_group_array(json_array'
+  // From each webhook to the next, by index.
+  const text = `
+    with recursive waiting(webhook_id) as (
+      select * from (select webhook_id from deliveries where ${unqueued} order by webhook_id limit 1) as first
+      union all
+      select (select webhook_id from deliveries where ${unqueued} and webhook_id > waiting.webhook_id order by webhook_id limit 1)
+      from waiting where webhook_id is not null)
+    select webhook_id, (
+      select ${listOf}(id, attempts, next_attempt_at)) from (
+        select id, attempts, next_attempt_at, row_number() over (order by next_attempt_at, id) as place from deliveries
+        where webhook_id = with_room.webhook_id and queued_at is null and next_attempt_at <= ? and ${isOther}
+        order by next_attempt_at, id limit ?
+      ) as due where place <= with_room.room
+    ) as due
+    from (
+      select waiting.webhook_id, coalesce(given.room, ?) as room
+      from waiting left join ${given(dialect, { webhook_id: 'uuid', room: 'integer' })} on given.webhook_id = waiting.webhook_id
+      where waiting.webhook_id is not null
+    ) as with_room where room > 0`
+  const bindings = [dueUntil.getTime(), ...ids, limit, limit, JSON.stringify(rooms)]
+  const rows = await select<{ webhook_id: string; due: string | Due[] | null }>(db.read, text, bindings)
+  return rows.flatMap(({ webhook_id, due }) =>
+    // PostgreSQL's has been parsed already.
+    ((typeof due === 'string' ? JSON.parse(due) : (due ?? [])) as Due[]).map(([id, attempts, next_attempt_at]) =>
+      plannedFromRow({ id, webhook_id, attempts, next_attempt_at }),
+    ),
+  )
+}
+
+/** Id, attempts made and due time. */
+type Due = [string, number, number]
+
 /** A condition of one parameter, however many ids. */
-const noneOf = (dialect: Db['dialect'], column: string): string =>
-  dialect === 'postgres' ? `${column} <> all (?::uuid[])` : `${column} not in (select value from json_each(?))`
-const asList = (dialect: Db['dialect'], ids: string[]): string => (dialect === 'postgres' ? `{${ids.join(',')}}` : JSON.stringify(ids))
+function noneOf(dialect: Db['dialect'], ids: string[]): [string, string[]] {
+  if (ids.length === 0) return ['true', []]
+  return dialect === 'postgres'
+    ? ['id <> all (?::uuid[])', [`{${ids.join(',')}}`]]
+    : ['id not in (select value from json_each(?))', [JSON.stringify(ids)]]
+}
 
 /** Attempts overdue at `overdueAt` that were given to the queue at or before `queuedUntil`: their jobs may have been lost. */
 export async function listOverdueQueued(db: Db, overdueAt: Date, queuedUntil: Date, limit: number): Promise<PlannedAttempt[]> {

@@ -90,26 +90,24 @@ function attemptsBegunBefore(begunBefore: number): Removal['remove'] {
 /** An event and its deliveries go together: one that is there without them would look as if it had been missed. Deliveries of an old event
  *  that were made lately stay, and lose their event. */
 function eventsWithDeliveries(madeBefore: string): Removal['remove'] {
-  return async ({ sql }, ids) => {
+  return async (trx, ids) => {
+    const { sql } = trx
     const kept: string[] = await sql('deliveries').whereIn('event_id', ids).whereRaw(UNDER_WAY).pluck('event_id')
     const outdated = ids.filter((id) => !kept.includes(id))
-    await deleteWithAttempts(sql('deliveries').whereIn('event_id', outdated).where('id', '<', madeBefore), sql)
+    await deleteWithAttempts(trx, sql('deliveries').whereIn('event_id', outdated).where('id', '<', madeBefore))
     await sql('events').whereIn('id', outdated).delete()
   }
 }
 
 /** Tests, and those that had lost their event. */
-const deliveriesOfNoEvent: Removal['remove'] = async ({ sql }, ids) => {
-  await deleteWithAttempts(sql('deliveries').whereIn('id', ids).whereNull('event_id'), sql)
+const deliveriesOfNoEvent: Removal['remove'] = async (trx, ids) => {
+  await deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereNull('event_id'))
 }
 
-/** The attempts last: by then no other can be made of these deliveries. */
-async function deleteWithAttempts(deliveries: Knex.QueryBuilder, sql: Knex.Transaction): Promise<void> {
-  const deleted: { id: string }[] = await deliveries.whereRaw(`not ${UNDER_WAY}`).delete('id')
-  await sql('attempts')
-    .whereIn(
-      'delivery_id',
-      deleted.map(({ id }) => id),
-    )
-    .delete()
+/** Locked, so that no attempt is made of them in between. */
+async function deleteWithAttempts({ dialect, sql }: Trx, deliveries: Knex.QueryBuilder): Promise<void> {
+  const ended = deliveries.whereRaw(`not ${UNDER_WAY}`)
+  const ids: string[] = await (dialect === 'postgres' ? ended.forUpdate() : ended).pluck('id')
+  await sql('attempts').whereIn('delivery_id', ids).delete()
+  await sql('deliveries').whereIn('id', ids).delete()
 }

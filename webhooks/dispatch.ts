@@ -10,6 +10,7 @@ import {
   listOverdueQueued,
   listStillPlanned,
   listUnqueued,
+  listUnqueuedOfEach,
   markNoneQueued,
   markQueued,
   type PlannedAttempt,
@@ -23,6 +24,8 @@ export interface Dispatcher {
   wake(): void
   /** The queue may have room: attempts of a webhook that had enough in it may follow. */
   refill(): void
+  /** The queue was emptied: what it had is to be queued again. */
+  refillAll(): void
   /** Their attempts are settled. */
   forget(deliveryIds: string[]): void
   stop(): Promise<void>
@@ -65,8 +68,7 @@ const RENEWAL_MS = 1_000
 const FOLLOW_MS = 20
 
 export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }: DispatcherOptions): Promise<Dispatcher> {
-  if (db.dialect === 'sqlite') await markNoneQueued(db)
-
+  let isEmptied = db.dialect === 'sqlite'
   /** Due attempts that this process has queued and not noted in the records: nearly all are settled before that would be done. */
   const unnoted = new Map<string, { planned: PlannedAttempt; queuedAt: number }>()
   /** Due attempts of each webhook in the queue, as of the last look, and the part that each may have. */
@@ -93,6 +95,7 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
         }, FOLLOW_MS)
         return setTimer()
       }
+      if (isEmptied) await forgetQueued()
       // Of the clock that nobody sets: the other may go back by an hour.
       if (performance.now() - repairedAt >= REPAIR_MS) await repair()
       await note(performance.now() - NOTE_MS)
@@ -105,6 +108,12 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   )
   const sweep = setInterval(loop.wake, SWEEP_MS)
 
+  async function forgetQueued(): Promise<void> {
+    await markNoneQueued(db)
+    unnoted.clear()
+    isEmptied = false
+  }
+
   async function isLeader(): Promise<boolean> {
     if (db.dialect === 'sqlite' || performance.now() - askedAt < RENEWAL_MS) return leads
     leads = false
@@ -115,11 +124,14 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     return leads
   }
 
-  /** Queued twice, or by two processes, is queued once. True: there is more, or will be once the webhooks without room are left out. */
+  /** Queued twice, or by two processes, is queued once. True: there may be more. */
   async function queueRound(): Promise<boolean> {
     const at = now()
-    const leftOut = { webhooks: crowded, deliveries: [...unnoted.keys()] }
-    const listed = await listUnqueued(db, new Date(at.getTime() + horizonMs), leftOut, BATCH)
+    const until = new Date(at.getTime() + horizonMs)
+    const isFull = crowded.length > 0
+    const listed = isFull
+      ? await listUnqueuedOfEach(db, until, [...unnoted.keys()], part, queued)
+      : await listUnqueued(db, until, [...unnoted.keys()], BATCH)
     if (listed.length === 0) return false
     const planned = listed.filter((attempt) => hasRoom(attempt, at.getTime()))
     await queue.add(planned, at)
@@ -128,7 +140,8 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     if (due.length > 0) onDue()
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
     if (unnoted.size > UNNOTED) await note(performance.now())
-    return listed.length === BATCH || planned.length < listed.length
+    // What is due later takes no room: behind it there may be others.
+    return isFull ? later.length > 0 : listed.length === BATCH || planned.length < listed.length
   }
 
   /** Notes what was queued until then. */
@@ -199,9 +212,14 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     )
   }
 
+  if (isEmptied) await forgetQueued()
   loop.wake()
   return {
     wake: loop.wake,
+    refillAll() {
+      isEmptied = true
+      loop.wake()
+    },
     refill() {
       if (crowded.length > 0 && performance.now() - crowdedAt >= REFILL_MS) loop.wake()
     },

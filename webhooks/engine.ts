@@ -59,10 +59,17 @@ const CLOSING_MS = 2_000
 
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { db, databaseUrl, backend, cacheDir, config, log, now = () => new Date(), horizonMs = HORIZON_MS, jobs = {} } = options
-  const queue = await startQueue({ databaseUrl, backend, cacheDir, attemptTimeoutMs: config.webhookTimeoutMs, log })
+  let dispatcher: Dispatcher | undefined
+  const queue = await startQueue({
+    databaseUrl,
+    backend,
+    cacheDir,
+    attemptTimeoutMs: config.webhookTimeoutMs,
+    onEmptied: () => dispatcher?.refillAll(),
+    log,
+  })
   const agent = guardedAgent(config.webhookAllowAddresses)
   const ended = { delivered: 0, failed: 0 }
-  let dispatcher: Dispatcher | undefined
 
   const settler = startSettler({
     db,

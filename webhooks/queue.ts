@@ -1,13 +1,12 @@
 /** The queue: pg-boss on PostgreSQL, or on an embedded one in memory. Nothing that is only here is worth keeping: the records make it anew.
  *  The only file that knows pg-boss. */
 import { hash } from 'node:crypto'
-import { Worker } from 'node:worker_threads'
 import type { Knex } from 'knex'
-import { type Db as BossDb, fromKnex, fromPglite, PgBoss } from 'pg-boss'
+import { type ConstructorOptions, fromKnex, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { PlannedAttempt } from '../records/planned-attempts.ts'
 import type { QueueBackend } from '../server/config.ts'
-import type { PgliteAnswer, PgliteCall, PgliteOptions } from './pglite-worker.ts'
+import { type Pglite, startPglite } from './pglite.ts'
 
 /** A planned attempt that this process holds until it drops, releases or loses it. */
 export interface Claim {
@@ -55,6 +54,8 @@ export interface QueueOptions {
   cacheDir?: string
   /** The longest that one attempt takes. */
   attemptTimeoutMs: number
+  /** The embedded one has ended and was made again, empty. */
+  onEmptied?: () => void
   log: Logger
 }
 
@@ -71,36 +72,51 @@ const BOSS_CONNECTIONS = 6
 /** A claim that a crash of the database forgets is made again: no need to wait for the disk. And of a table that is empty one moment and full
  *  the next, the planner knows nothing: without this it reads and sorts the whole queue for every fetch, instead of its first rows by index. */
 const SESSION = { synchronous_commit: 'off', enable_bitmapscan: 'off' }
+/** Its plans are kept: those that were made while the table was empty must do for a full one. */
+const EMBEDDED_SESSION = { ...SESSION, enable_seqscan: 'off' }
+/** The embedded one has nothing to write a log for. */
+const UNLOGGED = 'alter table pgboss.job_common set unlogged'
 /** A connection that the network has forgotten must not hold up the pump for ever. Long enough for the queue's own migrations. */
 const LIMITS = { keepAlive: true, connectionTimeoutMillis: 5_000, query_timeout: 30_000 }
-/** The embedded one has nobody who frees what deleted jobs have left, and would grow with every delivery. */
-const VACUUM_AFTER = 10_000
+/** The embedded one has nobody who frees what deleted jobs have left, nor the log, and would grow with every delivery; slowly, by what pg-boss
+ *  notes of its rounds, even when there are none. */
+const TIDY = ['vacuum pgboss.job_common', 'checkpoint']
+const TIDY_AFTER = 10_000
+const TIDY_MS = 60_000
+const CLAIM_STEP = 16
 const BACKGROUND_CONCURRENCY = 2
 
-export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, attemptTimeoutMs, log }: QueueOptions): Promise<Queue> {
-  const settings = Object.entries(SESSION)
-    .map(([name, value]) => `-c ${name}=${value}`)
-    .join(' ')
-  const embedded = databaseUrl === undefined ? await startPglite({ cacheDir, settings: SESSION }, log) : undefined
-  const boss = new PgBoss({
-    ...(embedded
-      ? { db: embedded.db, backend: 'pglite' as const }
-      : { connectionString: databaseUrl, backend, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: settings, ...LIMITS }),
-    schedule: false,
-    superviseIntervalSeconds: SUPERVISE_SECONDS,
-    monitorIntervalSeconds: SUPERVISE_SECONDS,
-    warningQueueSize: NO_LIMIT,
-  })
-  boss.on('error', (error) => log.error({ err: error }, 'the queue reported an error'))
-  boss.on('warning', (warning) => log.warn({ warning }, 'the queue reported a warning'))
-  const makeQueue = async (name: string, options: { policy: 'standard' | 'exclusive'; retryLimit: number; expireInSeconds: number }) => {
-    const { policy, ...changeable } = { ...options, heartbeatSeconds: HEARTBEAT_SECONDS, retryDelay: 0 }
-    await boss.createQueue(name, { policy, ...changeable })
-    await boss.updateQueue(name, changeable)
+interface QueueSettings {
+  policy: 'standard' | 'exclusive'
+  retryLimit: number
+  expireInSeconds: number
+}
+
+export async function startQueue(options: QueueOptions): Promise<Queue> {
+  const { databaseUrl, backend = 'postgres', cacheDir, attemptTimeoutMs, onEmptied = () => undefined, log } = options
+  /** What there is, for when it must be made again. */
+  const queues = new Map<string, QueueSettings>()
+  const remake = async (fresh: Pglite): Promise<void> => {
+    const maker = newBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
+    try {
+      await maker.start()
+      await fresh.exec(UNLOGGED)
+      for (const [name, settings] of queues) await makeQueue(maker, name, settings)
+    } finally {
+      await maker.stop({ graceful: false })
+    }
+  }
+  const embedded =
+    databaseUrl === undefined ? await startPglite({ cacheDir, settings: EMBEDDED_SESSION, remake, onLost: onEmptied, log }) : undefined
+  const boss = newBoss(embedded ? { db: fromPglite(embedded), backend: 'pglite' } : { ...connectionTo(databaseUrl), backend }, log)
+  const addQueue = async (name: string, settings: QueueSettings): Promise<void> => {
+    queues.set(name, settings)
+    await makeQueue(boss, name, settings)
   }
   try {
     await boss.start()
-    await makeQueue(ATTEMPTS, {
+    await embedded?.exec(UNLOGGED)
+    await addQueue(ATTEMPTS, {
       policy: 'standard',
       retryLimit: NO_LIMIT,
       expireInSeconds: Math.ceil(attemptTimeoutMs / 1000) + SETTLING_SECONDS,
@@ -112,10 +128,20 @@ export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, 
   }
 
   let droppedSince = 0
+  const tidy = (): void => {
+    droppedSince = 0
+    for (const text of TIDY)
+      embedded?.exec(text).catch((error: unknown) => log.warn({ err: error }, 'the embedded queue could not be tidied'))
+  }
+  const tidying = embedded && setInterval(tidy, TIDY_MS)
   const stopping = new AbortController()
   const listeners: { close(): Promise<void> }[] = []
   const within = (trx: Knex.Transaction | undefined) => (trx ? { db: fromKnex(trx) } : {})
   const attemptsOf = (claims: Claim[]) => claims.map(({ jobId, retryCount }) => ({ id: jobId, retryCount }))
+  /** Jobs whose rows a transaction is about to remove or has, and the renewal under way. Both lock rows, each in an order of its own: at the
+   *  same time they could wait for each other. */
+  const leaving = new Set<string>()
+  let touching: Promise<unknown> = Promise.resolve()
 
   return {
     async add(planned, now) {
@@ -130,20 +156,32 @@ export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, 
       await boss.insert(ATTEMPTS, jobs)
     },
     async claim(limit, share, leaveOut = []) {
-      const jobs = await boss.fetch<PlannedAttempt>(ATTEMPTS, { batchSize: limit, groupConcurrency: share, ignoreGroups: leaveOut })
+      // Each number is a statement of its own, with a plan of its own.
+      const batchSize = limit < CLAIM_STEP ? limit : limit - (limit % CLAIM_STEP)
+      const jobs = await boss.fetch<PlannedAttempt>(ATTEMPTS, { batchSize, groupConcurrency: share, ignoreGroups: leaveOut })
       return jobs.map(({ id, retryCount, data }) => ({ planned: data, jobId: id, retryCount }))
     },
     async touch(claims) {
-      return claims.length === 0 ? new Set() : settledOf(await boss.touch(ATTEMPTS, attemptsOf(claims)))
+      const touched = touching.then(async () => {
+        const staying = claims.filter(({ jobId }) => !leaving.has(jobId))
+        return staying.length === 0 ? new Set<string>() : settledOf(await boss.touch(ATTEMPTS, attemptsOf(staying)))
+      })
+      touching = touched.catch(() => undefined)
+      return touched
     },
     async drop(claims, trx) {
       if (claims.length === 0) return new Set()
+      if (trx) {
+        for (const { jobId } of claims) leaving.add(jobId)
+        const stay = (): void => {
+          for (const { jobId } of claims) leaving.delete(jobId)
+        }
+        trx.executionPromise.then(stay, stay)
+        await touching
+      }
       const dropped = settledOf(await boss.deleteJob(ATTEMPTS, attemptsOf(claims), within(trx)))
       droppedSince += dropped.size
-      if (embedded && droppedSince >= VACUUM_AFTER) {
-        droppedSince = 0
-        embedded.vacuum().catch((error: unknown) => log.warn({ err: error }, 'the embedded queue could not be tidied'))
-      }
+      if (droppedSince >= TIDY_AFTER) tidy()
       return dropped
     },
     async release(claims) {
@@ -155,16 +193,21 @@ export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, 
     },
     async work(name, run) {
       // Exclusive: one job for each id at a time, whichever node asked.
-      await makeQueue(name, { policy: 'exclusive', retryLimit: 0, expireInSeconds: 12 * 3600 })
+      await addQueue(name, { policy: 'exclusive', retryLimit: 0, expireInSeconds: 12 * 3600 })
+      /** A queue that was made again knows nothing of them. */
+      const running = new Set<string>()
       const worker = await boss.work<{ id: string }>(
         name,
         { localConcurrency: BACKGROUND_CONCURRENCY, pollingIntervalSeconds: 0.5, heartbeatRefreshSeconds: 3 },
         async ([job]) => {
           if (!job || stopping.signal.aborted) return
           const { id } = job.data
+          if (running.has(id)) return
+          running.add(id)
           await run(id, AbortSignal.any([job.signal, stopping.signal])).catch((error: unknown) => {
             log.error({ err: error, queue: name, id }, 'work in the background failed')
           })
+          running.delete(id)
         },
       )
       return {
@@ -184,6 +227,7 @@ export async function startQueue({ databaseUrl, backend = 'postgres', cacheDir, 
     },
     async stop(graceMs) {
       stopping.abort()
+      clearInterval(tidying)
       await Promise.all(listeners.map((listener) => listener.close()))
       await boss.stop({ graceful: true, timeout: graceMs })
       await embedded?.stop()
@@ -205,59 +249,26 @@ function jobId({ deliveryId, dueAt }: PlannedAttempt): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-interface Embedded {
-  db: BossDb
-  /** Makes room for new jobs where deleted ones were. */
-  vacuum(): Promise<void>
-  stop(): Promise<void>
+function connectionTo(connectionString: string | undefined) {
+  const settings = Object.entries(SESSION).map(([name, value]) => `-c ${name}=${value}`)
+  return { connectionString, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: settings.join(' '), ...LIMITS }
 }
 
-async function startPglite(options: PgliteOptions, log: Logger): Promise<Embedded> {
-  const worker = new Worker(new URL('./pglite-worker.ts', import.meta.url), { workerData: options })
-  const waiting = new Map<number, { resolve(rows: unknown[][]): void; reject(error: Error): void }>()
-  let calls = 0
-  let ended: Error | undefined
-  const end = (error: Error): void => {
-    ended = error
-    for (const call of waiting.values()) call.reject(error)
-    waiting.clear()
-  }
-  const ready = new Promise<void>((resolve, reject) => {
-    worker.once('message', () => resolve())
-    worker.once('error', reject)
+function newBoss(place: ConstructorOptions, log: Logger): PgBoss {
+  const boss = new PgBoss({
+    ...place,
+    schedule: false,
+    superviseIntervalSeconds: SUPERVISE_SECONDS,
+    monitorIntervalSeconds: SUPERVISE_SECONDS,
+    warningQueueSize: NO_LIMIT,
   })
-  worker.on('error', (error) => {
-    log.fatal({ err: error }, 'the embedded queue has ended, and webhooks wait until the next start')
-    end(error as Error)
-  })
-  worker.on('exit', () => end(ended ?? new Error('The embedded queue is stopped')))
-  worker.on('message', (answer: PgliteAnswer | 'ready') => {
-    if (answer === 'ready') return
-    const call = waiting.get(answer.id)
-    waiting.delete(answer.id)
-    if ('rows' in answer) call?.resolve(answer.rows)
-    else call?.reject(Object.assign(new Error(answer.error.message), { code: answer.error.code }))
-  })
-  const run = (text: string, values?: unknown[]): Promise<unknown[][]> =>
-    new Promise((resolve, reject) => {
-      if (ended) return reject(ended)
-      const id = calls++
-      waiting.set(id, { resolve, reject })
-      worker.postMessage({ id, text, values } satisfies PgliteCall)
-    })
-  await ready
-  const db = fromPglite({
-    async query<T>(text: string, values?: unknown[]) {
-      const [rows] = await run(text, values ?? [])
-      return { rows: (rows ?? []) as T[] }
-    },
-    async exec(text) {
-      return (await run(text)).map((rows) => ({ rows }))
-    },
-  })
-  return {
-    db,
-    vacuum: async () => void (await run('vacuum pgboss.job_common')),
-    stop: async () => void (await worker.terminate()),
-  }
+  boss.on('error', (error) => log.error({ err: error }, 'the queue reported an error'))
+  boss.on('warning', (warning) => log.warn({ warning }, 'the queue reported a warning'))
+  return boss
+}
+
+async function makeQueue(boss: PgBoss, name: string, settings: QueueSettings): Promise<void> {
+  const { policy, ...changeable } = { ...settings, heartbeatSeconds: HEARTBEAT_SECONDS, retryDelay: 0 }
+  await boss.createQueue(name, { policy, ...changeable })
+  await boss.updateQueue(name, changeable)
 }

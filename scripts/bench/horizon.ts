@@ -40,7 +40,7 @@ export async function horizon(bench: Bench): Promise<Result[]> {
     const fetch = await milliseconds(() => queue.claim(512, 16))
     const sweep = await milliseconds(async () => {
       const now = new Date()
-      await listUnqueued(db, new Date(now.getTime() + HOUR_MS / 12), {}, 1_000)
+      await listUnqueued(db, new Date(now.getTime() + HOUR_MS / 12), [], 1_000)
       await findNextQueuedDueAt(db, now)
       await listOverdueQueued(db, now, now, 500)
     })

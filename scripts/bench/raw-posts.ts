@@ -20,7 +20,7 @@ const calls = {
     const config = readConfig(environment)
     const open = secretOpener(config.secretKey)
     const db = openDatabase(config.database)
-    const planned = await listUnqueued(db, new Date(), {}, 1_000_000)
+    const planned = await listUnqueued(db, new Date(), [], 1_000_000)
     const ids = planned.map(({ deliveryId }) => deliveryId)
     posts = []
     for (let from = 0; from < ids.length; from += LOADED_AT_ONCE) {

@@ -1,4 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto'
+import type { Worker } from 'node:worker_threads'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type Delivery, DeliveryRefused, listAttempts, listDeliveries, resendDelivery, retryDelivery } from '../../records/deliveries.ts'
@@ -396,6 +397,42 @@ describe('stops and starts', () => {
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
   })
 })
+
+test.runIf(inject('database') === 'sqlite')(
+  'the embedded queue: its thread ends, and what it had is queued again from the records',
+  async () => {
+    await using bench = await newBench()
+    const threads: Worker[] = []
+    const notice = (thread: Worker): void => void threads.push(thread)
+    process.on('worker', notice)
+    const due = new Set<string>()
+    const jobs = { exports: { due: async () => [...due], run: async (id: string) => void due.delete(id) } }
+    const engine = await bench.start({ delays: '4,1,1,1,1,1,1,1,1', timeoutMs: 10_000, jobs })
+    await using slow = await startReceiver({ answers: [{ status: 200, afterMs: 4_000 }] })
+    await using failing = await startReceiver({ answers: [500, 204] })
+    const [slowTenant, failingTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
+    await slowTenant.subscribe(slow.url)
+    await failingTenant.subscribe(failing.url)
+    const underWay = await slowTenant.emit()
+    const retried = await failingTenant.emit()
+    await until(async () => slow.requests.length === 1 && (await failingTenant.find(retried.id)).state === 'retrying')
+
+    expect(threads).toHaveLength(1)
+    await threads[0]?.terminate()
+    expect(await engine.ready()).toBe(false)
+    const meanwhile = await failingTenant.emit()
+    due.add(randomUUID())
+    await until(() => engine.ready())
+    process.off('worker', notice)
+
+    expect(await failingTenant.settled(meanwhile.id)).toMatchObject({ state: 'delivered', attempts: 1 })
+    expect(await failingTenant.settled(retried.id)).toMatchObject({ state: 'delivered', attempts: 2 })
+    expect(await slowTenant.settled(underWay.id)).toMatchObject({ state: 'delivered', attempts: 1 })
+    await until(() => due.size === 0)
+    expect(slow.requests).toHaveLength(1)
+    expect(threads).toHaveLength(2)
+  },
+)
 
 test('an endpoint that hangs does not hold up another', async () => {
   await using bench = await newBench()
