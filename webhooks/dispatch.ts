@@ -83,6 +83,7 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   const holder = randomUUID()
   let follow: NodeJS.Timeout | undefined
   let leads = db.dialect === 'sqlite'
+  let asking: Promise<void> | undefined
   let askedAt = Number.NEGATIVE_INFINITY
 
   const loop = wakeable(
@@ -115,13 +116,32 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   }
 
   async function isLeader(): Promise<boolean> {
-    if (db.dialect === 'sqlite' || performance.now() - askedAt < RENEWAL_MS) return leads
-    leads = false
-    leads = await holdLease(db, LEASE, holder, LEASE_MS)
-    askedAt = performance.now()
-    // Whoever leads now finds them in the records.
-    if (!leads) unnoted.clear()
+    const age = performance.now() - askedAt
+    if (db.dialect === 'sqlite' || age < RENEWAL_MS) return leads
+    asking ??= askLease().finally(() => {
+      asking = undefined
+    })
+    // Nothing waits for a renewal in good time, which waits for the disk.
+    if (leads && age < LEASE_MS / 2) {
+      asking.catch(() => undefined)
+      return true
+    }
+    await asking
     return leads
+  }
+
+  async function askLease(): Promise<void> {
+    const askingAt = performance.now()
+    try {
+      leads = await holdLease(db, LEASE, holder, LEASE_MS)
+      askedAt = askingAt
+    } catch (error) {
+      leads = false
+      throw error
+    } finally {
+      // Whoever leads now finds them in the records.
+      if (!leads) unnoted.clear()
+    }
   }
 
   /** Queued twice, or by two processes, is queued once. True: there may be more. */
@@ -229,6 +249,7 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     async stop() {
       clearInterval(sweep)
       await loop.stop()
+      await asking?.catch(() => undefined)
       clearTimeout(timer)
       clearTimeout(follow)
       if (leads && db.dialect === 'postgres') await releaseLease(db, LEASE, holder).catch(() => undefined)
