@@ -4,7 +4,7 @@ import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
 
 /** SHA-256 of openapi.yaml and asyncapi.yaml. */
-export const contractHash = 'f12853a6642180dd47de98db4e73edcb0b401abce560ad8dd76860c57cf1da2b'
+export const contractHash = '402083324d13e52f44c8eaac7af70f355cce8ebea128904b55bea965bc6a3fb0'
 
 export type OperationId =
   | 'listParticipants'

@@ -27,6 +27,8 @@ export interface Schema {
   readonly maxProperties?: number
   readonly uniqueItems?: boolean
   readonly deprecated?: boolean
+  /** Of an amount in minor units: the field beside it that names its currency. */
+  readonly 'x-currency'?: string
 }
 
 export interface Resource {
@@ -716,7 +718,11 @@ export const resources: readonly Resource[] = [
         id: { type: 'string', format: 'uuid' },
         participant_id: { type: 'string', format: 'uuid', description: 'Who is paid.' },
         task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that it is for.' },
-        amount_minor: { type: 'integer', description: "The amount in the currency's minor unit, such as cents." },
+        amount_minor: {
+          type: 'integer',
+          description: "The amount in the currency's minor unit, such as cents.",
+          'x-currency': 'currency',
+        },
         currency: {
           type: 'string',
           description: 'An ISO 4217 currency code.',

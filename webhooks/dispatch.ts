@@ -97,13 +97,14 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
         return setTimer()
       }
       if (isEmptied) await forgetQueued()
-      // Of the clock that nobody sets: the other may go back by an hour.
-      if (performance.now() - repairedAt >= REPAIR_MS) await repair()
-      await note(performance.now() - NOTE_MS)
       if (crowded.length > 0) await findCrowded()
       while (await queueRound()) await findCrowded()
       if (performance.now() - crowdedAt >= SWEEP_MS) await findCrowded()
       await setTimer()
+      // What was planned just now need not wait for what can wait.
+      await note(performance.now() - NOTE_MS)
+      // Of the clock that nobody sets: the other may go back by an hour.
+      if (performance.now() - repairedAt >= REPAIR_MS) await repair()
     },
     (error) => log.warn({ err: error }, 'planned attempts could not be queued, and will be soon'),
   )

@@ -22,7 +22,7 @@ export async function drain(bench: Bench): Promise<Result[]> {
   const rounds: Drained[] = []
   for (let round = 1; round <= (bench.quick ? 1 : 3); round++) {
     bench.progress(`round ${round}`)
-    rounds.push(await drainOnce(bench, bench.quick ? 40 : 250))
+    rounds.push(await drainOnce(bench, bench.quick ? 40 : 500))
   }
   const sum = (what: 'lost' | 'doubled'): number => rounds.reduce((total, round) => total + round[what], 0)
   const note = `${sum('doubled')} doubled`

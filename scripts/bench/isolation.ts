@@ -8,7 +8,7 @@ import { type Bench, emitEvents, subscribe } from './set-up.ts'
 import type { Sink } from './sink.ts'
 
 const WEBHOOKS = 20
-const LIGHT_SECONDS = 10
+const LIGHT_SECONDS = 30
 const EVENTS_PER_SECOND = 5
 
 export async function isolation(bench: Bench): Promise<Result[]> {

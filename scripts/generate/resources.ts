@@ -41,6 +41,8 @@ export interface Schema {
   readonly maxProperties?: number
   readonly uniqueItems?: boolean
   readonly deprecated?: boolean
+  /** Of an amount in minor units: the field beside it that names its currency. */
+  readonly 'x-currency'?: string
 }
 
 export interface Resource {
@@ -174,7 +176,7 @@ function row(
 const KEYWORDS = new Set([
   ...['type', 'format', 'description', 'nullable', 'enum', 'default', 'items', 'properties', 'required', 'additionalProperties'],
   ...['allOf', 'anyOf', 'oneOf', 'pattern', 'minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems', 'maxProperties'],
-  ...['uniqueItems', 'deprecated'],
+  ...['uniqueItems', 'deprecated', 'x-currency'],
 ])
 
 function inlined(sources: Sources, placed: Placed<Schema>, inside: readonly unknown[] = []): Schema {

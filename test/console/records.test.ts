@@ -375,7 +375,7 @@ describe('the page of a record', () => {
     expect(text).not.toContain('Task 1')
     expect(person.text).toContain(`href="/console/records/tasks?filter[participant_id]=${ada.id}"`)
     expect(person.text).toContain(`href="/console/records/job-applications/${application.id}">Interpreter, Ada Lovelace</a>`)
-    expect(person.text).toContain(`href="/console/records/payments/${payment.id}">Ada Lovelace, 12,500, EUR</a>`)
+    expect(person.text).toContain(`href="/console/records/payments/${payment.id}">Ada Lovelace, €125.00</a>`)
     expect(person.text).toContain(`href="/console/records/tasks/new?participant_id=${ada.id}"`)
 
     const applied = await visits.get(`/records/job-applications/${application.id}`)
@@ -386,6 +386,20 @@ describe('the page of a record', () => {
     expect(paid.text).toContain(`<a href="/console/records/tasks/${tasks[0].id}">Task 0</a>`)
     const list = await visits.get('/records/payments')
     expect(list.text).toContain(`<a href="/console/records/participants/${ada.id}">Ada Lovelace</a>`)
+    expect(textOf(paid.text)).toMatch(/Amount €125\.00 /)
+    expect(textOf(paid.text)).not.toContain('minor')
+  })
+
+  it.each([
+    { amount_minor: 12500, currency: 'JPY', shown: '¥12,500' },
+    { amount_minor: 12500, currency: 'HUF', shown: 'HUF\u00a0125.00' },
+    { amount_minor: 1, currency: 'BHD', shown: 'BHD\u00a00.001' },
+    { amount_minor: 999_999_999_999, currency: 'USD', shown: '$9,999,999,999.99' },
+    { amount_minor: 5, currency: 'XCG', shown: '0.05' },
+  ])('shows $amount_minor of $currency as an amount, in the list too', async ({ shown, ...given }) => {
+    const { client, visits } = await newOwner(app)
+    const payment = await newPayment(client, given)
+    for (const path of ['/records/payments', `/records/payments/${payment.id}`]) expect((await visits.get(path)).text).toContain(shown)
   })
 
   it('deleting what others refer to is refused in the words of the API, and nothing happens', async () => {

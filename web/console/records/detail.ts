@@ -11,7 +11,7 @@ import { capital, noun, option, plural } from './names.ts'
 import { filterName, queryText } from './query.ts'
 import { type Known, knownItem, referredTo, textName } from './references.ts'
 import { addressOf, fieldsOf, type Item, mayDo, maySee, nameField, referencedBy, shortId } from './resources.ts'
-import { cell, isTable, valueTable, whole } from './values.ts'
+import { cell, isTable, money, shownName, valueTable, whole } from './values.ts'
 
 const LIVE_SECONDS = 2
 
@@ -31,19 +31,24 @@ export async function detailPage(visit: Visit, resource: Resource, item: Item): 
   }
 }
 
-/** The name; of what has none, that with which it was made: `Interpreter, Ada Lovelace` of an application. */
+/** The name; of what has none, that with which it was made: `Interpreter, Ada Lovelace` of an application, `Ada Lovelace, €125.00` of a payment. */
 export function titleOf(resource: Resource, item: Item, known: Known): string {
   const name = nameField(resource)
   if (name !== undefined) return String(item[name])
-  const parts = (resource.creation?.required ?? []).map((field) => partName(resource, field, item[field], known))
+  const parts = (resource.creation?.required ?? []).map((field) => partName(resource, field, item, known))
   return parts.filter(Boolean).join(', ') || shortId(item.id)
 }
 
-function partName({ record }: Resource, field: string, value: unknown, known: Known): string {
+function partName({ record: { properties = {} } }: Resource, field: string, record: Item, known: Known): string | undefined {
+  const value = record[field]
   const other = referencedBy(field)
   const item = typeof value === 'string' ? knownItem(known, field, value) : undefined
   if (other) return (item && textName(other, item)) ?? capital(noun(other))
-  if (record.properties?.[field]?.enum) return option(value)
+  // The amount says it.
+  if (Object.values(properties).some((schema) => schema['x-currency'] === field)) return undefined
+  const currency = record[properties[field]?.['x-currency'] ?? '']
+  if (typeof value === 'number' && typeof currency === 'string') return money(value, currency)
+  if (properties[field]?.enum) return option(value)
   return typeof value === 'number' ? count(value) : String(value ?? '')
 }
 
@@ -59,11 +64,11 @@ async function recordCard(visit: Visit, resource: Resource, item: Item, known: K
   const isMoving = isBeingMade(resource, item)
   const fields = fieldsOf(resource)
   const lists = fields.filter(([name, schema]) => isTable(schema) && Array.isArray(item[name]) && item[name].length > 0)
-  const showing = { now: visit.now, known }
+  const showing = { now: visit.now, known, item }
   const rows = fields
     .filter((field) => !lists.includes(field))
     .map(([name, schema]): [string, Content] => [
-      fieldLabel(name),
+      fieldLabel(shownName(name, schema)),
       whole(name, schema, item[name], { ...showing, keyLabels: keyLabels(schema, item, known) }),
     ])
   const isThere = isReady(resource, item, visit.now) && mayHave(visit.user, item)
@@ -123,7 +128,7 @@ function relatedTable(visit: Visit, other: Resource, items: Item[], known: Known
     items.map((item) => ({
       cells: [
         html`<a href="/console${addressOf(other, item.id)}">${titleOf(other, item, known)}</a>`,
-        ...columns.map(([name, schema]) => cell(name, schema, item[name], showing)),
+        ...columns.map(([name, schema]) => cell(name, schema, item[name], { ...showing, item })),
       ],
     })),
     { label: plural(other) },

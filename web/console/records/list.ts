@@ -13,7 +13,7 @@ import { capital, label, noun, plural } from './names.ts'
 import { asAsked, filterName, filtersIn, given, type Pairs, queryText, typed, withValue } from './query.ts'
 import { type Found as Named, referredTo, search } from './references.ts'
 import { addressOf, fieldsOf, type Item, mayDo, maySee, nameField, referencedBy, shortId } from './resources.ts'
-import { cell, withCode } from './values.ts'
+import { cell, shownName, withCode } from './values.ts'
 
 interface Found {
   data: Item[]
@@ -114,7 +114,7 @@ function recordTable(list: List, items: Item[]): Html {
   const rows = items.map((item) => ({
     cells: [
       html`<a href="/console${addressOf(resource, item.id)}">${name === undefined ? html`<code>${shortId(item.id)}</code>` : html`<span class="clip">${String(item[name])}</span>`}</a>`,
-      ...fields.map(([field, schema]) => cell(field, schema, item[field], showing)),
+      ...fields.map(([field, schema]) => cell(field, schema, item[field], { ...showing, item })),
       ...(hasFile ? [fileLink(list, item)] : []),
     ],
   }))
@@ -141,7 +141,7 @@ function columnsOf({ resource, operation: { sorts, filters } }: List): [string, 
 }
 
 function head({ resource, operation, pairs }: List, name: string, schema: Schema): Column {
-  const text = referencedBy(name) ? capital(noun(referencedBy(name) ?? resource)) : label(name)
+  const text = referencedBy(name) ? capital(noun(referencedBy(name) ?? resource)) : label(shownName(name, schema))
   const column = { name: text, isNumber: schema.type === 'integer' || schema.type === 'number' }
   if (!operation.sorts.includes(name)) return { ...column, label: text }
   const sort = given(pairs, 'sort')

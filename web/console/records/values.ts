@@ -1,4 +1,5 @@
 /** Values of records, as they are shown. */
+import { code as currencyByCode } from 'currency-codes'
 import type { Schema } from '../../../generated/resources.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { bytes, count, facts, idOf, jsonBlock, pill, type Tone, table, timeOf, utc } from '../ui.ts'
@@ -9,6 +10,8 @@ import { referencedBy } from './resources.ts'
 export interface Showing {
   now: Date
   known: Known
+  /** The record that the value is of. */
+  item?: Readonly<Record<string, unknown>>
   /** What the keys of an object stand for, where something says so. */
   keyLabels?: Record<string, string>
 }
@@ -54,12 +57,28 @@ function isNothing(value: unknown): value is null | undefined {
 }
 
 /** What is no longer than a line in both. */
-function short(name: string, schema: Schema, value: unknown, { known }: Showing): Content {
+function short(name: string, schema: Schema, value: unknown, { known, item }: Showing): Content {
   if (referencedBy(name)) return referenceLink(known, name, String(value))
   if (schema.enum) return isState(name, schema) ? pill(TONES[String(value)] ?? 'quiet', option(value)) : option(value)
   if (typeof value === 'boolean') return value ? 'Yes' : 'No'
+  const currency = item?.[schema['x-currency'] ?? '']
+  if (typeof value === 'number' && typeof currency === 'string') return money(value, currency)
   if (typeof value === 'number') return name.startsWith('byte') ? bytes(value) : count(value)
   return html`<span class="clip">${typeof value === 'object' ? JSON.stringify(value) : String(value)}</span>`
+}
+
+/** `12500` of `EUR` is `€125.00`. */
+export function money(minor: number, currency: string): string {
+  // By ISO 4217, as the contract has it. Intl would show the digits that people use: none for HUF, which has two.
+  const digits = currencyByCode(currency)?.digits ?? 2
+  const format = new Intl.NumberFormat('en', { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits })
+  // A text of digits is not rounded.
+  return format.format(`${minor}e-${digits}` as `${number}`)
+}
+
+/** An amount is not shown in minor units, whatever it is kept in. */
+export function shownName(name: string, schema: Schema): string {
+  return schema['x-currency'] === undefined ? name : name.replace(/_minor$/, '')
 }
 
 /** A state has a colour; an option such as a currency has none. */
