@@ -88,12 +88,11 @@ export function startPump(options: PumpOptions): Pump {
           return
         }
         claimedAt = performance.now()
-        const claims = await claim(free)
+        const slow = [...timeoutsInARow.keys()].filter(isSlow)
+        const claimed = take(await claim(free, slow))
         onClaimed()
-        if (claims.length === 0) return
-        const work = makeAttempts(claims.filter(hold))
-        sending.add(work)
-        work.finally(() => sending.delete(work))
+        const probes = take(await claimProbes(free - claimed, slow))
+        if (claimed + probes === 0) return
       }
     },
     (error) => log.warn({ err: error }, 'attempts could not be claimed from the queue'),
@@ -102,15 +101,26 @@ export function startPump(options: PumpOptions): Pump {
   const touching = setInterval(touch, TOUCH_MS)
   let retouch: NodeJS.Timeout | undefined
 
+  /** Makes the attempts beside what follows. Returns how many. */
+  function take(claims: Claim[]): number {
+    if (claims.length === 0) return 0
+    const work = makeAttempts(claims.filter(hold))
+    sending.add(work)
+    work.finally(() => sending.delete(work))
+    return claims.length
+  }
+
   /** Fewer than asked for does not mean that the queue is empty: a webhook's share may have cut the answer short. */
-  async function claim(free: number): Promise<Claim[]> {
-    const slow = [...timeoutsInARow.keys()].filter(isSlow)
+  async function claim(free: number, slow: string[]): Promise<Claim[]> {
     const claims = await queue.claim(free, SHARE, slow)
-    if (slow.length > 0 && claims.length < free && performance.now() - probedAt >= PROBE_MS) {
-      probedAt = performance.now()
-      claims.push(...(await queue.claim(free - claims.length, SLOW_SHARE)))
-    }
     return claims.length > 0 ? claims : claimMoreOfQuick(free, slow)
+  }
+
+  /** One of each slow webhook, when nothing else wants the places. */
+  async function claimProbes(free: number, slow: string[]): Promise<Claim[]> {
+    if (slow.length === 0 || free <= 0 || performance.now() - probedAt < PROBE_MS) return []
+    probedAt = performance.now()
+    return queue.claim(free, SLOW_SHARE)
   }
 
   /** When every webhook that has something due has its share: more for those that are quick. */

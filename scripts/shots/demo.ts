@@ -8,12 +8,14 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
+import { v7 as uuidv7 } from 'uuid'
 import { issueApiKey } from '../../auth/api-key.ts'
 import { hashPassword } from '../../auth/password.ts'
 import { startSession } from '../../auth/session.ts'
 import { operations } from '../../generated/operations.ts'
 import { insertAccount } from '../../records/accounts.ts'
-import { accountScope, openDatabase, transaction, writeScope } from '../../records/db.ts'
+import { type AuditTarget, insertAuditEntry, type NewAuditEntry } from '../../records/audit-log.ts'
+import { accountScope, type Db, openDatabase, transaction, type WriteScope, writeScope } from '../../records/db.ts'
 import { listDeliveries } from '../../records/deliveries.ts'
 import { migrate, whileAlone } from '../../records/migrate.ts'
 import { insertRequests, type LoggedRequest } from '../../records/request-log.ts'
@@ -44,7 +46,7 @@ export async function startDemo(): Promise<Demo> {
     DATA_DIR: directory,
     PORT: '0',
     LOG_LEVEL: 'error',
-    RATE_LIMIT_PER_MINUTE: '100000',
+    BASE_URL: 'http://muster.example',
     WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
     WEBHOOK_RETRY_DELAYS: '0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1',
   }
@@ -67,10 +69,10 @@ export async function startDemo(): Promise<Demo> {
     { email: 'priya.raman@northwind.example', fullName: 'Priya Raman', role: 'admin', permissions: { finance: 'write' } },
     { email: 'tom.okafor@northwind.example', fullName: 'Tom Okafor', role: 'member' },
   ] as const
-  const userIds = []
+  const userIds: string[] = []
   for (const person of people)
     userIds.push(await insertUser(scope, { ...person, grants: 'grants' in person ? [...person.grants] : [], passwordHash }, now))
-  const keys = []
+  const keys: { id: string; token: string }[] = []
   for (const name of ['Storefront', 'Nightly import', 'Analytics'])
     keys.push(
       await issueApiKey(
@@ -100,6 +102,10 @@ export async function startDemo(): Promise<Demo> {
   const trafficOf = { accountId, keys: keys.map(({ id }) => id), users: [ownerId, userIds[0] ?? ownerId], now: now.getTime() }
   await insertRequests(db.write, [...dayOfRequests(trafficOf)])
   await delay(4_000)
+  await addHistory(db, now.getTime())
+  await transaction(db, (trx) =>
+    insertAudited(writeScope(trx, accountId), { ownerId, userIds, keyIds: keys.map(({ id }) => id), webhookIds }, now.getTime()),
+  )
 
   const [webhookId = ''] = webhookIds
   const findDelivery = async (state: 'failed' | 'delivered'): Promise<string> =>
@@ -234,6 +240,55 @@ async function makeRecords(url: string, key: string): Promise<Record<string, str
     'job-applications': application,
     payments: payment,
     exports: made,
+  }
+}
+
+/** A day of deliveries: copies of those that were made, more by day than by night. */
+async function addHistory(db: Db, now: number): Promise<void> {
+  const made: { id: string }[] = await db.read('deliveries').orderBy('id')
+  const attempts: { delivery_id: string }[] = await db.read('attempts')
+  for (let minute = 24 * 60; minute > 30; minute -= 4 + Math.round(20 * Math.sin((minute / (24 * 60)) * Math.PI) ** 2)) {
+    const original = made[(minute * 7) % made.length]
+    const at = now - minute * MINUTE
+    const id = uuidv7({ msecs: at })
+    await db.write('deliveries').insert({ ...original, id, created_at: at, updated_at: at })
+    for (const attempt of attempts.filter(({ delivery_id }) => delivery_id === original?.id))
+      await db.write('attempts').insert({ ...attempt, delivery_id: id, started_at: at })
+  }
+}
+
+interface Made {
+  ownerId: string
+  userIds: string[]
+  keyIds: string[]
+  webhookIds: string[]
+}
+
+async function insertAudited(scope: WriteScope, { ownerId, userIds, keyIds, webhookIds }: Made, now: number): Promise<void> {
+  const mara = { id: ownerId, fullName: 'Mara Keller' }
+  const jonas = { id: userIds[0] ?? '', fullName: 'Jonas Weber' }
+  const [key, webhook] = [(index: number) => keyIds[index] ?? '', (index: number) => webhookIds[index] ?? '']
+  const about = (type: AuditTarget['type'], id: string, name: string): AuditTarget => ({ type, id, name })
+  const entries: [minutesAgo: number, Omit<NewAuditEntry, 'ip'>][] = [
+    [
+      7_200,
+      { user: mara, action: 'api_key.created', target: about('api_key', key(0), 'Storefront'), details: { access_level: 'full_access' } },
+    ],
+    [7_195, { user: mara, action: 'webhook.created', target: about('webhook', webhook(0), 'The shop'), details: { event_types: '*' } }],
+    [5_760, { user: mara, action: 'user.invited', target: about('user', jonas.id, 'Jonas Weber'), details: { role: 'admin' } }],
+    [5_000, { user: jonas, action: 'session.started', target: about('user', jonas.id, 'Jonas Weber') }],
+    [
+      4_320,
+      { user: jonas, action: 'api_key.created', target: about('api_key', key(2), 'Analytics'), details: { access_level: 'read_only' } },
+    ],
+    [2_880, { user: jonas, action: 'webhook.disabled', target: about('webhook', webhook(2), 'The warehouse') }],
+    [2_860, { user: jonas, action: 'webhook.enabled', target: about('webhook', webhook(2), 'The warehouse') }],
+    [300, { user: mara, action: 'webhook.secret_revealed', target: about('webhook', webhook(0), 'The shop') }],
+    [12, { user: mara, action: 'session.started', target: about('user', ownerId, 'Mara Keller') }],
+  ]
+  for (const [minutesAgo, entry] of entries) {
+    const ip = entry.user === mara ? '203.0.113.7' : '198.51.100.24'
+    await insertAuditEntry(scope, { ...entry, ip }, new Date(now - minutesAgo * MINUTE))
   }
 }
 
