@@ -140,17 +140,19 @@ const SqliteClient = require('knex/lib/dialects/sqlite3/index.js') as SqliteClie
 const MAX_STATEMENTS = 200
 /** Longer ones are made for many rows or ids, and hardly ever come twice. */
 const MAX_PREPARED_CHARACTERS = 4_000
+/** Of a statement that should not stay prepared either: it would keep the values that it was last run with in memory. */
+export const ONCE = { once: true }
 const preparedStatements = new WeakMap<SqliteConnection, Map<string, Statement>>()
 
 /** Begins every transaction as a writer, and prepares each statement once per connection: knex and sqlite3 would do it for each query,
  *  which takes about as long as a small query itself. */
 class TunedSqlite extends SqliteClient {
-  override _query(connection: SqliteConnection, query: { sql: string }): Promise<unknown> {
+  override _query(connection: SqliteConnection, query: { sql: string; options?: Partial<typeof ONCE> }): Promise<unknown> {
     // A deferred transaction that read first would fail with SQLITE_BUSY_SNAPSHOT when another process (a `muster` command beside the
     // server) has written in between.
     if (query.sql === 'BEGIN;') query.sql = 'BEGIN IMMEDIATE;'
     const execute = (method: 'all' | 'run') => (sql: string, bindings: unknown[] | undefined, done: Done) => {
-      if (sql.length > MAX_PREPARED_CHARACTERS) return connection[method](sql, bindings, done)
+      if (sql.length > MAX_PREPARED_CHARACTERS || query.options?.once) return connection[method](sql, bindings, done)
       const statements = statementsOf(connection)
       const prepared = statements.get(sql)
       if (prepared) return prepared[method](bindings ?? [], done)
