@@ -1,6 +1,8 @@
 import { type Contract, emitsAtOdds, type Finding, repeatedIds } from '../generate/contract.ts'
 import { unreferenced } from '../generate/references.ts'
 import { listsWithoutModule } from '../generate/resources.ts'
+import type { Schema } from '../generate/schema.ts'
+import { at } from '../generate/source.ts'
 import { dreddSafe } from './dredd.ts'
 import { eventsOnChannel, eventTypesListed } from './events.ts'
 import { examples } from './examples.ts'
@@ -20,6 +22,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'event-types-listed': eventTypesListed,
   lists,
   modules: listsWithoutModule,
+  currencies,
   'sunset-in-time': sunsetInTime,
   unreferenced: ({ sources }) => unreferenced(sources),
 }
@@ -33,6 +36,21 @@ function operationIdForm({ operations }: Contract): Finding[] {
       path: [...path, 'operationId'],
       problem: `operationId ${id} must be a verb and a noun: write it like listParticipants`,
     }))
+}
+
+/** An amount without the currency beside it would be shown in minor units. */
+function currencies({ sources }: Contract): Finding[] {
+  const source = sources['openapi.yaml']
+  if (!source) return []
+  const schemas = at(source.root, ['components', 'schemas']) as Record<string, Schema> | undefined
+  return Object.entries(schemas ?? {}).flatMap(([schema, { properties = {} }]) =>
+    Object.entries(properties).flatMap(([name, property]) => {
+      const currency = at(property, ['x-currency'])
+      if (currency === undefined || Object.hasOwn(properties, String(currency))) return []
+      const problem = `x-currency of ${schema}.${name} must name the property of ${schema} that is its currency`
+      return [{ source, path: ['components', 'schemas', schema, 'properties', name, 'x-currency'], problem }]
+    }),
+  )
 }
 
 /** docs/versioning.md promises a year. */

@@ -187,6 +187,13 @@ const CASES: Case[] = [
     want: 'modules — x-module of Payments must be one of participants, tasks, jobs, exports, finance, none',
   },
   {
+    name: 'an amount of a currency that is not beside it',
+    file: 'openapi.yaml',
+    change: ['x-currency: currency', 'x-currency: money'],
+    line: 'x-currency: money',
+    want: 'currencies — x-currency of Payment.amount_minor must name the property of Payment that is its currency',
+  },
+  {
     name: 'a list without pages',
     file: 'openapi.yaml',
     change: ["        - $ref: '#/components/parameters/PageSize'\n", ''],
