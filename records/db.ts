@@ -227,6 +227,12 @@ export async function select<Row>(sql: Sql, text: string, bindings: (string | nu
   return Array.isArray(result) ? result : result.rows
 }
 
+/** An insert of so many rows as one list of values: for SQLite knex would write a query for each row, which takes a fifth more of the CPU. */
+export function insertText(table: string, columns: string[], rows: number): string {
+  const row = `(${columns.map(() => '?').join(',')})`
+  return `insert into ${table} (${columns.join(',')}) values ${new Array(rows).fill(row).join(',')}`
+}
+
 /** Everything a query may touch on behalf of one account. Handlers get this and never a bare connection,
  *  so a query that forgets the account cannot be written there. */
 export interface Scope {

@@ -77,7 +77,11 @@ export async function listUnqueuedOfEach(
     ) as with_room where room > 0`
   const bindings = [dueUntil.getTime(), ...ids, limit, limit, JSON.stringify(rooms)]
   const list = (sql: Sql): Promise<Waiting[]> => select<Waiting>(sql, text, bindings)
-  const rows = dialect === 'postgres' ? await transaction(db, ({ sql }) => sql.raw(BY_INDEX).then(() => list(sql))) : await list(db.read)
+  const listByIndex = async ({ sql }: Trx): Promise<Waiting[]> => {
+    await sql.raw(BY_INDEX)
+    return list(sql)
+  }
+  const rows = dialect === 'postgres' ? await transaction(db, listByIndex) : await list(db.read)
   return rows.flatMap(({ webhook_id, due }) =>
     // PostgreSQL's has been parsed already.
     ((typeof due === 'string' ? JSON.parse(due) : (due ?? [])) as Due[]).map(([id, attempts, next_attempt_at]) =>

@@ -1,5 +1,5 @@
 /** How many requests there were, counted as they are logged: what a page says of a million of them must not take reading them. */
-import type { Sql } from './db.ts'
+import { insertText, type Sql } from './db.ts'
 
 export const MINUTE_MS = 60_000
 export const HOUR_MS = 60 * MINUTE_MS
@@ -94,8 +94,7 @@ async function addCounts(sql: Sql, table: CountTable, counted: Map<string, numbe
 }
 
 function upsertText({ name, keys, counts }: CountTable, rows: number): string {
-  const values = `(${[...keys, ...counts].map(() => '?').join(',')})`
-  return `insert into ${name} as c (${[...keys, ...counts].join(',')}) values ${new Array(rows).fill(values).join(',')}
+  return `${insertText(`${name} as c`, [...keys, ...counts], rows)}
     on conflict (${keys.join(',')}) do update set ${counts.map((count) => `${count}=c.${count}+excluded.${count}`).join(',')}`
 }
 

@@ -296,7 +296,7 @@ async function throttle(limiter: RateLimiter | undefined, key: string): Promise<
   if (!state?.allowed) throw new TooOften(state?.msBeforeNext ?? 0)
 }
 
-/** As long as any other, whatever was typed, and no address of anybody in the table. */
+/** A hash: of one length, whatever was typed, and the table holds no address of anybody. */
 function keyOf(key: string): string {
   return createHash('sha256').update(key).digest('base64url')
 }

@@ -189,7 +189,7 @@ describe('signing in', () => {
     }
   })
 
-  it('with an address as long as may be sent: counted and refused as any other', async () => {
+  it('with an address as long as may be sent: counted and refused like all others', async () => {
     expect((await signIn(`${'x'.repeat(16_000)}@example.com`, 'wrong')).status).toBe(401)
   })
 

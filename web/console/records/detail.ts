@@ -11,7 +11,7 @@ import { capital, noun, option, plural } from './names.ts'
 import { filterName, queryText } from './query.ts'
 import { type Known, knownItem, referredTo, textName } from './references.ts'
 import { addressOf, fieldsOf, type Item, mayDo, maySee, nameField, referencedBy, shortId } from './resources.ts'
-import { cell, isTable, money, shownName, valueTable, whole } from './values.ts'
+import { amountOf, cell, isTable, shownName, valueTable, whole } from './values.ts'
 
 const LIVE_SECONDS = 2
 
@@ -45,10 +45,11 @@ function partName({ record: { properties = {} } }: Resource, field: string, reco
   const item = typeof value === 'string' ? knownItem(known, field, value) : undefined
   if (other) return (item && textName(other, item)) ?? capital(noun(other))
   // The amount says it.
-  if (Object.values(properties).some((schema) => schema['x-currency'] === field)) return undefined
-  const currency = record[properties[field]?.['x-currency'] ?? '']
-  if (typeof value === 'number' && typeof currency === 'string') return money(value, currency)
-  if (properties[field]?.enum) return option(value)
+  if (Object.values(properties).some((beside) => beside['x-currency'] === field)) return undefined
+  const schema = properties[field] ?? {}
+  const amount = amountOf(schema, value, record)
+  if (amount !== undefined) return amount
+  if (schema.enum) return option(value)
   return typeof value === 'number' ? count(value) : String(value ?? '')
 }
 
@@ -128,7 +129,7 @@ function relatedTable(visit: Visit, other: Resource, items: Item[], known: Known
     items.map((item) => ({
       cells: [
         html`<a href="/console${addressOf(other, item.id)}">${titleOf(other, item, known)}</a>`,
-        ...columns.map(([name, schema]) => cell(name, schema, item[name], { ...showing, item })),
+        ...columns.map(([name, schema]) => cell(name, schema, item[name], showing)),
       ],
     })),
     { label: plural(other) },

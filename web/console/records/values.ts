@@ -61,14 +61,19 @@ function short(name: string, schema: Schema, value: unknown, { known, item }: Sh
   if (referencedBy(name)) return referenceLink(known, name, String(value))
   if (schema.enum) return isState(name, schema) ? pill(TONES[String(value)] ?? 'quiet', option(value)) : option(value)
   if (typeof value === 'boolean') return value ? 'Yes' : 'No'
-  const currency = item?.[schema['x-currency'] ?? '']
-  if (typeof value === 'number' && typeof currency === 'string') return money(value, currency)
+  const amount = amountOf(schema, value, item)
+  if (amount !== undefined) return amount
   if (typeof value === 'number') return name.startsWith('byte') ? bytes(value) : count(value)
   return html`<span class="clip">${typeof value === 'object' ? JSON.stringify(value) : String(value)}</span>`
 }
 
-/** `12500` of `EUR` is `€125.00`. */
-export function money(minor: number, currency: string): string {
+/** `€125.00`, of an amount with its currency beside it in the record. Undefined: it is none. */
+export function amountOf(schema: Schema, value: unknown, item: Showing['item']): string | undefined {
+  const currency = item?.[schema['x-currency'] ?? '']
+  return typeof value === 'number' && typeof currency === 'string' ? money(value, currency) : undefined
+}
+
+function money(minor: number, currency: string): string {
   // By ISO 4217, as the contract has it. Intl would show the digits that people use: none for HUF, which has two.
   const digits = currencyByCode(currency)?.digits ?? 2
   const format = new Intl.NumberFormat('en', { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits })
