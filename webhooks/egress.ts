@@ -107,6 +107,11 @@ export class Trace {
   }
 }
 
+/** undici passes them on to the client as they are. */
+export interface TracedOptions extends Dispatcher.DispatchOptions {
+  opaque?: Trace
+}
+
 /** A client has one connection at a time, and the agent's pools give it one request at a time. */
 class TracedClient extends Client {
   connection: Connection | undefined
@@ -121,8 +126,8 @@ class TracedClient extends Client {
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    const { opaque } = options as Dispatcher.RequestOptions<unknown>
-    if (opaque instanceof Trace) opaque.client = this
+    const { opaque } = options as TracedOptions
+    if (opaque) opaque.client = this
     return super.dispatch(options, handler)
   }
 }

@@ -1,7 +1,8 @@
 /** One POST. The only file that sends requests out. */
-import { type Agent, type Dispatcher, errors, request } from 'undici'
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Agent, type Dispatcher, errors } from 'undici'
 import type { Outcome, Phases } from '../records/deliveries.ts'
-import { BlockedAddress, type Connection, Trace } from './egress.ts'
+import { BlockedAddress, type Connection, Trace, type TracedOptions } from './egress.ts'
 
 export interface SendResult {
   outcome: Outcome
@@ -36,59 +37,125 @@ const MAX_INTERIM_RESPONSES = 100
 
 class TimedOut extends Error {}
 class TooManyInterimResponses extends Error {}
+class EnoughReceived extends Error {}
 
 /** Sends one request and follows no redirect. Never throws: whatever happens is an outcome. */
-export async function send(agent: Agent, { url, headers, body, timeoutMs }: SendRequest): Promise<SendResult> {
-  const startedAt = Date.now()
-  const started = performance.now()
-  const trace = new Trace()
-  let connection: Connection | undefined
-  let respondedAt: number | undefined
-  let answer: Pick<SendResult, 'status' | 'responseHeaders' | 'responseBody' | 'retryAfterAt'> = NO_ANSWER
-  let interimResponses = 0
+export function send(agent: Agent, request: SendRequest): Promise<SendResult> {
+  return new Promise((resolve) => {
+    new Exchange(request, resolve).begin(agent)
+  })
+}
 
-  const stop = new AbortController()
-  const stopWith = (reason: Error): void => {
-    stop.abort(reason)
-    // undici hears of the signal only once there is a connection.
-    trace.connection?.abandon(reason)
-  }
-  const timer = setTimeout(() => stopWith(new TimedOut()), timeoutMs)
-  const onInfo = (): void => {
-    if (++interimResponses > MAX_INTERIM_RESPONSES) stopWith(new TooManyInterimResponses())
-  }
-  const end = (outcome: Outcome, error: string | null): SendResult => {
-    clearTimeout(timer)
-    const ended = performance.now()
-    const phases = phasesOf(connection, { started, respondedAt, ended })
-    return { outcome, ...answer, error, startedAt, durationMs: Math.round(ended - started), address: connection?.address ?? null, phases }
+/** A request and what comes of it, as undici's handler of one: without streams and signals, of which nothing here has a use. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #request: SendRequest
+  readonly #resolve: (result: SendResult) => void
+  readonly #trace = new Trace()
+  readonly #startedAt = Date.now()
+  readonly #started = performance.now()
+  readonly #timer: NodeJS.Timeout
+  #controller: Dispatcher.DispatchController | undefined
+  #connection: Connection | undefined
+  #respondedAt: number | undefined
+  #answer: { status: number; responseHeaders: Record<string, string>; retryAfterAt: number | null } | undefined
+  readonly #chunks: Buffer[] = []
+  #bytes = 0
+  #interimResponses = 0
+  #stoppedBy: Error | undefined
+  #isOver = false
+
+  constructor(request: SendRequest, resolve: (result: SendResult) => void) {
+    this.#request = request
+    this.#resolve = resolve
+    this.#timer = setTimeout(() => this.#stop(new TimedOut()), request.timeoutMs)
   }
 
-  try {
-    const response = await request(url, { method: 'POST', headers, body, dispatcher: agent, signal: stop.signal, onInfo, opaque: trace })
-    respondedAt = performance.now()
-    connection = trace.connection
-    answer = {
-      status: response.statusCode,
-      responseHeaders: storableHeaders(response.headers),
-      responseBody: null,
-      retryAfterAt: retryAfterAt(response, Date.now()),
+  begin(agent: Agent): void {
+    const { url, headers, body } = this.#request
+    const target = URL.parse(url)
+    // Others are not stored; if one is, it goes nowhere.
+    if (!target || !/^https?:$/.test(target.protocol)) {
+      this.#end(new BlockedAddress('Nothing was sent: the URL is not a complete http or https address.'))
+      return
     }
-    const { text, timedOut } = await readBody(response.body, stop.signal)
-    answer.responseBody = text
-    if (timedOut) return end('timeout', `The response did not end within ${seconds(timeoutMs)}.`)
-    if (response.statusCode >= 200 && response.statusCode < 300) return end('success', null)
-    if (response.statusCode >= 300 && response.statusCode < 400)
-      return end('http_error', `The endpoint redirected (${response.statusCode}). Redirects are not followed.`)
-    return end('http_error', `The endpoint answered ${response.statusCode}.`)
-  } catch (error) {
-    connection = trace.connection
+    const path = `${target.pathname}${target.search}`
+    const options: TracedOptions = { origin: target.origin, path, method: 'POST', headers, body, opaque: this.#trace }
+    agent.dispatch(options, this)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#stoppedBy) controller.abort(this.#stoppedBy)
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    if (status < 200) {
+      if (++this.#interimResponses > MAX_INTERIM_RESPONSES) this.#stop(new TooManyInterimResponses())
+      return
+    }
+    this.#respondedAt = performance.now()
+    this.#connection = this.#trace.connection
+    this.#answer = { status, responseHeaders: storableHeaders(headers), retryAfterAt: retryAfterAt(status, headers, Date.now()) }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
+    if (this.#bytes < MAX_BODY_BYTES) return
+    this.#end()
+    controller.abort(new EnoughReceived())
+  }
+
+  onResponseEnd(): void {
+    this.#end()
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#end(error)
+  }
+
+  #stop(reason: Error): void {
+    this.#stoppedBy = reason
+    // undici has a controller only once there is a connection.
+    if (this.#controller) this.#controller.abort(reason)
+    else this.#trace.connection?.abandon(reason)
+    this.#end(reason)
+  }
+
+  #end(error?: Error): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    clearTimeout(this.#timer)
+    const ended = performance.now()
+    this.#connection ??= this.#trace.connection
+    const answer = this.#answer ? { ...this.#answer, responseBody: storableText(this.#chunks) } : NO_ANSWER
+    this.#resolve({
+      ...answer,
+      ...this.#judge(error),
+      startedAt: this.#startedAt,
+      durationMs: Math.round(ended - this.#started),
+      address: this.#connection?.address ?? null,
+      phases: phasesOf(this.#connection, { started: this.#started, respondedAt: this.#respondedAt, ended }),
+    })
+  }
+
+  /** What goes wrong after the status has come changes nothing: only the deadline does. */
+  #judge(error: Error | undefined): Pick<SendResult, 'outcome' | 'error'> {
+    const { url, timeoutMs } = this.#request
+    if (this.#answer) {
+      const { status } = this.#answer
+      if (this.#stoppedBy) return { outcome: 'timeout', error: `The response did not end within ${seconds(timeoutMs)}.` }
+      if (status >= 200 && status < 300) return { outcome: 'success', error: null }
+      if (status >= 300 && status < 400)
+        return { outcome: 'http_error', error: `The endpoint redirected (${status}). Redirects are not followed.` }
+      return { outcome: 'http_error', error: `The endpoint answered ${status}.` }
+    }
     const blocked = causes(error).find((cause) => cause instanceof BlockedAddress)
-    if (blocked) return end('blocked', blocked.message)
-    if (!isWebAddress(url)) return end('blocked', 'Nothing was sent: the URL is not a complete http or https address.')
+    if (blocked) return { outcome: 'blocked', error: blocked.message }
     const host = new URL(url).hostname
-    if (stop.signal.reason instanceof TimedOut) return end('timeout', `${missing(connection, host)} within ${seconds(timeoutMs)}.`)
-    return end('unreachable', explain(error, host))
+    if (this.#stoppedBy instanceof TimedOut)
+      return { outcome: 'timeout', error: `${missing(this.#connection, host)} within ${seconds(timeoutMs)}.` }
+    return { outcome: 'unreachable', error: explain(error, host) }
   }
 }
 
@@ -120,8 +187,8 @@ function phasesOf(
 }
 
 /** RFC 9110 §10.2.3: seconds, or a date. Null when there is none that can be read. */
-function retryAfterAt({ statusCode, headers }: Dispatcher.ResponseData<unknown>, now: number): number | null {
-  if (statusCode !== 429 && statusCode !== 503) return null
+function retryAfterAt(status: number, headers: IncomingHttpHeaders, now: number): number | null {
+  if (status !== 429 && status !== 503) return null
   const [value = ''] = [headers['retry-after']].flat()
   if (/^\d+$/.test(value)) return now + Math.min(Number(value), MAX_RETRY_AFTER_SECONDS) * 1000
   // §5.6.7: all three forms of a date begin with the day of the week and are in GMT, which the oldest does not say.
@@ -133,30 +200,15 @@ function retryAfterAt({ statusCode, headers }: Dispatcher.ResponseData<unknown>,
 /** Beyond any sense: keeps the sum a date. */
 const MAX_RETRY_AFTER_SECONDS = 1e9
 
-/** The first 16 KiB. What comes after them, or goes wrong after the status has come, changes nothing: only the deadline does. */
-async function readBody(body: Dispatcher.ResponseData['body'], stop: AbortSignal): Promise<{ text: string; timedOut: boolean }> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      chunks.push(chunk)
-      bytes += chunk.length
-      // Leaving the loop destroys the body, and with it the connection.
-      if (bytes >= MAX_BODY_BYTES) break
-    }
-  } catch {
-    return { text: storableText(chunks), timedOut: stop.aborted }
-  }
-  return { text: storableText(chunks), timedOut: false }
-}
-
+/** The first 16 KiB. */
 function storableText(chunks: Buffer[]): string {
+  if (chunks.length === 0) return ''
   const bytes = Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES)
   // `stream` leaves out a character that the cut has halved.
   return storable(new TextDecoder().decode(bytes, { stream: true }))
 }
 
-function storableHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
+function storableHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const kept: Record<string, string> = {}
   let room = MAX_HEADER_CHARACTERS
   for (const [name, value] of Object.entries(headers)) {
@@ -242,9 +294,4 @@ function missing(connection: Connection | undefined, host: string): string {
   if (connection.isNamed && connection.lookedUpAt === undefined) return `The name ${host} was not resolved`
   if (connection.connectedAt === undefined) return `There was no connection to ${host}`
   return `The TLS handshake with ${host} did not end`
-}
-
-/** Others are not stored; if one is, it goes nowhere. */
-function isWebAddress(url: string): boolean {
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
 }
