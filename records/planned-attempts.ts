@@ -208,27 +208,34 @@ export interface Sendable {
   webhook?: { id: string; url: string; sealedSecret: string; enabled: boolean; deleted: boolean }
 }
 
+interface SendableRow {
+  id: string
+  next_attempt_at: number | null
+  next_trigger: Trigger | null
+  body: Buffer
+  ordering_key: string | null
+  webhook_id: string
+  /** Null, as all that follows: it is locked. */
+  url: string | null
+  secret_encrypted: string
+  enabled: boolean | number
+  deleted_at: number | null
+}
+
 /** On PostgreSQL no webhook of theirs can be changed before the transaction ends: a send that has begun by then began before the change. And
  *  none is waited for, or one that is locked for long would hold up the others. */
 export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; sql: Sql }, ids: string[]): Promise<Map<string, Sendable>> {
-  const rows: {
-    id: string
-    next_attempt_at: number | null
-    next_trigger: Trigger | null
-    body: Buffer
-    ordering_key: string | null
-    webhook_id: string
-  }[] = await sql('deliveries').whereIn('id', ids).select('id', 'next_attempt_at', 'next_trigger', 'body', 'ordering_key', 'webhook_id')
-  const query = sql('webhooks')
-    .whereIn('id', [...new Set(rows.map((row) => row.webhook_id))])
-    .select('id', 'url', 'secret_encrypted', 'enabled', 'deleted_at')
-  const webhookRows: { id: string; url: string; secret_encrypted: string; enabled: boolean | number; deleted_at: number | null }[] =
-    await (dialect === 'postgres' ? query.forShare().skipLocked() : query)
-  const webhooks = new Map(
-    webhookRows.map((row) => [
-      row.id,
-      { id: row.id, url: row.url, sealedSecret: row.secret_encrypted, enabled: Boolean(row.enabled), deleted: row.deleted_at !== null },
-    ]),
+  const isPostgres = dialect === 'postgres'
+  const isOne = isPostgres ? 'deliveries.id = any (?::uuid[])' : 'deliveries.id in (select value from json_each(?))'
+  const list = isPostgres ? `{${ids.join(',')}}` : JSON.stringify(ids)
+  const rows = await select<SendableRow>(
+    sql,
+    `with own as materialized (
+       select id, url, secret_encrypted, enabled, deleted_at from webhooks where id in (select webhook_id from deliveries where ${isOne})
+       ${isPostgres ? 'for share skip locked' : ''})
+     select deliveries.id, next_attempt_at, next_trigger, body, ordering_key, webhook_id, url, secret_encrypted, enabled, deleted_at
+     from deliveries left join own on own.id = deliveries.webhook_id where ${isOne}`,
+    [list, list],
   )
   return new Map(
     rows.map((row) => [
@@ -239,10 +246,15 @@ export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; 
         trigger: row.next_trigger ?? 'schedule',
         body: row.body,
         orderingKey: row.ordering_key,
-        webhook: webhooks.get(row.webhook_id),
+        webhook: row.url === null ? undefined : webhookFromRow(row, row.url),
       },
     ]),
   )
+}
+
+function webhookFromRow(row: SendableRow, url: string): Sendable['webhook'] {
+  const { webhook_id: id, secret_encrypted: sealedSecret, enabled, deleted_at } = row
+  return { id, url, sealedSecret, enabled: Boolean(enabled), deleted: deleted_at !== null }
 }
 
 export interface MadeAttempt extends Omit<Attempt, 'deliveryId' | 'number'> {
