@@ -2,6 +2,7 @@
  *  The only file that knows pg-boss. */
 import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
+import pg from 'pg'
 import { type ConstructorOptions, fromKnex, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { PlannedAttempt } from '../records/planned-attempts.ts'
@@ -70,10 +71,9 @@ const SETTLING_SECONDS = 45
 const NO_LIMIT = 1_000_000
 const BOSS_CONNECTIONS = 6
 /** A claim that a crash of the database forgets is made again: no need to wait for the disk. And of a table that is empty one moment and full
- *  the next, the planner knows nothing: without this it reads and sorts the whole queue for every fetch, instead of its first rows by index. */
-const SESSION = { synchronous_commit: 'off', enable_bitmapscan: 'off' }
-/** Its plans are kept: those that were made while the table was empty must do for a full one. */
-const EMBEDDED_SESSION = { ...SESSION, enable_seqscan: 'off' }
+ *  the next, the planner knows nothing: without this it reads and sorts the whole queue for every fetch, instead of its first rows by index.
+ *  Plans are kept, and those that were made while it was empty must do for a full one. */
+const SESSION = { synchronous_commit: 'off', enable_bitmapscan: 'off', enable_seqscan: 'off' }
 /** The embedded one has nothing to write a log for. */
 const UNLOGGED = 'alter table pgboss.job_common set unlogged'
 /** A connection that the network has forgotten must not hold up the pump for ever. Long enough for the queue's own migrations. */
@@ -107,7 +107,7 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
     }
   }
   const embedded =
-    databaseUrl === undefined ? await startPglite({ cacheDir, settings: EMBEDDED_SESSION, remake, onLost: onEmptied, log }) : undefined
+    databaseUrl === undefined ? await startPglite({ cacheDir, settings: SESSION, remake, onLost: onEmptied, log }) : undefined
   const boss = newBoss(embedded ? { db: fromPglite(embedded), backend: 'pglite' } : { ...connectionTo(databaseUrl), backend }, log)
   const addQueue = async (name: string, settings: QueueSettings): Promise<void> => {
     queues.set(name, settings)
@@ -251,7 +251,20 @@ function jobId({ deliveryId, dueAt }: PlannedAttempt): string {
 
 function connectionTo(connectionString: string | undefined) {
   const settings = Object.entries(SESSION).map(([name, value]) => `-c ${name}=${value}`)
-  return { connectionString, application_name: 'muster-queue', max: BOSS_CONNECTIONS, options: settings.join(' '), ...LIMITS }
+  const pool = { application_name: 'muster-queue', max: BOSS_CONNECTIONS, Client: PreparingClient }
+  return { connectionString, options: settings.join(' '), ...pool, ...LIMITS }
+}
+
+/** Names the statements that have parameters: PostgreSQL plans each once per connection. pg-boss has few, and planning one takes longer than
+ *  running it for a few jobs. */
+class PreparingClient extends pg.Client {
+  // biome-ignore lint/suspicious/noExplicitAny: one of the many forms of `query`, and as it is for all others.
+  override query(...given: any[]): any {
+    const [text, values, ...others] = given
+    const query = super.query as (...args: unknown[]) => unknown
+    if (typeof text !== 'string' || !Array.isArray(values) || values.length === 0) return query.apply(this, given)
+    return query.call(this, { name: hash('sha1', text), text, values }, ...others)
+  }
 }
 
 function newBoss(place: ConstructorOptions, log: Logger): PgBoss {
