@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
+import type { PlannedAttempt } from './planned-attempts.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -20,7 +21,7 @@ export interface Db {
   /** For transactions. On SQLite the only connection that writes. */
   write: Knex
   /** Called after each commit that made work due, in this process. On PostgreSQL other nodes hear of it by NOTIFY. */
-  onDue: Set<(work: Due) => void>
+  onDue: Set<DueListener>
   /** What this process's own NOTIFYs begin with, which it hears too. */
   notifier: string
   close(): Promise<void>
@@ -30,12 +31,15 @@ export interface Db {
 export interface Trx {
   dialect: Db['dialect']
   sql: Knex.Transaction
-  /** Tells the delivery engine, after the commit, that work is due now. Cheap to call many times. */
-  markDue(work: Due): void
+  /** Tells the delivery engine, after the commit, that work is due now. Cheap to call many times. `planned`: the attempts that are, unless it
+   *  should rather look for them. */
+  markDue(work: Due, planned?: PlannedAttempt[]): void
 }
 
 /** Work that waits for the delivery engine: attempts to deliver, or jobs in the background. */
 export type Due = 'attempts' | 'jobs'
+/** `planned`: all attempts that the commit has made due. Undefined: they are to be looked for. */
+export type DueListener = (work: Due, planned?: PlannedAttempt[]) => void
 
 /** The channel on which PostgreSQL tells every worker node what is due: the notifier, a space, and the work. */
 export const DUE_CHANNEL = 'muster_due'
@@ -205,18 +209,20 @@ export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Pr
 }
 
 async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
-  const due = new Set<Due>()
+  const due = new Map<Due, PlannedAttempt[] | undefined>()
+  const markDue: Trx['markDue'] = (work, planned) => {
+    const known = due.has(work) ? due.get(work) : []
+    if (planned) known?.push(...planned)
+    due.set(work, planned && known)
+  }
   const result = await db.write.transaction(async (sql) => {
-    const value = await work({
-      dialect: db.dialect,
-      sql,
-      markDue: (work) => void due.add(work),
-    })
+    const value = await work({ dialect: db.dialect, sql, markDue })
     // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
-    if (db.dialect === 'postgres') for (const work of due) await sql.raw('select pg_notify(?, ?)', [DUE_CHANNEL, `${db.notifier} ${work}`])
+    if (db.dialect === 'postgres')
+      for (const work of due.keys()) await sql.raw('select pg_notify(?, ?)', [DUE_CHANNEL, `${db.notifier} ${work}`])
     return value
   })
-  for (const work of due) for (const listener of db.onDue) listener(work)
+  for (const [work, planned] of due) for (const listener of db.onDue) listener(work, planned)
   return result
 }
 

@@ -159,24 +159,27 @@ export interface NewDelivery {
 export async function insertDeliveries(scope: WriteScope, deliveries: NewDelivery[], now: Date): Promise<void> {
   if (deliveries.length === 0) return
   const taken = await listOrderingKeysTaken(scope, deliveries)
-  await scope.insert(
-    'deliveries',
-    deliveries.map((delivery) => ({
-      id: delivery.id,
-      webhook_id: delivery.webhookId,
-      event_id: delivery.eventId,
-      event_type: delivery.eventType,
-      body: delivery.body,
-      state: 'pending',
-      attempts: 0,
-      ordering_key: delivery.orderingKey ?? null,
-      next_attempt_at: isTurnOf(delivery, taken) ? now.getTime() : null,
-      next_trigger: delivery.trigger,
-      created_at: now.getTime(),
-      updated_at: now.getTime(),
-    })),
+  const dueAt = now.getTime()
+  const rows = deliveries.map((delivery) => ({
+    id: delivery.id,
+    webhook_id: delivery.webhookId,
+    event_id: delivery.eventId,
+    event_type: delivery.eventType,
+    body: delivery.body,
+    state: 'pending',
+    attempts: 0,
+    ordering_key: delivery.orderingKey ?? null,
+    next_attempt_at: isTurnOf(delivery, taken) ? dueAt : null,
+    next_trigger: delivery.trigger,
+    created_at: dueAt,
+    updated_at: dueAt,
+  }))
+  await scope.insert('deliveries', rows)
+  const due = rows.filter((row) => row.next_attempt_at !== null)
+  scope.trx.markDue(
+    'attempts',
+    due.map((row) => ({ deliveryId: row.id, webhookId: row.webhook_id, number: 1, dueAt })),
   )
-  scope.trx.markDue('attempts')
 }
 
 /** Of those that want an order: webhook and key of each that has another delivery under way. That one cannot end before the transaction does,

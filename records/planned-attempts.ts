@@ -9,6 +9,7 @@ export interface PlannedAttempt {
   webhookId: string
   /** What it will be, from 1, unless another ends before it. */
   number: number
+  /** Epoch milliseconds. */
   dueAt: number
 }
 

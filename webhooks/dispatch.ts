@@ -20,8 +20,8 @@ import type { Queue } from './queue.ts'
 import { wakeable } from './wakeable.ts'
 
 export interface Dispatcher {
-  /** Attempts were planned. */
-  wake(): void
+  /** Attempts were planned: these, or it is to be looked which. */
+  wake(planned?: PlannedAttempt[]): void
   /** The queue may have room: attempts of a webhook that had enough in it may follow. */
   refill(): void
   /** The queue was emptied: what it had is to be queued again. */
@@ -73,6 +73,9 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   const unnoted = new Map<string, { planned: PlannedAttempt; queuedAt: number }>()
   /** Due attempts of each webhook in the queue, as of the last look, and the part that each may have. */
   let queued = new Map<string, number>()
+  /** What this process has just planned itself, which need not be looked for. */
+  let handed: PlannedAttempt[] = []
+  let mustLook = true
   let part = ENOUGH
   let isAlone = true
   let forgotAt = Number.NEGATIVE_INFINITY
@@ -89,6 +92,7 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   const loop = wakeable(
     async () => {
       if (!(await isLeader())) {
+        handed = []
         // The one that leads may have no place for what was planned.
         follow ??= setTimeout(() => {
           follow = undefined
@@ -97,6 +101,9 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
         return setTimer()
       }
       if (isEmptied) await forgetQueued()
+      await queueHanded()
+      if (!mustLook) return
+      mustLook = false
       if (crowded.length > 0) await findCrowded()
       while (await queueRound()) await findCrowded()
       if (performance.now() - crowdedAt >= SWEEP_MS) await findCrowded()
@@ -108,7 +115,11 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     },
     (error) => log.warn({ err: error }, 'planned attempts could not be queued, and will be soon'),
   )
-  const sweep = setInterval(loop.wake, SWEEP_MS)
+  const look = (): void => {
+    mustLook = true
+    loop.wake()
+  }
+  const sweep = setInterval(look, SWEEP_MS)
 
   async function forgetQueued(): Promise<void> {
     await markNoneQueued(db)
@@ -155,14 +166,32 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
       : await listUnqueued(db, until, [...unnoted.keys()], BATCH)
     if (listed.length === 0) return false
     const planned = listed.filter((attempt) => hasRoom(attempt, at.getTime()))
-    await queue.add(planned, at)
     const [due, later] = partition(planned, ({ dueAt }) => dueAt <= at.getTime())
-    for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: performance.now() })
-    if (due.length > 0) onDue()
+    await queue.add(planned, at)
+    isQueued(due)
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
     if (unnoted.size > UNNOTED) await note(performance.now())
     // What is due later takes no room: behind it there may be others.
     return isFull ? later.length > 0 : listed.length === BATCH || planned.length < listed.length
+  }
+
+  /** The same without a look. What has no room, or waits behind others of its webhook, is found by one. */
+  async function queueHanded(): Promise<void> {
+    const at = now()
+    const planned = handed.filter((attempt) => !unnoted.has(attempt.deliveryId))
+    handed = []
+    if (planned.length === 0) return
+    const isFree = (attempt: PlannedAttempt): boolean =>
+      !crowded.includes(attempt.webhookId) && attempt.dueAt <= at.getTime() && hasRoom(attempt, at.getTime())
+    const [due, others] = partition(planned, isFree)
+    if (others.length > 0) mustLook = true
+    await queue.add(due, at)
+    isQueued(due)
+  }
+
+  function isQueued(due: PlannedAttempt[]): void {
+    for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: performance.now() })
+    if (due.length > 0) onDue()
   }
 
   /** Notes what was queued until then. */
@@ -227,22 +256,26 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     timer = setTimeout(
       () => {
         onDue()
-        loop.wake()
+        look()
       },
       Math.max(dueAt - at + 1, TIMER_MS),
     )
   }
 
   if (isEmptied) await forgetQueued()
-  loop.wake()
+  look()
   return {
-    wake: loop.wake,
-    refillAll() {
-      isEmptied = true
+    wake(planned) {
+      if (planned === undefined || handed.length + planned.length > BATCH) return look()
+      handed.push(...planned)
       loop.wake()
     },
+    refillAll() {
+      isEmptied = true
+      look()
+    },
     refill() {
-      if (crowded.length > 0 && performance.now() - crowdedAt >= REFILL_MS) loop.wake()
+      if (crowded.length > 0 && performance.now() - crowdedAt >= REFILL_MS) look()
     },
     forget(deliveryIds) {
       for (const id of deliveryIds) unnoted.delete(id)

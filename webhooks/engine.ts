@@ -1,6 +1,6 @@
 /** The delivery engine: dispatch → queue → pump → settle. */
 import type { Logger } from 'pino'
-import { type Db, DUE_CHANNEL, type Due } from '../records/db.ts'
+import { type Db, DUE_CHANNEL, type Due, type DueListener } from '../records/db.ts'
 import type { DeliveryState, Outcome } from '../records/deliveries.ts'
 import { findOldestDueAt } from '../records/planned-attempts.ts'
 import type { Config, QueueBackend } from '../server/config.ts'
@@ -43,7 +43,7 @@ export interface Engine {
   /** Can attempts be queued? Never throws. */
   ready(): Promise<boolean>
   /** Something may be due. Committed transactions that made it so have said it already. */
-  wake(work?: Due): void
+  wake(...due: Partial<Parameters<DueListener>>): void
   stats(): EngineStats
   /** How long the attempt that waits longest has been due. 0: none waits. */
   oldestDueAgeMs(): Promise<number>
@@ -98,8 +98,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   dispatcher = await startDispatcher({ db, queue, horizonMs, now, log, onDue: pump.wake })
   const sweeps = await Promise.all(Object.entries(jobs).map(([name, work]) => sweepJobs({ queue, name, work, now, log })))
 
-  const wake = (work?: Due): void => {
-    if (work !== 'jobs') dispatcher?.wake()
+  const wake: Engine['wake'] = (work, planned) => {
+    if (work !== 'jobs') dispatcher?.wake(planned)
     if (work !== 'attempts') for (const sweep of sweeps) sweep.wake()
   }
   db.onDue.add(wake)
