@@ -50,6 +50,8 @@ export type DatabaseOptions = { databaseUrl: string } | { dataDir: string }
 const QUIET = { warn: () => undefined, error: () => undefined, deprecate: () => undefined, debug: () => undefined }
 
 const MAX_INSERTED_ROWS = 500
+/** Attempts that a commit names. More are looked for. */
+const MAX_HANDED = 1_000
 const SQLITE_READERS = 4
 /** Each connection fills its own as the file grows, and beneath them the system caches the same file: a page that a reader lacks is not far. */
 const WRITER_CACHE_KIB = 32_000
@@ -211,9 +213,8 @@ export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Pr
 async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
   const due = new Map<Due, PlannedAttempt[] | undefined>()
   const markDue: Trx['markDue'] = (work, planned) => {
-    const known = due.has(work) ? due.get(work) : []
-    if (planned) known?.push(...planned)
-    due.set(work, planned && known)
+    const all = due.has(work) ? due.get(work)?.concat(planned ?? []) : planned
+    due.set(work, planned && all && all.length <= MAX_HANDED ? all : undefined)
   }
   const result = await db.write.transaction(async (sql) => {
     const value = await work({ dialect: db.dialect, sql, markDue })

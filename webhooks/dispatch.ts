@@ -106,7 +106,10 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
       mustLook = false
       if (crowded.length > 0) await findCrowded()
       while (await queueRound()) await findCrowded()
+      const were = crowded.length
       if (performance.now() - crowdedAt >= SWEEP_MS) await findCrowded()
+      // What still waits of them comes before what is handed over.
+      if (crowded.length < were) look()
       await setTimer()
       // What was planned just now need not wait for what can wait.
       await note(performance.now() - NOTE_MS)
@@ -168,9 +171,8 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     const planned = listed.filter((attempt) => hasRoom(attempt, at.getTime()))
     const [due, later] = partition(planned, ({ dueAt }) => dueAt <= at.getTime())
     await queue.add(planned, at)
-    isQueued(due)
+    await areQueued(due)
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
-    if (unnoted.size > UNNOTED) await note(performance.now())
     // What is due later takes no room: behind it there may be others.
     return isFull ? later.length > 0 : listed.length === BATCH || planned.length < listed.length
   }
@@ -186,12 +188,13 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     const [due, others] = partition(planned, isFree)
     if (others.length > 0) mustLook = true
     await queue.add(due, at)
-    isQueued(due)
+    await areQueued(due)
   }
 
-  function isQueued(due: PlannedAttempt[]): void {
+  async function areQueued(due: PlannedAttempt[]): Promise<void> {
     for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: performance.now() })
     if (due.length > 0) onDue()
+    if (unnoted.size > UNNOTED) await note(performance.now())
   }
 
   /** Notes what was queued until then. */
@@ -224,7 +227,7 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
     if (db.dialect === 'postgres') await forgetSettled()
     queued = await countQueued(db, now())
     for (const { planned } of unnoted.values()) queued.set(planned.webhookId, (queued.get(planned.webhookId) ?? 0) + 1)
-    part = Math.max(FEWEST, Math.floor(ENOUGH / queued.size))
+    part = Math.max(FEWEST, Math.floor(ENOUGH / Math.max(1, queued.size)))
     crowded = [...queued].filter(([, count]) => count >= part).map(([id]) => id)
   }
 

@@ -72,8 +72,9 @@ const NO_LIMIT = 1_000_000
 const BOSS_CONNECTIONS = 6
 /** A claim that a crash of the database forgets is made again: no need to wait for the disk. And of a table that is empty one moment and full
  *  the next, the planner knows nothing: without this it reads and sorts the whole queue for every fetch, instead of its first rows by index.
- *  Plans are kept, and those that were made while it was empty must do for a full one. */
-const SESSION = { synchronous_commit: 'off', enable_bitmapscan: 'off', enable_seqscan: 'off' }
+ *  Plans are kept, and those that were made while it was empty must do for a full one. Where only a sequential scan will do, PostgreSQL before 18
+ *  thinks it so dear that it would compile it. */
+const SESSION = { synchronous_commit: 'off', enable_bitmapscan: 'off', enable_seqscan: 'off', jit: 'off' }
 /** The embedded one has nothing to write a log for, and no queue of it is ever removed: to look for a job's queue with each job takes a tenth of
  *  its time. */
 const LIGHTER = `
