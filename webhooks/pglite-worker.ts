@@ -101,12 +101,14 @@ interface Statement {
   types: number[]
 }
 
+const LONG = 32
 const statements = new Map<string, Statement>()
 let prepared = 0
 
-/** Only a plan that was made for a list looks things up in it by hash. */
+/** Only a plan that was made for a list looks things up in it by hash, which is worth making one for a long list. */
 function run(text: string, values: unknown[]): Promise<Results> {
-  return values.some(Array.isArray) ? pglite.query(text, values) : runPrepared(text, values)
+  const isLong = values.some((value) => Array.isArray(value) && value.length > LONG)
+  return isLong ? pglite.query(text, values) : runPrepared(text, values)
 }
 
 /** Runs a statement with the plan that was made for it before: to plan a claim takes five times as long as to make it. */

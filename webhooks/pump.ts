@@ -118,7 +118,8 @@ export function startPump(options: PumpOptions): Pump {
 
   /** One of each slow webhook, when nothing else wants the places. */
   async function claimProbes(free: number, slow: string[]): Promise<Claim[]> {
-    if (slow.length === 0 || free <= 0 || performance.now() - probedAt < PROBE_MS) return []
+    const isProbed = slow.every((id) => webhooks.has(id))
+    if (isProbed || free <= 0 || performance.now() - probedAt < PROBE_MS) return []
     probedAt = performance.now()
     return queue.claim(free, SLOW_SHARE)
   }
