@@ -106,9 +106,12 @@ type Due = [string, number, number]
 /** A condition of one parameter, however many ids. */
 function noneOf(dialect: Db['dialect'], ids: string[]): [string, string[]] {
   if (ids.length === 0) return ['true', []]
-  return dialect === 'postgres'
-    ? ['id <> all (?::uuid[])', [`{${ids.join(',')}}`]]
-    : ['id not in (select value from json_each(?))', [JSON.stringify(ids)]]
+  return [dialect === 'postgres' ? 'id <> all (?::uuid[])' : 'id not in (select value from json_each(?))', [asList(dialect, ids)]]
+}
+
+/** The value of such a parameter. */
+function asList(dialect: Db['dialect'], ids: string[]): string {
+  return dialect === 'postgres' ? `{${ids.join(',')}}` : JSON.stringify(ids)
 }
 
 /** Attempts overdue at `overdueAt` that were given to the queue at or before `queuedUntil`: their jobs may have been lost. */
@@ -228,7 +231,7 @@ interface SendableRow {
 export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; sql: Sql }, ids: string[]): Promise<Map<string, Sendable>> {
   const isPostgres = dialect === 'postgres'
   const isOne = isPostgres ? 'deliveries.id = any (?::uuid[])' : 'deliveries.id in (select value from json_each(?))'
-  const list = isPostgres ? `{${ids.join(',')}}` : JSON.stringify(ids)
+  const list = asList(dialect, ids)
   const rows = await select<SendableRow>(
     sql,
     `with own as materialized (

@@ -37,7 +37,6 @@ const MAX_INTERIM_RESPONSES = 100
 
 class TimedOut extends Error {}
 class TooManyInterimResponses extends Error {}
-class EnoughReceived extends Error {}
 
 /** Sends one request and follows no redirect. Never throws: whatever happens is an outcome. */
 export function send(agent: Agent, request: SendRequest): Promise<SendResult> {
@@ -103,7 +102,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#bytes += chunk.length
     if (this.#bytes < MAX_BODY_BYTES) return
     this.#end()
-    controller.abort(new EnoughReceived())
+    controller.abort(new Error('No more of an answer is kept'))
   }
 
   onResponseEnd(): void {

@@ -366,10 +366,12 @@ describe('stops and starts', () => {
     for (const listener of listeners) bench.db.onDue.add(listener)
   })
 
-  test('a commit says which attempts it made due, unless they are too many to say', async () => {
+  test('a commit says which attempts it made due, and where they are too many to say, they are looked for', async () => {
     await using bench = await newBench()
+    await bench.start({ timeoutMs: 10_000 })
+    await using receiver = await startReceiver()
     const tenant = await newTenant(bench.db)
-    await tenant.subscribe('http://127.0.0.1:9')
+    await tenant.subscribe(receiver.url)
     const said: (number | undefined)[] = []
     bench.db.onDue.add((_, planned) => said.push(planned?.length))
     const events = Array.from({ length: 600 }, () => ({ eventType: 'task.created' as const, resourceId: randomUUID(), data: [] as [] }))
@@ -380,6 +382,8 @@ describe('stops and starts', () => {
       await emitMany(own, events, new Date())
     })
     expect(said).toEqual([1, 600, undefined])
+    await until(async () => (await listDeliveries(tenant.scope, { state: 'delivered', limit: 2_000 })).length === 1_801)
+    expect(receiver.requests).toHaveLength(1_801)
   })
 
   test.runIf(inject('database') === 'postgres')('two engines share the work, and nothing is sent twice', async () => {
