@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
 import { inject } from 'vitest'
 import { issueApiKey } from '../auth/api-key.ts'
 import type { OperationId } from '../generated/operations.ts'
@@ -14,6 +14,7 @@ import { accountScope, openDatabase, transaction } from '../records/db.ts'
 import { migrate, whileAlone } from '../records/migrate.ts'
 import { insertUser, type Permission, type Role } from '../records/users.ts'
 import { type Config, readConfig } from '../server/config.ts'
+import { newLogger } from '../server/log.ts'
 import { type Running, start } from '../server/main.ts'
 import { createDatabase } from './postgres.ts'
 
@@ -92,6 +93,8 @@ export interface AppOptions {
   now?: () => Date
   database?: TestDatabase
   logLevel?: string
+  /** Instead of standard error. */
+  logTo?: { write(line: string): void }
   config?: Partial<Config>
 }
 
@@ -108,7 +111,7 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
     ...options.environment,
   }
   const config: Config = { ...readConfig(settings), role: options.role ?? 'api', ...options.config }
-  const log = pino({ level: config.logLevel }, pino.destination(2))
+  const log = newLogger(config.logLevel, options.logTo)
   await migrated(config)
   const running = await start(config, { log, now: options.now })
   const { db, url } = running

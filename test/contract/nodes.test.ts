@@ -68,7 +68,9 @@ onPostgres('several nodes', () => {
 
   test('the database away → 503 with Retry-After, alive but not ready; and back → 200', async () => {
     await using database = await newDatabase()
-    await using app = await startApp({ database })
+    const lines: Record<string, unknown>[] = []
+    const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
+    await using app = await startApp({ database, role: 'all', logLevel: 'warn', logTo })
     const account = await app.newAccount()
     const real = app.db.read.client.config.connection.connectionString
     const name = new URL(real).pathname.slice(1)
@@ -81,6 +83,10 @@ onPostgres('several nodes', () => {
     await admin.run(`alter database ${name} allow_connections true`)
     expect((await app.as(account).post('/participants', { full_name: 'Ada' })).status).toBe(201)
     expect((await app.as(account).get('/participants')).body.meta.total).toBe(1)
+    // Of each lost connection what happened, and not all that it had prepared.
+    const errors = lines.flatMap(({ err }) => (err ? [err as object] : []))
+    expect(errors.length).toBeGreaterThan(1)
+    for (const error of errors) expect(['type', 'message', 'stack', 'code']).toEqual(expect.arrayContaining(Object.keys(error)))
   })
 })
 
