@@ -11,6 +11,7 @@ import { lateness } from './lateness.ts'
 import { list } from './list.ts'
 import { memory } from './memory.ts'
 import { peer } from './peer.ts'
+import { regenerate } from './regenerate.ts'
 import { isMet, printed, type Result } from './result.ts'
 import { type Bench, type DatabaseKind, databaseKinds, openDatabases } from './set-up.ts'
 import { startup } from './startup.ts'
@@ -28,6 +29,7 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   memory: { run: memory, about: 'over 200,000 deliveries' },
   latency: { run: latency, about: 'from a change by the API to the webhook that tells of it, at 25 a second' },
   console: { run: consolePages, about: 'its lists with a million requests and deliveries, and what a page costs' },
+  regenerate: { run: regenerate, about: 'a change of the contract until it is generated, and until "muster dev" serves it' },
   startup: { run: startup, about: '"muster serve" until it is ready' },
 }
 

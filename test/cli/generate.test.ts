@@ -1,4 +1,4 @@
-/** `muster generate` and `muster dev` on this contract: what they give, and how soon. */
+/** `muster generate` and `muster dev` on this contract. How soon they are done is `npm run bench`'s to say. */
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -6,8 +6,6 @@ import { until } from '../helpers.ts'
 import { copyOfRepository, type Tree } from '../scripts/tree.ts'
 
 const LONG_MS = 120_000
-const GENERATE_MS = 3_000
-const FOLLOW_MS = 2_000
 
 async function generatedOf(tree: Tree): Promise<Record<string, string>> {
   const directory = tree.path('generated')
@@ -16,19 +14,14 @@ async function generatedOf(tree: Tree): Promise<Record<string, string>> {
 }
 
 describe('generate', () => {
-  it('from nothing: the committed bytes, each time, within 3 seconds', { timeout: LONG_MS }, async () => {
+  it('from nothing: the committed bytes, each time', { timeout: LONG_MS }, async () => {
     await using tree = await copyOfRepository()
     const committed = await generatedOf(tree)
-    const tookMs: number[] = []
-    for (let time = 0; time < 3; time++) {
+    for (let time = 0; time < 2; time++) {
       await rm(tree.path('generated'), { recursive: true })
-      const begun = performance.now()
       expect((await tree.run('bin/muster.js', ['generate'])).status).toBe(0)
-      tookMs.push(performance.now() - begun)
       expect(await generatedOf(tree)).toEqual(committed)
     }
-    // The quickest: the others may have waited for what else runs here.
-    expect(Math.min(...tookMs)).toBeLessThan(GENERATE_MS)
   })
 
   it('refuses a contract that it cannot generate from, by its line, and writes nothing', { timeout: LONG_MS }, async () => {
@@ -57,7 +50,7 @@ const PING = `  /public/v1/ping:
 `
 
 describe('dev', () => {
-  it('serves a change of the contract, and one of the code, within 2 seconds', { timeout: LONG_MS }, async () => {
+  it('serves a change of the contract, and one of the code', { timeout: LONG_MS }, async () => {
     await using tree = await copyOfRepository()
     const first = tree.start(['serve', '--json'], { PORT: '0' })
     const { url, first_account: account } = JSON.parse(
@@ -80,21 +73,17 @@ describe('dev', () => {
     const contract = await tree.read('openapi.yaml')
     const handler = (status: number) =>
       `import type { Context } from '../server/context.ts'\n\nexport async function getPing(ctx: Context<'getPing'>): Promise<void> {\n  ctx.assert(${status} !== 422, 422)\n}\n`
-    const tookMs = { contract: [] as number[], code: [] as number[] }
-    const measure = async (what: keyof typeof tookMs, change: () => Promise<unknown>, status: number) => {
-      const begun = performance.now()
-      await change()
-      await answered(status)
-      tookMs[what].push(performance.now() - begun)
-    }
     // Twice, since a file that is there again is another one to those who watch files.
     for (let time = 0; time < 2; time++) {
-      await measure('contract', () => tree.write('openapi.yaml', contract.replace('\npaths:\n', `\npaths:\n${PING}`)), 501)
-      await measure('code', () => tree.write('handlers/getPing.ts', handler(204)), 204)
-      await measure('code', () => tree.write('handlers/getPing.ts', handler(422)), 422)
+      await tree.write('openapi.yaml', contract.replace('\npaths:\n', `\npaths:\n${PING}`))
+      await answered(501)
+      await tree.write('handlers/getPing.ts', handler(204))
+      await answered(204)
+      await tree.write('handlers/getPing.ts', handler(422))
+      await answered(422)
       await tree.remove('handlers/getPing.ts')
-      await measure('contract', () => tree.write('openapi.yaml', contract), 404)
+      await tree.write('openapi.yaml', contract)
+      await answered(404)
     }
-    for (const [what, times] of Object.entries(tookMs)) expect(Math.min(...times), what).toBeLessThan(FOLLOW_MS)
   })
 })
