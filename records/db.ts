@@ -1,5 +1,5 @@
 /** The database: one SQLite file (the embedded default) or PostgreSQL, both through knex. The only file that makes a knex. */
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
@@ -50,6 +50,8 @@ export type DatabaseOptions = { databaseUrl: string } | { dataDir: string }
 const QUIET = { warn: () => undefined, error: () => undefined, deprecate: () => undefined, debug: () => undefined }
 
 const MAX_INSERTED_ROWS = 500
+/** An insert of so many comes again and again: PostgreSQL plans it once per connection. */
+const FEW_ROWS = 8
 /** Attempts that a commit names. More are looked for. */
 const MAX_HANDED = 1_000
 const SQLITE_READERS = 4
@@ -57,6 +59,8 @@ const SQLITE_READERS = 4
 const WRITER_CACHE_KIB = 32_000
 const READER_CACHE_KIB = 8_000
 const POSTGRES_CONNECTIONS = 12
+/** Statements are sent while those before them are under way. A setting of pg that knex's types do not know. */
+const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
 const LOCK_TIMEOUT_MS = 10_000
 
@@ -73,6 +77,7 @@ function openPostgres(connection: string, queryTimeoutMs?: number): Db {
     connection: {
       connectionString: connection,
       application_name: 'muster',
+      ...PIPELINED,
       connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
       query_timeout: queryTimeoutMs,
       // A request that waits for another's row longer than this is better answered with 503; a node that hangs must not keep rows locked.
@@ -212,15 +217,22 @@ export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Pr
 
 async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
   const due = new Map<Due, PlannedAttempt[] | undefined>()
-  const markDue: Trx['markDue'] = (work, planned) => {
-    const all = due.has(work) ? due.get(work)?.concat(planned ?? []) : planned
-    due.set(work, planned && all && all.length <= MAX_HANDED ? all : undefined)
-  }
   const result = await db.write.transaction(async (sql) => {
-    const value = await work({ dialect: db.dialect, sql, markDue })
+    const notified: Promise<unknown>[] = []
     // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
-    if (db.dialect === 'postgres')
-      for (const work of due.keys()) await sql.raw('select pg_notify(?, ?)', [DUE_CHANNEL, `${db.notifier} ${work}`])
+    const notify = (work: Due): void => {
+      const sent = sql.raw('select pg_notify(?, ?)', [DUE_CHANNEL, `${db.notifier} ${work}`]).then()
+      // Of a transaction that has failed already nobody asks.
+      sent.catch(() => undefined)
+      notified.push(sent)
+    }
+    const markDue: Trx['markDue'] = (work, planned) => {
+      if (db.dialect === 'postgres' && !due.has(work)) notify(work)
+      const all = due.has(work) ? due.get(work)?.concat(planned ?? []) : planned
+      due.set(work, planned && all && all.length <= MAX_HANDED ? all : undefined)
+    }
+    const value = await work({ dialect: db.dialect, sql, markDue })
+    await Promise.all(notified)
     return value
   })
   for (const [work, planned] of due) for (const listener of db.onDue) listener(work, planned)
@@ -234,10 +246,23 @@ export async function select<Row>(sql: Sql, text: string, bindings: (string | nu
   return Array.isArray(result) ? result : result.rows
 }
 
+/** Statements of a transaction that need no answers of each other, in their order. PostgreSQL is sent all of them at once. */
+export async function inOrder({ dialect }: Pick<Trx, 'dialect'>, ...statements: (() => Promise<unknown>)[]): Promise<void> {
+  if (dialect === 'postgres') await Promise.all(statements.map((run) => run()))
+  else for (const run of statements) await run()
+}
+
 /** An insert of so many rows as one list of values: for SQLite knex would write a query for each row, which takes a fifth more of the CPU. */
 export function insertText(table: string, columns: string[], rows: number): string {
   const row = `(${columns.map(() => '?').join(',')})`
-  return `insert into ${table} (${columns.join(',')}) values ${new Array(rows).fill(row).join(',')}`
+  return `insert into ${table} (${columns.map((column) => `"${column}"`).join(',')}) values ${new Array(rows).fill(row).join(',')}`
+}
+
+async function insertRows(sql: Sql, table: string, columns: string[], rows: Record<string, unknown>[]): Promise<void> {
+  const values = rows.flatMap((row) => columns.map((column) => row[column]))
+  const text = insertText(table, columns, rows.length)
+  const insert = sql.raw(text, values as Knex.RawBinding[])
+  await (rows.length <= FEW_ROWS ? insert.options({ name: hash('sha1', text) }) : insert)
 }
 
 /** Everything a query may touch on behalf of one account. Handlers get this and never a bare connection,
@@ -261,9 +286,12 @@ export function accountScope(source: { dialect: Db['dialect']; sql: Sql }, accou
     rows: (table) => sql(table).where(`${table}.account_id`, accountId),
     async insert(table, rows) {
       const own = (Array.isArray(rows) ? rows : [rows]).map((row) => ({ ...row, account_id: accountId }))
-      // SQLite takes at most 32,766 variables in a statement, and knex writes the rows as one compound select of at most 500 terms.
-      const size = Math.min(MAX_INSERTED_ROWS, Math.max(1, Math.floor(30_000 / Object.keys(own[0] ?? {}).length)))
-      for (let from = 0; from < own.length; from += size) await sql(table).insert(own.slice(from, from + size))
+      const columns = Object.keys(own[0] ?? {})
+      // SQLite takes at most 32,766 variables in a statement.
+      const size = Math.min(MAX_INSERTED_ROWS, Math.max(1, Math.floor(30_000 / columns.length)))
+      const inserts: (() => Promise<void>)[] = []
+      for (let from = 0; from < own.length; from += size) inserts.push(() => insertRows(sql, table, columns, own.slice(from, from + size)))
+      await inOrder(source, ...inserts)
     },
   }
 }

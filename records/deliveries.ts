@@ -174,12 +174,13 @@ export async function insertDeliveries(scope: WriteScope, deliveries: NewDeliver
     created_at: dueAt,
     updated_at: dueAt,
   }))
-  await scope.insert('deliveries', rows)
   const due = rows.filter((row) => row.next_attempt_at !== null)
+  const inserted = scope.insert('deliveries', rows)
   scope.trx.markDue(
     'attempts',
     due.map((row) => ({ deliveryId: row.id, webhookId: row.webhook_id, number: 1, dueAt })),
   )
+  await inserted
 }
 
 /** Of those that want an order: webhook and key of each that has another delivery under way. That one cannot end before the transaction does,

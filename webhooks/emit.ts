@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid'
 import type { DeliveredType, EventData, EventPayloads, EventType } from '../generated/asyncapi.ts'
 import { eventTypes } from '../generated/events.ts'
 import { type Validator, events as validators } from '../generated/validators.js'
-import type { WriteScope } from '../records/db.ts'
+import { inOrder, type WriteScope } from '../records/db.ts'
 import { DeliveryRefused, insertDeliveries, type NewDelivery, TEST_EVENT } from '../records/deliveries.ts'
 import { type EventRow, insertEvents } from '../records/events.ts'
 import { findWebhook, listSubscribedWebhooks, type Webhook } from '../records/webhooks.ts'
@@ -48,8 +48,11 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
       deliveries.push(newDelivery(webhook, id, payload))
     }
   }
-  await insertEvents(scope, rows)
-  await insertDeliveries(scope, deliveries, now)
+  await inOrder(
+    scope,
+    () => insertEvents(scope, rows),
+    () => insertDeliveries(scope, deliveries, now),
+  )
 }
 
 function eventRow(id: string, event: NewEvent, now: Date): EventRow {

@@ -1,5 +1,6 @@
 /** Several nodes on one PostgreSQL. */
 import { readdir } from 'node:fs/promises'
+import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { openDatabase, transaction, writeScope } from '../../records/db.ts'
 import { migrate, whileAlone } from '../../records/migrate.ts'
@@ -91,7 +92,6 @@ onPostgres('several nodes', () => {
 })
 
 async function adminOf(url: string): Promise<{ run(sql: string): Promise<void> } & AsyncDisposable> {
-  const { default: pg } = await import('pg')
   const client = new pg.Client({ connectionString: Object.assign(new URL(url), { pathname: '/postgres' }).href })
   await client.connect()
   return { run: async (sql) => void (await client.query(sql)), [Symbol.asyncDispose]: () => client.end() }
