@@ -3,12 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Koa, { type Context } from 'koa'
+import { request } from 'undici'
 import { authenticator } from '../../auth/api-key.ts'
 import { newRateLimiter } from '../../auth/rate-limit.ts'
 import { operations } from '../../generated/operations.ts'
 import { accountScope, type Db, openDatabase } from '../../records/db.ts'
 import { listPage } from '../../records/list.ts'
-import { findParticipant, participantListing } from '../../records/participants.ts'
+import { findParticipant, insertParticipant, participantListing } from '../../records/participants.ts'
 import type { Config } from '../../server/config.ts'
 import { answerErrors } from '../../server/errors.ts'
 import { etagOf } from '../../server/etag.ts'
@@ -74,6 +75,19 @@ export const apps = {
     app.use(async (ctx: Context) => {
       ctx.body = await Promise.all(statements.map(({ sql, bindings }) => db.read.raw(sql, bindings))).then(JSON.stringify)
       ctx.type = 'json'
+    })
+  }),
+
+  /** A participant that is stored, and a POST that tells of it once it is: without a contract, events, a queue or a second attempt. */
+  storeAndTell: serving(async (app, db, _, accountId) => {
+    const { url } = await db.read('webhooks').where({ account_id: accountId }).first('url')
+    const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
+    app.use(async (ctx: Context) => {
+      const { id } = await insertParticipant(scope, { full_name: 'Ann Bench', status: 'active', tags: [] }, new Date())
+      ctx.status = 201
+      ctx.body = { id }
+      const told = { method: 'POST' as const, headers: { 'webhook-id': id }, body: JSON.stringify({ resource: { id } }) }
+      void request(url, told).then(({ body }) => body.dump())
     })
   }),
 } satisfies Record<string, StartApp>

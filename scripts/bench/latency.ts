@@ -1,4 +1,5 @@
-/** How long after a change its webhook is called, with little else to do: through the API, by HTTP. */
+/** How long after a change its webhook is called, with little else to do: through the API, by HTTP. Beside it, by turns, what the machine takes for a
+ *  stored row and a POST alone. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { sharedNowMs, startChild } from './child.ts'
@@ -8,7 +9,8 @@ import { addWebhooks, type Bench, newAccount, withRecords } from './set-up.ts'
 import type { Sink } from './sink.ts'
 
 const EVENTS_PER_SECOND = 25
-const WARM_UP_SECONDS = 2
+const ROUND_SECONDS = 2
+const ROUNDS = 6
 const ARRIVAL_MS = 10_000
 
 interface Sent {
@@ -20,6 +22,7 @@ interface Sent {
 export async function latency(bench: Bench): Promise<Result[]> {
   await using sink = startChild<Sink>('sink.ts')
   await using server = startChild<Server>('server.ts')
+  await using bare = startChild<Server>('server.ts')
   const environment = await bench.newEnvironment()
   const origins = await sink.call('listen')
   const { accountId, token } = await withRecords(environment, async (trx, config) => {
@@ -27,17 +30,31 @@ export async function latency(bench: Bench): Promise<Result[]> {
     await addWebhooks(scope, origins.slice(0, 1), config)
     return { accountId: scope.accountId, token }
   })
-  const url = `${await server.call('start', 'whole', environment, accountId)}/public/v1/participants`
+  const path = '/public/v1/participants'
+  const wholeUrl = (await server.call('start', 'whole', environment, accountId)) + path
+  const bareUrl = (await bare.call('start', 'storeAndTell', environment, accountId)) + path
 
-  bench.progress('warming up')
-  await createParticipants(url, token, WARM_UP_SECONDS)
-  bench.progress('creating participants')
-  const sent = await createParticipants(url, token, bench.quick ? 2 : 10)
-  const arrivals = await allArrivals(sink, sent)
+  const muster: Sent[] = []
+  const reference: Sent[] = []
+  // The first round warms up.
+  for (let round = 0; round <= (bench.quick ? 1 : ROUNDS); round++) {
+    bench.progress(round === 0 ? 'warming up' : `creating participants, round ${round}`)
+    const [whole, alone] = [await createParticipants(wholeUrl, token), await createParticipants(bareUrl, token)]
+    if (round === 0) continue
+    muster.push(...whole)
+    reference.push(...alone)
+  }
+  const arrivals = await allArrivals(sink, [...muster, ...reference])
 
-  const times = (from: 'sentAt' | 'answeredAt') => sent.map(({ id, [from]: at }) => (arrivals.get(id) ?? Number.NaN) - at)
-  const row = (what: string, from: 'sentAt' | 'answeredAt', share: number, atMost?: number) =>
-    figure({ what, unit: 'ms', goal: atMost === undefined ? undefined : { atMost } }, percentile(times(from), share))
+  const row = (what: string, from: 'sentAt' | 'answeredAt', share: number, atMost?: number): Result => {
+    const late = (sent: Sent[]) =>
+      percentile(
+        sent.map(({ id, [from]: at }) => (arrivals.get(id) ?? Number.NaN) - at),
+        share,
+      )
+    const described = { what, unit: 'ms' as const, goal: atMost === undefined ? undefined : { atMost } }
+    return { ...figure(described, late(muster)), reference: { name: 'bare Koa', value: late(reference) } }
+  }
   return [
     row('request to webhook, p50', 'sentAt', 0.5, 10),
     row('request to webhook, p99', 'sentAt', 0.99, 25),
@@ -47,10 +64,10 @@ export async function latency(bench: Bench): Promise<Result[]> {
 }
 
 /** At an even rate on average, and never in step with anything. */
-async function createParticipants(url: string, token: string, seconds: number): Promise<Sent[]> {
+async function createParticipants(url: string, token: string): Promise<Sent[]> {
   const agent = new Agent()
   const sent: Promise<Sent>[] = []
-  for (let number = 0; number < seconds * EVENTS_PER_SECOND; number++) {
+  for (let number = 0; number < ROUND_SECONDS * EVENTS_PER_SECOND; number++) {
     sent.push(createParticipant(agent, url, token))
     await delay((1000 / EVENTS_PER_SECOND) * (0.5 + Math.random()))
   }
