@@ -38,9 +38,10 @@ const UNAUTHORIZED = 'The API key is missing, malformed or revoked.'
 const operationIds = Object.keys(operations) as OperationId[]
 
 /** The middleware that serves every path of the contract, and answers 404 for all others below it.
- *  Throws `Refused` in production when a handler is still to be written. */
+ *  Throws `Refused` when an operation needs no API key, and in production when a handler is still to be written. */
 export function serveOperations(services: OperationServices): (ctx: KoaContext) => Promise<void> {
   const { db, config } = services
+  refusePublic()
   reportUnwritten(services)
   const match = compileRoutes(operations)
   const deprecations = new Map(operationIds.map((id) => [id, deprecationHeaders(operations[id])]))
@@ -109,6 +110,15 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
     const method = operations[operationId].method.toUpperCase()
     await api.handleRequest({ method, path: ctx.path, headers: {}, operationId } as never, ctx)
   }
+}
+
+/** Whose records would it work on? */
+function refusePublic(): void {
+  const open = operationIds.filter((id) => operations[id].isPublic)
+  if (open.length > 0)
+    throw new Refused(
+      `openapi.yaml leaves ${open.join(', ')} open to all, but an API key must say whose records to work on. Remove "security: []".`,
+    )
 }
 
 function reportUnwritten({ config, log }: OperationServices): void {

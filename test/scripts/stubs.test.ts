@@ -63,6 +63,18 @@ test(
 )
 
 test(
+  'an operation that needs no API key: the service does not start, and says what to change',
+  async () => {
+    await using tree = await copyOfRepository()
+    await tree.replace('openapi.yaml', 'operationId: listEventTypes\n', 'operationId: listEventTypes\n      security: []\n')
+    expect(await tree.run('bin/muster.js', ['generate'])).toMatchObject({ status: 0 })
+    const { status, output } = await tree.run('bin/muster.js', ['serve'], { PORT: '0' })
+    expect([status, output]).toEqual([1, expect.stringContaining('openapi.yaml leaves listEventTypes open to all')])
+  },
+  LONG_MS,
+)
+
+test(
   'a removed operation: what belonged to it is named, and kept',
   async () => {
     await using tree = await copyOfRepository()
