@@ -1,5 +1,5 @@
 import type { FailureReason, Trigger } from '../records/deliveries.ts'
-import type { DeliveryPlan, SettlingDelivery } from '../records/planned-attempts.ts'
+import type { DeliveryPlan, SettlingDelivery } from '../records/settlements.ts'
 
 /** An attempt that has ended. */
 export interface EndedAttempt {

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Db, isUnavailable, transaction } from '../records/db.ts'
-import { type DeliveryPlan, hasSucceeded, type Settlement, settle } from '../records/planned-attempts.ts'
+import { type DeliveryPlan, hasSucceeded, type Settlement, settle } from '../records/settlements.ts'
 import type { Claim, Queue } from './queue.ts'
 import { AFTER_SUCCESS, afterAttempt, withoutAttempt } from './schedule.ts'
 import { wakeable } from './wakeable.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { DeliveryPlan, SettlingDelivery } from '../../records/planned-attempts.ts'
+import type { DeliveryPlan, SettlingDelivery } from '../../records/settlements.ts'
 import { readConfig } from '../../server/config.ts'
 import { afterAttempt, type EndedAttempt, withoutAttempt } from '../../webhooks/schedule.ts'
 
