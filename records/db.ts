@@ -36,8 +36,8 @@ export interface Trx {
   markDue(work: Due, planned?: PlannedAttempt[]): void
 }
 
-/** Work that waits for the delivery engine: attempts to deliver, or jobs in the background. */
-export type Due = 'attempts' | 'jobs'
+/** Work that waits for the delivery engine: attempts that were planned, attempts that are in the queue, or jobs in the background. */
+export type Due = 'attempts' | 'queued' | 'jobs'
 /** `planned`: all attempts that the commit has made due. Undefined: they are to be looked for. */
 export type DueListener = (work: Due, planned?: PlannedAttempt[]) => void
 
@@ -221,7 +221,7 @@ async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<
     const notified: Promise<unknown>[] = []
     // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
     const notify = (work: Due): void => {
-      const sent = sql.raw('select pg_notify(?, ?)', [DUE_CHANNEL, `${db.notifier} ${work}`]).then()
+      const sent = notifyNodes(db, sql, work)
       // Of a transaction that has failed already nobody asks.
       sent.catch(() => undefined)
       notified.push(sent)
@@ -237,6 +237,11 @@ async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<
   })
   for (const [work, planned] of due) for (const listener of db.onDue) listener(work, planned)
   return result
+}
+
+/** PostgreSQL alone. Heard by this node too, as its own. */
+export async function notifyNodes({ notifier }: Pick<Db, 'notifier'>, sql: Sql, work: Due): Promise<void> {
+  await sql.raw('select pg_notify(?, ?)', [DUE_CHANNEL, `${notifier} ${work}`])
 }
 
 /** The rows of a statement in plain text. `name`: PostgreSQL plans it once per connection. */

@@ -2,7 +2,7 @@
  *  it for all, and another takes over when it dies: two would queue the same. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { type Db, transaction } from '../records/db.ts'
+import { type Db, notifyNodes, transaction } from '../records/db.ts'
 import { holdLease, releaseLease } from '../records/leases.ts'
 import {
   countQueued,
@@ -37,6 +37,8 @@ export interface DispatcherOptions {
   horizonMs: number
   now: () => Date
   log: Logger
+  /** Does this process hold an attempt of the delivery? Then it will say when that is settled. */
+  isHeld: (deliveryId: string) => boolean
   /** Called when the queue has attempts that are due. */
   onDue: () => void
 }
@@ -54,8 +56,9 @@ const ENOUGH = 1_536
 /** Each webhook has an equal part of them, but at least this. */
 const FEWEST = 16
 const REFILL_MS = 100
-/** How often it is asked what others have settled, when the last answer was nothing. */
+/** How often it is asked what others have settled, when that was nothing for a while. */
 const ALONE_MS = 1_000
+const A_WHILE_MS = 5_000
 /** The timer for the next due time runs at most this often. */
 const TIMER_MS = 5
 /** Due attempts that are in the queue and not settled for so long are noted to be there, and so are any beyond so many. */
@@ -67,7 +70,7 @@ const RENEWAL_MS = 1_000
 /** About as long as it takes to queue what was planned. */
 const FOLLOW_MS = 20
 
-export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }: DispatcherOptions): Promise<Dispatcher> {
+export async function startDispatcher({ db, queue, horizonMs, now, log, isHeld, onDue }: DispatcherOptions): Promise<Dispatcher> {
   let isEmptied = db.dialect === 'sqlite'
   /** Due attempts that this process has queued and not noted in the records: nearly all are settled before that would be done. */
   const unnoted = new Map<string, { planned: PlannedAttempt; queuedAt: number }>()
@@ -77,10 +80,12 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   let handed: PlannedAttempt[] = []
   let mustLook = true
   let part = ENOUGH
-  let isAlone = true
+  /** When it was last asked what others have settled, and when that was last anything. */
   let forgotAt = Number.NEGATIVE_INFINITY
+  let othersAt = Number.NEGATIVE_INFINITY
   let crowded: string[] = []
   let crowdedAt = 0
+  let refilling: NodeJS.Timeout | undefined
   let repairedAt = performance.now()
   let timer: NodeJS.Timeout | undefined
   const holder = randomUUID()
@@ -110,6 +115,8 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
       if (performance.now() - crowdedAt >= SWEEP_MS) await findCrowded()
       // What still waits of them comes before what is handed over.
       if (crowded.length < were) look()
+      // Nobody tells what others settle.
+      if (!isAlone()) refill()
       await setTimer()
       // What was planned just now need not wait for what can wait.
       await note(performance.now() - NOTE_MS)
@@ -194,6 +201,8 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
   async function areQueued(due: PlannedAttempt[]): Promise<void> {
     for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: performance.now() })
     if (due.length > 0) onDue()
+    // Whoever had nothing left to claim sleeps.
+    if (due.length > 0 && !isAlone()) await notifyNodes(db, db.write, 'queued')
     if (unnoted.size > UNNOTED) await note(performance.now())
   }
 
@@ -241,13 +250,28 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
 
   /** What other processes have settled. */
   async function forgetSettled(): Promise<void> {
-    const planned = [...unnoted.values()].map((entry) => entry.planned)
-    if (planned.length < ENOUGH / 2 || (isAlone && performance.now() - forgotAt < ALONE_MS)) return
-    const left = await listStillPlanned(db, planned)
+    if (crowded.length === 0 || (isAlone() && performance.now() - forgotAt < ALONE_MS)) return
+    const ofOthers = [...unnoted.values()].map((entry) => entry.planned).filter(({ deliveryId }) => !isHeld(deliveryId))
+    const left = await listStillPlanned(db, ofOthers)
     forgotAt = performance.now()
-    // Its own are gone from the map a moment after they are from the records.
-    isAlone = left.size > 0.75 * planned.length
-    for (const { deliveryId } of planned) if (!left.has(deliveryId)) unnoted.delete(deliveryId)
+    // Its own may have been claimed and settled meanwhile.
+    const settled = ofOthers.filter(({ deliveryId }) => !left.has(deliveryId) && unnoted.has(deliveryId) && !isHeld(deliveryId))
+    if (settled.length > 0) othersAt = forgotAt
+    for (const { deliveryId } of settled) unnoted.delete(deliveryId)
+  }
+
+  const isAlone = (): boolean => performance.now() - othersAt > A_WHILE_MS
+
+  /** Looks again, in a moment, whether attempts of crowded webhooks may follow. */
+  function refill(): void {
+    if (crowded.length === 0) return
+    refilling ??= setTimeout(
+      () => {
+        refilling = undefined
+        look()
+      },
+      Math.max(0, crowdedAt + REFILL_MS - performance.now()),
+    )
   }
 
   async function setTimer(): Promise<void> {
@@ -277,14 +301,13 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, onDue }:
       isEmptied = true
       look()
     },
-    refill() {
-      if (crowded.length > 0 && performance.now() - crowdedAt >= REFILL_MS) look()
-    },
+    refill,
     forget(deliveryIds) {
       for (const id of deliveryIds) unnoted.delete(id)
     },
     async stop() {
       clearInterval(sweep)
+      clearTimeout(refilling)
       await loop.stop()
       await asking?.catch(() => undefined)
       clearTimeout(timer)

@@ -95,10 +95,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     onSettled: settler.add,
     onClaimed: () => dispatcher?.refill(),
   })
-  dispatcher = await startDispatcher({ db, queue, horizonMs, now, log, onDue: pump.wake })
+  dispatcher = await startDispatcher({ db, queue, horizonMs, now, log, isHeld: pump.isHeld, onDue: pump.wake })
   const sweeps = await Promise.all(Object.entries(jobs).map(([name, work]) => sweepJobs({ queue, name, work, now, log })))
 
   const wake: Engine['wake'] = (work, planned) => {
+    if (work === 'queued') return pump.wake()
     if (work !== 'jobs') dispatcher?.wake(planned)
     if (work !== 'attempts') for (const sweep of sweeps) sweep.wake()
   }

@@ -18,6 +18,8 @@ export interface Pump {
   wake(): void
   /** Results are stored, and their places free. */
   free(settled: Settled[]): void
+  /** Does this process hold an attempt of the delivery? */
+  isHeld(deliveryId: string): boolean
   counts(): { claimed: number; sending: number; outcomes: Record<Outcome, number> }
   /** Claims nothing more and resolves when nothing is being sent, or after `graceMs`. */
   drain(graceMs: number): Promise<void>
@@ -63,6 +65,7 @@ const RETRY_MS = 500
 export function startPump(options: PumpOptions): Pump {
   const { db, queue, agent, openSecret, timeoutMs, now, log, onSettled, onClaimed } = options
   const held = new Map<string, Claim>()
+  const deliveries = new Set<string>()
   const webhooks = new Map<string, { held: number; quickAt: number }>()
   /** Deliveries of which an attempt is being sent, or its result not stored yet. */
   const underWay = new Set<string>()
@@ -142,15 +145,17 @@ export function startPump(options: PumpOptions): Pump {
       return false
     }
     held.set(claim.jobId, claim)
-    const { webhookId } = claim.planned
+    const { webhookId, deliveryId } = claim.planned
+    deliveries.add(deliveryId)
     const webhook = webhooks.get(webhookId)
     if (webhook) webhook.held++
     else webhooks.set(webhookId, { held: 1, quickAt: Number.NEGATIVE_INFINITY })
     return true
   }
 
-  function letGo({ jobId, planned: { webhookId } }: Claim): void {
+  function letGo({ jobId, planned: { webhookId, deliveryId } }: Claim): void {
     if (!held.delete(jobId)) return
+    deliveries.delete(deliveryId)
     const webhook = webhooks.get(webhookId)
     if (!webhook) return
     webhook.held--
@@ -258,6 +263,7 @@ export function startPump(options: PumpOptions): Pump {
 
   return {
     wake: loop.wake,
+    isHeld: (deliveryId) => deliveries.has(deliveryId),
     free(settled) {
       // On PostgreSQL other processes may hold the rest of a share, so any place may be the one that was missing.
       let shareFreed = db.dialect === 'postgres'

@@ -63,6 +63,29 @@ test('many endpoints that hang leave places for the others', async () => {
   for (const { id } of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
 })
 
+test.runIf(inject('database') === 'postgres')(
+  'a process whose places are all taken by endpoints that hang holds up no other process',
+  async () => {
+    await using bench = await newBench()
+    // The one that fills the queue for both.
+    const full = await bench.start({ timeoutMs: 25_000 })
+    const [slowTenant, quickTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
+    await using slow = await startReceiver({ answers: ['hang'] })
+    await using quick = await startReceiver()
+    const webhooks = []
+    for (let number = 0; number < 32; number++) webhooks.push(await slowTenant.subscribe(slow.url))
+    await quickTenant.subscribe(quick.url)
+    await emitSome(slowTenant, 16)
+    await slow.received(512, 15_000)
+    expect(full.stats().claimed).toBe(512)
+    await bench.start({ timeoutMs: 25_000 })
+    await emitSome(quickTenant, 900)
+    await quick.received(900, 15_000)
+    expect(full.stats()).toMatchObject({ claimed: 512, outcomes: { timeout: 0 } })
+    for (const { id } of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
+  },
+)
+
 test.runIf(inject('database') === 'postgres')('a webhook that somebody keeps locked holds up no other', async () => {
   await using bench = await newBench()
   await bench.start()
