@@ -307,9 +307,9 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, isHeld, 
     },
     async stop() {
       clearInterval(sweep)
-      clearTimeout(refilling)
       await loop.stop()
       await asking?.catch(() => undefined)
+      clearTimeout(refilling)
       clearTimeout(timer)
       clearTimeout(follow)
       if (leads && db.dialect === 'postgres') await releaseLease(db, LEASE, holder).catch(() => undefined)

@@ -1,40 +1,24 @@
 /** How soon what stands in the contract is there: written by `muster generate`, and served by `muster dev`. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
+import { copyRepository, withPing } from '../../test/repository.ts'
 import { figure, median, type Result } from './result.ts'
 import { type Bench, type Environment, newAccount, withRecords } from './set-up.ts'
 import { freePort } from './startup.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const NOT_COPIED = ['node_modules', '.git', 'data']
 const LOOK_MS = 10
 const WITHIN_MS = 60_000
 const ADDRESS = '/public/v1/ping'
-const OPERATION = `  ${ADDRESS}:
-    get:
-      operationId: getPing
-      tags: [Events]
-      summary: Ping
-      description: Says that it is there.
-      responses:
-        '204': { $ref: '#/components/responses/NoContent' }
-        '422': { $ref: '#/components/responses/ValidationFailed' }
-`
 const HANDLER = 'export async function getPing(): Promise<void> {}\n'
 
 export async function regenerate(bench: Bench): Promise<Result[]> {
   const rounds = bench.quick ? 1 : 3
-  const root = await mkdtemp(join(tmpdir(), 'muster-bench-'))
+  const root = await copyRepository()
   try {
-    for (const name of await readdir(ROOT))
-      if (!NOT_COPIED.includes(name)) await cp(join(ROOT, name), join(root, name), { recursive: true })
-    await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'))
     const generated: number[] = []
     for (let round = 1; round <= rounds; round++) {
       bench.progress(`generating, round ${round}`)
@@ -81,16 +65,7 @@ async function followed(bench: Bench, root: string, rounds: number): Promise<{ c
     await secondsTo(async () => undefined, 404)
     for (let round = 1; round <= rounds; round++) {
       bench.progress(`changing the contract and the code, round ${round}`)
-      contract.push(
-        await secondsTo(
-          () =>
-            writeFile(
-              openapi,
-              text.replace('\npaths:\n', () => `\npaths:\n${OPERATION}`),
-            ),
-          501,
-        ),
-      )
+      contract.push(await secondsTo(() => writeFile(openapi, withPing(text)), 501))
       code.push(await secondsTo(() => writeFile(handler, HANDLER), 204))
       await rm(handler)
       contract.push(await secondsTo(() => writeFile(openapi, text), 404))

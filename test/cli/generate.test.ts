@@ -3,6 +3,7 @@ import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { until } from '../helpers.ts'
+import { withPing } from '../repository.ts'
 import { copyOfRepository, type Tree } from '../scripts/tree.ts'
 
 const LONG_MS = 120_000
@@ -38,17 +39,6 @@ describe('generate', () => {
   })
 })
 
-const PING = `  /public/v1/ping:
-    get:
-      operationId: getPing
-      tags: [Events]
-      summary: Ping
-      description: Says that it is there.
-      responses:
-        '204': { $ref: '#/components/responses/NoContent' }
-        '422': { $ref: '#/components/responses/ValidationFailed' }
-`
-
 describe('dev', () => {
   it('serves a change of the contract, and one of the code', { timeout: LONG_MS }, async () => {
     await using tree = await copyOfRepository()
@@ -75,7 +65,7 @@ describe('dev', () => {
       `import type { Context } from '../server/context.ts'\n\nexport async function getPing(ctx: Context<'getPing'>): Promise<void> {\n  ctx.assert(${status} !== 422, 422)\n}\n`
     // Twice, since a file that is there again is another one to those who watch files.
     for (let time = 0; time < 2; time++) {
-      await tree.write('openapi.yaml', contract.replace('\npaths:\n', `\npaths:\n${PING}`))
+      await tree.write('openapi.yaml', withPing(contract))
       await answered(501)
       await tree.write('handlers/getPing.ts', handler(204))
       await answered(204)

@@ -1,14 +1,11 @@
 /** A copy of this repository in a temporary folder, to be changed at will. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 import { until } from '../helpers.ts'
+import { copyRepository } from '../repository.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const NOT_COPIED = ['node_modules', '.git', 'data', 'coverage']
 const STOP_MS = 20_000
 
 export interface Ran {
@@ -25,9 +22,7 @@ export interface Running {
 }
 
 export async function copyOfRepository() {
-  const root = await mkdtemp(join(tmpdir(), 'muster-tree-'))
-  for (const name of await readdir(ROOT)) if (!NOT_COPIED.includes(name)) await cp(join(ROOT, name), join(root, name), { recursive: true })
-  await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'))
+  const root = await copyRepository()
   const path = (file: string): string => join(root, file)
   const environment = (more: Record<string, string>) => ({ PATH: process.env.PATH, DATA_DIR: path('data'), LOG_LEVEL: 'silent', ...more })
   const started: Running[] = []
