@@ -4,15 +4,15 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
+import { Held, holdTransaction, type Sql } from './held-transaction.ts'
 import type { PlannedAttempt } from './planned-attempts.ts'
+
+export type { Sql }
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
 const require = createRequire(import.meta.url)
-
-/** A knex or an open transaction: what every query function takes first, alone or inside a `Scope`. */
-export type Sql = Knex | Knex.Transaction
 
 export interface Db {
   dialect: 'sqlite' | 'postgres'
@@ -30,7 +30,9 @@ export interface Db {
 /** An open transaction. */
 export interface Trx {
   dialect: Db['dialect']
-  sql: Knex.Transaction
+  sql: Sql
+  /** Calls `listener` once it is committed or undone. */
+  onEnd(listener: () => void): void
   /** Tells the delivery engine, after the commit, that work is due now. Cheap to call many times. `planned`: the attempts that are, unless it
    *  should rather look for them. */
   markDue(work: Due, planned?: PlannedAttempt[]): void
@@ -158,7 +160,9 @@ const preparedStatements = new WeakMap<SqliteConnection, Map<string, Statement>>
 /** Begins every transaction as a writer, and prepares each statement once per connection: knex and sqlite3 would do it for each query,
  *  which takes about as long as a small query itself. */
 class TunedSqlite extends SqliteClient {
-  override _query(connection: SqliteConnection, query: { sql: string; options?: Partial<typeof ONCE> }): Promise<unknown> {
+  override async _query(connection: SqliteConnection | Held, query: { sql: string; options?: Partial<typeof ONCE> }): Promise<unknown> {
+    // sqlite3 does not keep the order of what it is given.
+    if (connection instanceof Held) return connection.follow(this._query(connection.connection as SqliteConnection, query))
     // A deferred transaction that read first would fail with SQLITE_BUSY_SNAPSHOT when another process (a `muster` command beside the
     // server) has written in between.
     if (query.sql === 'BEGIN;') query.sql = 'BEGIN IMMEDIATE;'
@@ -216,27 +220,34 @@ export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Pr
 }
 
 async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+  const isPostgres = db.dialect === 'postgres'
   const due = new Map<Due, PlannedAttempt[] | undefined>()
-  const result = await db.write.transaction(async (sql) => {
-    const notified: Promise<unknown>[] = []
-    // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
-    const notify = (work: Due): void => {
-      const sent = notifyNodes(db, sql, work)
-      // Of a transaction that has failed already nobody asks.
-      sent.catch(() => undefined)
-      notified.push(sent)
-    }
-    const markDue: Trx['markDue'] = (work, planned) => {
-      if (db.dialect === 'postgres' && !due.has(work)) notify(work)
-      const all = due.has(work) ? due.get(work)?.concat(planned ?? []) : planned
-      due.set(work, planned && all && all.length <= MAX_HANDED ? all : undefined)
-    }
-    const value = await work({ dialect: db.dialect, sql, markDue })
-    await Promise.all(notified)
-    return value
-  })
-  for (const [work, planned] of due) for (const listener of db.onDue) listener(work, planned)
-  return result
+  const ended: (() => void)[] = []
+  try {
+    const result = await holdTransaction(db.write, async (sql) => {
+      const notified: Promise<unknown>[] = []
+      // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
+      const notify = (work: Due): void => {
+        const sent = notifyNodes(db, sql, work)
+        // Of a transaction that has failed already nobody asks.
+        sent.catch(() => undefined)
+        notified.push(sent)
+      }
+      const markDue: Trx['markDue'] = (work, planned) => {
+        if (isPostgres && !due.has(work)) notify(work)
+        const all = due.has(work) ? due.get(work)?.concat(planned ?? []) : planned
+        due.set(work, planned && all && all.length <= MAX_HANDED ? all : undefined)
+      }
+      const onEnd: Trx['onEnd'] = (listener) => void ended.push(listener)
+      const value = await work({ dialect: db.dialect, sql, onEnd, markDue })
+      await Promise.all(notified)
+      return value
+    })
+    for (const [work, planned] of due) for (const listener of db.onDue) listener(work, planned)
+    return result
+  } finally {
+    for (const listener of ended) listener()
+  }
 }
 
 /** PostgreSQL alone. Heard by this node too, as its own. */

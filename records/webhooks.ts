@@ -210,7 +210,7 @@ export async function activateSecret(scope: WriteScope, id: string, now: Date): 
   const updated = await present(scope)
     .where({ id })
     .whereNotNull('next_secret_encrypted')
-    .update({ secret_encrypted: scope.sql.ref('next_secret_encrypted'), next_secret_encrypted: null, updated_at: now.getTime() })
+    .update({ secret_encrypted: scope.sql.raw('next_secret_encrypted'), next_secret_encrypted: null, updated_at: now.getTime() })
   const webhook = await findWebhook(scope, id)
   if (webhook && updated === 0) throw new NoNextSecret()
   return webhook

@@ -1,10 +1,10 @@
 /** The queue: pg-boss on PostgreSQL, or on an embedded one in memory. Nothing that is only here is worth keeping: the records make it anew.
  *  The only file that knows pg-boss. */
 import { hash } from 'node:crypto'
-import type { Knex } from 'knex'
 import pg from 'pg'
 import { type ConstructorOptions, fromKnex, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
+import type { Trx } from '../records/db.ts'
 import type { PlannedAttempt } from '../records/planned-attempts.ts'
 import type { QueueBackend } from '../server/config.ts'
 import { type Pglite, startPglite } from './pglite.ts'
@@ -35,7 +35,7 @@ export interface Queue {
   touch(claims: Claim[]): Promise<Set<string>>
   /** Removes attempts that are settled, but not those whose claim was lost to somebody else. Returns the ids of the jobs that it removed.
    *  `trx`: only once that transaction commits (PostgreSQL). */
-  drop(claims: Claim[], trx?: Knex.Transaction): Promise<Set<string>>
+  drop(claims: Claim[], trx?: Trx): Promise<Set<string>>
   /** Gives claims back, for whoever comes next. */
   release(claims: Claim[]): Promise<void>
   /** Calls `heard` with the payload of each NOTIFY of a channel, and without one after each reconnection. */
@@ -140,7 +140,7 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
   const tidying = embedded && setInterval(tidy, TIDY_MS)
   const stopping = new AbortController()
   const listeners: { close(): Promise<void> }[] = []
-  const within = (trx: Knex.Transaction | undefined) => (trx ? { db: fromKnex(trx) } : {})
+  const within = (trx: Trx | undefined) => (trx ? { db: fromKnex(trx.sql) } : {})
   const attemptsOf = (claims: Claim[]) => claims.map(({ jobId, retryCount }) => ({ id: jobId, retryCount }))
   /** Jobs whose rows a transaction is about to remove or has, and the renewal under way. Both lock rows, each in an order of its own: at the
    *  same time they could wait for each other. */
@@ -180,7 +180,7 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
         const stay = (): void => {
           for (const { jobId } of claims) leaving.delete(jobId)
         }
-        trx.executionPromise.then(stay, stay)
+        trx.onEnd(stay)
         await touching
       }
       const dropped = settledOf(await boss.deleteJob(ATTEMPTS, attemptsOf(claims), within(trx)))

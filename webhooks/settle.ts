@@ -85,7 +85,7 @@ export function startSettler({ db, queue, delaysMs, log, onStored }: SettlerOpti
     const decide: Parameters<typeof settle>[3] = (delivery, settlement) => planAfter(delivery, settlement, delaysMs)
     if (db.dialect === 'postgres') {
       const plans = await transaction(db, async (trx) => {
-        const dropped = await queue.drop(claims, trx.sql)
+        const dropped = await queue.drop(claims, trx)
         // A process that stood still has lost its claims: whoever makes these attempts now says how they failed, if they do.
         const counting = batch.flatMap(({ claim, settlement }) =>
           settlement && (dropped.has(claim.jobId) || hasSucceeded(settlement)) ? [settlement] : [],

@@ -39,8 +39,8 @@ test.runIf(inject('database') === 'postgres')(
     const jobIds = claims.map(({ jobId }) => jobId)
     const whileRemoving = async (end: 'commit' | 'rollback'): Promise<Set<string>> => {
       let renewed = new Set<string>()
-      await transaction(db, async ({ sql }) => {
-        expect(await queue.drop(claims.slice(1), sql)).toEqual(new Set(jobIds.slice(1)))
+      await transaction(db, async (trx) => {
+        expect(await queue.drop(claims.slice(1), trx)).toEqual(new Set(jobIds.slice(1)))
         renewed = await queue.touch(claims)
         if (end === 'rollback') throw new Error('no')
       }).catch((error: Error) => expect(error.message).toBe('no'))
