@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Context as KoaContext } from 'koa'
 import OpenAPIBackendModule, { type Document, type Context as OperationMatch } from 'openapi-backend'
-import { authenticator, isWellFormed, type Principal } from '../auth/api-key.ts'
-import { networkOf, newRateLimiter, type RateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
+import { authenticator, hashToken, isWellFormed, type Principal } from '../auth/api-key.ts'
+import { networkOf, newRateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type Operation, type OperationId, operations } from '../generated/operations.ts'
 import { accountScope, type Db, type Trx, transaction, writeScope } from '../records/db.ts'
@@ -33,6 +33,7 @@ export interface OperationServices extends AnswerServices {
 const WINDOW_SECONDS = 60
 /** Failed sign-ins with well-formed, unknown keys that one address may make in a minute. */
 const UNKNOWN_KEYS_PER_MINUTE = 120
+const MAX_KNOWN_OWNERS = 10_000
 const UNAUTHORIZED = 'The API key is missing, malformed or revoked.'
 
 const operationIds = Object.keys(operations) as OperationId[]
@@ -61,17 +62,14 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
         operationIds.map((id) => [
           id,
           (_: OperationMatch, ctx: KoaContext) =>
-            serve(
-              {
-                services,
-                id,
-                operation: operations[id],
-                handler: handlers[id] as unknown as AnyHandler,
-                ctx,
-                principal: ctx.state.principal,
-              },
-              requests,
-            ),
+            serve({
+              services,
+              id,
+              operation: operations[id],
+              handler: handlers[id] as unknown as AnyHandler,
+              ctx,
+              principal: ctx.state.principal,
+            }),
         ]),
       ),
     },
@@ -90,10 +88,28 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
       ({ ...request, params: {}, query: {}, headers: {}, cookies: {}, requestBody: undefined }) as never
   })
 
+  /** Whose key it was the last time, by its hash: the request is counted while that is looked up again. Those under way when a key is revoked are
+   *  still counted as its owner's. */
+  const owners = new Map<string, string>()
+
+  function count(userId: string): Promise<RateLimitState> {
+    const counted = requests.consume(userId)
+    // Whoever is refused for another reason does not ask.
+    counted.catch(() => undefined)
+    return counted
+  }
+
   async function principalOf(ctx: KoaContext): Promise<Principal | undefined> {
     const token = /^Bearer +([^ ]+)$/i.exec(ctx.get('Authorization'))?.[1]
     if (token === undefined) return undefined
+    const hash = hashToken(token)
+    const owner = owners.get(hash)
+    const counted = owner === undefined ? undefined : count(owner)
     const principal = await authenticate(token)
+    if (owners.size >= MAX_KNOWN_OWNERS) owners.clear()
+    if (principal) owners.set(hash, principal.userId)
+    else owners.delete(hash)
+    if (principal) ctx.state.counted = owner === principal.userId ? counted : count(principal.userId)
     // What cannot be a key costs no look-up, and is not counted.
     if (principal === undefined && isWellFormed(token)) {
       const state = await unknownKeys.consume(networkOf(ctx.ip))
@@ -153,10 +169,10 @@ interface Call {
   principal: Principal
 }
 
-async function serve(call: Call, limiter: RateLimiter): Promise<void> {
+async function serve(call: Call): Promise<void> {
   const { services, id, operation, handler, ctx, principal } = call
   ctx.set('Cache-Control', 'private, no-cache')
-  await limit(ctx, limiter, principal)
+  limit(ctx, await ctx.state.counted)
   assertPermitted(ctx, operation, principal)
   const text = await readInput(ctx, id, operation)
   Object.assign(ctx.state, {
@@ -178,8 +194,7 @@ async function serve(call: Call, limiter: RateLimiter): Promise<void> {
   }
 }
 
-async function limit(ctx: KoaContext, limiter: RateLimiter, principal: Principal): Promise<void> {
-  const state = await limiter.consume(principal.userId)
+function limit(ctx: KoaContext, state: RateLimitState): void {
   ctx.set({
     'X-RateLimit-Limit': String(state.limit),
     'X-RateLimit-Remaining': String(state.remaining),
