@@ -262,10 +262,15 @@ export async function select<Row>(sql: Sql, text: string, bindings: (string | nu
   return Array.isArray(result) ? result : result.rows
 }
 
-/** Statements of a transaction that need no answers of each other, in their order. PostgreSQL is sent all of them at once. */
-export async function inOrder({ dialect }: Pick<Trx, 'dialect'>, ...statements: (() => Promise<unknown>)[]): Promise<void> {
-  if (dialect === 'postgres') await Promise.all(statements.map((run) => run()))
-  else for (const run of statements) await run()
+/** Statements that need no answers of each other, in their order. PostgreSQL is sent all of a transaction's at once. */
+export async function inOrder<Results extends unknown[]>(
+  { dialect }: Pick<Trx, 'dialect'>,
+  ...statements: { [Index in keyof Results]: () => Promise<Results[Index]> }
+): Promise<Results> {
+  if (dialect === 'postgres') return Promise.all(statements.map((run) => run())) as Promise<Results>
+  const results: unknown[] = []
+  for (const run of statements) results.push(await run())
+  return results as Results
 }
 
 /** An insert of so many rows as one list of values: for SQLite knex would write a query for each row, which takes a fifth more of the CPU. */

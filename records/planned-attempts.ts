@@ -1,6 +1,6 @@
 /** Planned attempts, over all accounts: which are due, which are queued, and what each needs. The rows are the truth, and whatever the queue holds
  *  can be made again from them. */
-import { type Db, given, type Sql, select, type Trx, transaction } from './db.ts'
+import { type Db, given, inOrder, type Sql, select, type Trx, transaction } from './db.ts'
 import type { Trigger } from './deliveries.ts'
 
 /** One planned attempt. Its due time tells it from every other that the delivery had or will have: no two are the same. */
@@ -219,8 +219,11 @@ interface SendableRow {
   body: Buffer
   ordering_key: string | null
   webhook_id: string
-  /** Null, as all that follows: it is locked. */
-  url: string | null
+}
+
+interface EndpointRow {
+  id: string
+  url: string
   secret_encrypted: string
   enabled: boolean | number
   deleted_at: number | null
@@ -228,19 +231,35 @@ interface SendableRow {
 
 /** On PostgreSQL no webhook of theirs can be changed before the transaction ends: a send that has begun by then began before the change. And
  *  none is waited for, or one that is locked for long would hold up the others. */
-export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; sql: Sql }, ids: string[]): Promise<Map<string, Sendable>> {
+export async function loadSendables(
+  source: Pick<Trx, 'dialect' | 'sql'>,
+  planned: Pick<PlannedAttempt, 'deliveryId' | 'webhookId'>[],
+): Promise<Map<string, Sendable>> {
+  const { dialect, sql } = source
   const isPostgres = dialect === 'postgres'
-  const isOne = isPostgres ? 'deliveries.id = any (?::uuid[])' : 'deliveries.id in (select value from json_each(?))'
-  const list = asList(dialect, ids)
-  const rows = await select<SendableRow>(
-    sql,
-    `with own as materialized (
-       select id, url, secret_encrypted, enabled, deleted_at from webhooks where id in (select webhook_id from deliveries where ${isOne})
-       ${isPostgres ? 'for share skip locked' : ''})
-     select deliveries.id, next_attempt_at, next_trigger, body, ordering_key, webhook_id, url, secret_encrypted, enabled, deleted_at
-     from deliveries left join own on own.id = deliveries.webhook_id where ${isOne}`,
-    [list, list],
+  const oneOf = isPostgres ? '= any (?::uuid[])' : 'in (select value from json_each(?))'
+  const ids = asList(
+    dialect,
+    planned.map(({ deliveryId }) => deliveryId),
   )
+  const webhookIds = asList(dialect, [...new Set(planned.map(({ webhookId }) => webhookId))])
+  // Planning both takes half as long as planning a join of them. The webhooks come last: what forbids a send is never the older.
+  const [rows, endpointRows] = await inOrder(
+    source,
+    () =>
+      select<SendableRow>(
+        sql,
+        `select id, next_attempt_at, next_trigger, body, ordering_key, webhook_id from deliveries where id ${oneOf}`,
+        [ids],
+      ),
+    () =>
+      select<EndpointRow>(
+        sql,
+        `select id, url, secret_encrypted, enabled, deleted_at from webhooks where id ${oneOf} ${isPostgres ? 'for share skip locked' : ''}`,
+        [webhookIds],
+      ),
+  )
+  const endpoints = new Map(endpointRows.map((row) => [row.id, endpointFromRow(row)]))
   return new Map(
     rows.map((row) => [
       row.id,
@@ -250,14 +269,13 @@ export async function loadSendables({ dialect, sql }: { dialect: Db['dialect']; 
         trigger: row.next_trigger ?? 'schedule',
         body: row.body,
         orderingKey: row.ordering_key,
-        webhook: row.url === null ? undefined : webhookFromRow(row, row.url),
+        webhook: endpoints.get(row.webhook_id),
       },
     ]),
   )
 }
 
-function webhookFromRow(row: SendableRow, url: string): Sendable['webhook'] {
-  const { webhook_id: id, secret_encrypted: sealedSecret, enabled, deleted_at } = row
+function endpointFromRow({ id, url, secret_encrypted: sealedSecret, enabled, deleted_at }: EndpointRow): Sendable['webhook'] {
   return { id, url, sealedSecret, enabled: Boolean(enabled), deleted: deleted_at !== null }
 }
 

@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid'
-import type { Scope, Sql, WriteScope } from './db.ts'
+import { type Scope, type Sql, select, type WriteScope } from './db.ts'
 import { endScheduledDeliveries } from './deliveries.ts'
 import { Refused } from './refused.ts'
 
@@ -125,10 +125,9 @@ export async function listWebhooks(scope: Scope): Promise<Webhook[]> {
 }
 
 /** The enabled ones, with what they are subscribed to. */
-export async function listSubscribedWebhooks(scope: Scope): Promise<Pick<Webhook, 'id' | 'eventTypes' | 'ordering'>[]> {
-  const rows: Pick<WebhookRow, 'id' | 'event_types' | 'ordering'>[] = await present(scope)
-    .where({ enabled: true })
-    .select('id', 'event_types', 'ordering')
+export async function listSubscribedWebhooks({ sql, accountId }: Scope): Promise<Pick<Webhook, 'id' | 'eventTypes' | 'ordering'>[]> {
+  const text = 'select id, event_types, ordering from webhooks where account_id = ? and deleted_at is null and enabled'
+  const rows = await select<Pick<WebhookRow, 'id' | 'event_types' | 'ordering'>>(sql, text, [accountId], 'list_subscribed_webhooks')
   return rows.map((row) => ({ id: row.id, eventTypes: JSON.parse(row.event_types) as string[], ordering: row.ordering }))
 }
 

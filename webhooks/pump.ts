@@ -93,9 +93,9 @@ export function startPump(options: PumpOptions): Pump {
         }
         claimedAt = performance.now()
         const slow = [...timeoutsInARow.keys()].filter(isSlow)
-        const claimed = take(await claim(free, slow))
+        const claimed = await take(await claim(free, slow))
         onClaimed()
-        const probes = take(await claimProbes(free - claimed, slow))
+        const probes = await take(await claimProbes(free - claimed, slow))
         if (claimed + probes === 0) return
       }
     },
@@ -105,12 +105,14 @@ export function startPump(options: PumpOptions): Pump {
   const touching = setInterval(touch, TOUCH_MS)
   let retouch: NodeJS.Timeout | undefined
 
-  /** Makes the attempts beside what follows. Returns how many. */
-  function take(claims: Claim[]): number {
+  /** Makes the attempts beside what follows; of few, the sends begin before that. Returns how many. */
+  async function take(claims: Claim[]): Promise<number> {
     if (claims.length === 0) return 0
-    const work = makeAttempts(claims.filter(hold))
+    const begun = Promise.withResolvers<void>()
+    const work = makeAttempts(claims.filter(hold), begun.resolve).finally(begun.resolve)
     sending.add(work)
     work.finally(() => sending.delete(work))
+    if (claims.length < CLAIM_AT) await begun.promise
     return claims.length
   }
 
@@ -162,10 +164,11 @@ export function startPump(options: PumpOptions): Pump {
     if (webhook.held === 0) webhooks.delete(webhookId)
   }
 
-  async function makeAttempts(claims: Claim[]): Promise<void> {
+  async function makeAttempts(claims: Claim[], onBegun: () => void): Promise<void> {
     const attempts: Promise<void>[] = []
     for (let left = claims; left.length > 0 && !stopping; ) {
       left = await begin(left, attempts)
+      onBegun()
       if (left.length === 0) break
       await delay(RETRY_MS)
       left = await stillHeld(left)
@@ -175,7 +178,7 @@ export function startPump(options: PumpOptions): Pump {
 
   /** Begins the attempts that can begin; returns the others. What has begun has begun, whatever becomes of the transaction. */
   async function begin(claims: Claim[], attempts: Promise<void>[]): Promise<Claim[]> {
-    const ids = claims.map(({ planned }) => planned.deliveryId)
+    const planned = claims.map((claim) => claim.planned)
     let left: Claim[] | undefined
     const beginWith = (sendables: Map<string, Sendable>): void => {
       // A transaction that is run again must not send again.
@@ -189,8 +192,8 @@ export function startPump(options: PumpOptions): Pump {
       }
     }
     try {
-      if (db.dialect === 'sqlite') beginWith(await loadSendables({ dialect: db.dialect, sql: db.read }, ids))
-      else await transaction(db, async (trx) => beginWith(await loadSendables(trx, ids)))
+      if (db.dialect === 'sqlite') beginWith(await loadSendables({ dialect: db.dialect, sql: db.read }, planned))
+      else await transaction(db, async (trx) => beginWith(await loadSendables(trx, planned)))
     } catch (error) {
       log.warn({ err: error }, 'deliveries could not be loaded, and will be tried again')
     }

@@ -44,8 +44,9 @@ const calls = {
       noHandleSignals: true,
       taskList: {
         async deliver(payload) {
-          const { id } = payload as { id: string }
-          const delivery = (await loadSendables({ dialect: db.dialect, sql: db.read }, [id])).get(id)
+          const planned = payload as { deliveryId: string; webhookId: string }
+          const id = planned.deliveryId
+          const delivery = (await loadSendables({ dialect: db.dialect, sql: db.read }, [planned])).get(id)
           if (!delivery?.webhook) return
           const { webhook, body } = delivery
           const key = open(webhook.id, webhook.sealedSecret).whole
@@ -83,7 +84,8 @@ const calls = {
     })
     await pool.query(
       `select graphile_worker.add_jobs(array(
-         select json_populate_record(null::graphile_worker.job_spec, json_build_object('identifier', 'deliver', 'payload', json_build_object('id', id)))
+         select json_populate_record(null::graphile_worker.job_spec, json_build_object('identifier', 'deliver', 'payload',
+           json_build_object('deliveryId', id, 'webhookId', webhook_id)))
          from deliveries where next_attempt_at is not null))`,
     )
   },

@@ -21,11 +21,10 @@ const calls = {
     const open = secretOpener(config.secretKey)
     const db = openDatabase(config.database)
     const planned = await listUnqueued(db, new Date(), [], 1_000_000)
-    const ids = planned.map(({ deliveryId }) => deliveryId)
     posts = []
-    for (let from = 0; from < ids.length; from += LOADED_AT_ONCE) {
+    for (let from = 0; from < planned.length; from += LOADED_AT_ONCE) {
       for (const { id, body, webhook } of (
-        await loadSendables({ dialect: db.dialect, sql: db.read }, ids.slice(from, from + LOADED_AT_ONCE))
+        await loadSendables({ dialect: db.dialect, sql: db.read }, planned.slice(from, from + LOADED_AT_ONCE))
       ).values())
         if (webhook) posts.push({ id, body, url: webhook.url, key: open(webhook.id, webhook.sealedSecret).whole })
     }
