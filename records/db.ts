@@ -220,29 +220,20 @@ export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Pr
 }
 
 async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
-  const isPostgres = db.dialect === 'postgres'
   const due = new Map<Due, PlannedAttempt[] | undefined>()
   const ended: (() => void)[] = []
+  const trx = {
+    dialect: db.dialect,
+    onEnd: (listener: () => void) => void ended.push(listener),
+    markDue(work: Due, planned?: PlannedAttempt[]) {
+      const all = due.has(work) ? due.get(work)?.concat(planned ?? []) : planned
+      due.set(work, planned && all && all.length <= MAX_HANDED ? all : undefined)
+    },
+  }
+  // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
+  const notifications = () => (db.dialect === 'postgres' ? [...due.keys()].map((work) => notification(db, work)) : [])
   try {
-    const result = await holdTransaction(db.write, async (sql) => {
-      const notified: Promise<unknown>[] = []
-      // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
-      const notify = (work: Due): void => {
-        const sent = notifyNodes(db, sql, work)
-        // Of a transaction that has failed already nobody asks.
-        sent.catch(() => undefined)
-        notified.push(sent)
-      }
-      const markDue: Trx['markDue'] = (work, planned) => {
-        if (isPostgres && !due.has(work)) notify(work)
-        const all = due.has(work) ? due.get(work)?.concat(planned ?? []) : planned
-        due.set(work, planned && all && all.length <= MAX_HANDED ? all : undefined)
-      }
-      const onEnd: Trx['onEnd'] = (listener) => void ended.push(listener)
-      const value = await work({ dialect: db.dialect, sql, onEnd, markDue })
-      await Promise.all(notified)
-      return value
-    })
+    const result = await holdTransaction(db.write, (sql) => work({ ...trx, sql }), notifications)
     for (const [work, planned] of due) for (const listener of db.onDue) listener(work, planned)
     return result
   } finally {
@@ -251,8 +242,12 @@ async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<
 }
 
 /** PostgreSQL alone. Heard by this node too, as its own. */
-export async function notifyNodes({ notifier }: Pick<Db, 'notifier'>, sql: Sql, work: Due): Promise<void> {
-  await sql.raw('select pg_notify(?, ?)', [DUE_CHANNEL, `${notifier} ${work}`])
+export async function notifyNodes(db: Db, work: Due): Promise<void> {
+  await db.write.raw(notification(db, work))
+}
+
+function notification({ notifier }: Db, work: Due): string {
+  return `NOTIFY ${DUE_CHANNEL}, '${notifier} ${work}'`
 }
 
 /** The rows of a statement in plain text. `name`: PostgreSQL plans it once per connection. */

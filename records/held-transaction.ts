@@ -56,13 +56,13 @@ export class Held {
   }
 }
 
-/** Commits once `work` has resolved, and otherwise throws what it threw. */
-export async function holdTransaction<T>(knex: Knex, work: (sql: Sql) => Promise<T>): Promise<T> {
+/** Commits once `work` has resolved, and otherwise throws what it threw. `last`: statements without parameters that are sent with the commit. */
+export async function holdTransaction<T>(knex: Knex, work: (sql: Sql) => Promise<T>, last: () => string[] = () => []): Promise<T> {
   const connection: Connection = await knex.client.acquireConnection()
   const held = new Held(connection)
   const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(held)
   const sql = Object.assign((table: string | Knex.QueryBuilder) => knex(table as string).connection(held), { raw })
-  const control = async (text: string): Promise<{ command?: string }> => knex.raw(text).connection(connection)
+  const control = async (text: string): Promise<unknown> => knex.raw(text).connection(connection)
   let hasBegun = false
   try {
     // Nothing is sent before its answer: where it is refused, PostgreSQL would keep each statement behind it by itself.
@@ -70,9 +70,9 @@ export async function holdTransaction<T>(knex: Knex, work: (sql: Sql) => Promise
     hasBegun = true
     const value = await work(sql)
     await held.end()
-    const { command } = await control('COMMIT;')
+    const answers = [await control([...last(), 'COMMIT;'].join(';'))].flat() as { command?: string }[]
     // PostgreSQL's answer when a statement has failed that nobody asked about.
-    if (command === 'ROLLBACK') throw new Error('Nothing of a transaction was kept, since one of its statements had failed')
+    if (answers.at(-1)?.command === 'ROLLBACK') throw new Error('Nothing of a transaction was kept, since one of its statements had failed')
     return value
   } catch (error) {
     await held.end()

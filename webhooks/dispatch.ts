@@ -202,7 +202,7 @@ export async function startDispatcher({ db, queue, horizonMs, now, log, isHeld, 
     for (const attempt of due) unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: performance.now() })
     if (due.length > 0) onDue()
     // Whoever had nothing left to claim sleeps.
-    if (due.length > 0 && !isAlone()) await notifyNodes(db, db.write, 'queued')
+    if (due.length > 0 && !isAlone()) await notifyNodes(db, 'queued')
     if (unnoted.size > UNNOTED) await note(performance.now())
   }
 
