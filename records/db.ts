@@ -233,12 +233,26 @@ async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<
   // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
   const notifications = () => (db.dialect === 'postgres' ? [...due.keys()].map((work) => notification(db, work)) : [])
   try {
-    const result = await holdTransaction(db.write, (sql) => work({ ...trx, sql }), notifications)
+    const result = await holdTransaction(db.write, { last: notifications }, (sql) => work({ ...trx, sql }))
     for (const [work, planned] of due) for (const listener of db.onDue) listener(work, planned)
     return result
   } finally {
     for (const listener of ended) listener()
   }
+}
+
+/** Uses what `read` reads for as long as the rows that it locks cannot be changed by anybody else. It must only read. PostgreSQL alone, which is not
+ *  waited for before it is asked: this is one answer less than a transaction. */
+export function whileLocked<T>(
+  db: Db,
+  read: (source: Pick<Trx, 'dialect' | 'sql'>) => Promise<T>,
+  use: (result: T) => void,
+): Promise<void> {
+  return holdTransaction(db.write, { readsAhead: true }, async (sql, begun) => {
+    const result = await read({ dialect: db.dialect, sql })
+    await begun
+    use(result)
+  })
 }
 
 /** PostgreSQL alone. Heard by this node too, as its own. */

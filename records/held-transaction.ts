@@ -56,30 +56,41 @@ export class Held {
   }
 }
 
-/** Commits once `work` has resolved, and otherwise throws what it threw. `last`: statements without parameters that are sent with the commit. */
-export async function holdTransaction<T>(knex: Knex, work: (sql: Sql) => Promise<T>, last: () => string[] = () => []): Promise<T> {
+export interface HoldOptions {
+  /** Reading begins before BEGIN is answered: `work` awaits `begun` before it relies on its locks, and before it writes. */
+  readsAhead?: boolean
+  /** Statements without parameters that are sent with the commit. */
+  last?: () => string[]
+}
+
+/** Commits once `work` has resolved, and otherwise throws what it threw. */
+export async function holdTransaction<T>(
+  knex: Knex,
+  { readsAhead, last = () => [] }: HoldOptions,
+  work: (sql: Sql, begun: Promise<unknown>) => Promise<T>,
+): Promise<T> {
   const connection: Connection = await knex.client.acquireConnection()
   const held = new Held(connection)
   const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(held)
   const sql = Object.assign((table: string | Knex.QueryBuilder) => knex(table as string).connection(held), { raw })
   const control = async (text: string): Promise<unknown> => knex.raw(text).connection(connection)
-  let hasBegun = false
+  const begun = control('BEGIN;')
+  begun.catch(() => undefined)
   try {
-    // Nothing is sent before its answer: where it is refused, PostgreSQL would keep each statement behind it by itself.
-    await control('BEGIN;')
-    hasBegun = true
-    const value = await work(sql)
-    await held.end()
+    // Where it is refused, PostgreSQL would keep each write that was sent behind it by itself.
+    if (!readsAhead) await begun
+    const value = await work(sql, begun)
+    await Promise.all([held.end(), begun])
     const answers = [await control([...last(), 'COMMIT;'].join(';'))].flat() as { command?: string }[]
     // PostgreSQL's answer when a statement has failed that nobody asked about.
     if (answers.at(-1)?.command === 'ROLLBACK') throw new Error('Nothing of a transaction was kept, since one of its statements had failed')
     return value
   } catch (error) {
     await held.end()
-    if (hasBegun)
-      await inTime(control('ROLLBACK;')).catch((failure: Error) => {
-        connection.__knex__disposed = failure.message
-      })
+    const undo = (): Promise<unknown> => control('ROLLBACK;')
+    await inTime(begun.then(undo, () => undefined)).catch((failure: Error) => {
+      connection.__knex__disposed = failure.message
+    })
     throw error
   } finally {
     knex.client.releaseConnection(connection)

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Agent } from 'undici'
-import { type Db, transaction } from '../records/db.ts'
+import { type Db, whileLocked } from '../records/db.ts'
 import type { Outcome } from '../records/deliveries.ts'
 import { loadSendables, type Sendable } from '../records/planned-attempts.ts'
 import type { MadeAttempt } from '../records/settlements.ts'
@@ -176,13 +176,11 @@ export function startPump(options: PumpOptions): Pump {
     await Promise.all(attempts)
   }
 
-  /** Begins the attempts that can begin; returns the others. What has begun has begun, whatever becomes of the transaction. */
+  /** Begins the attempts that can begin; returns the others. What has begun has begun, whatever becomes of the locks. */
   async function begin(claims: Claim[], attempts: Promise<void>[]): Promise<Claim[]> {
     const planned = claims.map((claim) => claim.planned)
-    let left: Claim[] | undefined
+    let left = claims
     const beginWith = (sendables: Map<string, Sendable>): void => {
-      // A transaction that is run again must not send again.
-      if (left) return
       left = []
       for (const claim of claims) {
         const delivery = sendables.get(claim.planned.deliveryId)
@@ -193,11 +191,11 @@ export function startPump(options: PumpOptions): Pump {
     }
     try {
       if (db.dialect === 'sqlite') beginWith(await loadSendables({ dialect: db.dialect, sql: db.read }, planned))
-      else await transaction(db, async (trx) => beginWith(await loadSendables(trx, planned)))
+      else await whileLocked(db, (source) => loadSendables(source, planned), beginWith)
     } catch (error) {
       log.warn({ err: error }, 'deliveries could not be loaded, and will be tried again')
     }
-    return left ?? claims
+    return left
   }
 
   /** Waiting may have taken longer than a claim lasts: what another process has by now is its own. */

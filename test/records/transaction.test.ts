@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
-import { type Db, openDatabase, type Trx, transaction } from '../../records/db.ts'
+import { type Db, openDatabase, type Trx, transaction, whileLocked } from '../../records/db.ts'
 import { createDatabase } from '../postgres.ts'
 
 const onPostgres = inject('database') === 'postgres'
@@ -90,6 +90,27 @@ test.runIf(onPostgres)('a connection that is lost, or comes too late to be undon
   await expect(slow).rejects.toThrow('no')
   for (let number = 0; number < 5; number++) await transaction(db, (trx) => note(trx, String(number)))
   expect(await kept()).toEqual(['0', '1', '2', '3', '4'])
+})
+
+test.runIf(onPostgres)('whileLocked: what was read and locked stays so until it was used', async () => {
+  await transaction(db, (trx) => note(trx, 'one'))
+  const change = (): Promise<unknown> =>
+    transaction(db, async ({ sql }) => {
+      await sql.raw("set local lock_timeout = '50ms'")
+      await sql.raw("update notes set text = 'changed'")
+    })
+  const used: string[][] = []
+  await whileLocked(
+    db,
+    async ({ sql }) => {
+      const { rows } = await sql.raw('select text from notes for share')
+      await expect(change()).rejects.toThrow('lock timeout')
+      return rows.map(({ text }: { text: string }) => text)
+    },
+    (texts: string[]) => void used.push(texts),
+  )
+  await change()
+  expect([used, await kept()]).toEqual([[['one']], ['changed']])
 })
 
 test('those who wait for the end are told of it, committed or not', async () => {
