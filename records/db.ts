@@ -241,8 +241,8 @@ async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<
   }
 }
 
-/** Uses what `read` reads for as long as the rows that it locks cannot be changed by anybody else. It must only read. PostgreSQL alone, which is not
- *  waited for before it is asked: this is one answer less than a transaction. */
+/** PostgreSQL alone: what `use` does at once is done before anybody else can change the rows that `read` has locked. BEGIN and the reads are sent
+ *  together, which saves a round trip, so `read` must not write. Tries once. */
 export function whileLocked<T>(
   db: Db,
   read: (source: Pick<Trx, 'dialect' | 'sql'>) => Promise<T>,
@@ -357,7 +357,7 @@ export function isUnavailable(error: unknown): boolean {
     /^(08...|53[0-4]00|57P0[1-5]|55000|55P03|25P03|3D000|25006|40P01|40001)$/.test(code) ||
     /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/.test(code) ||
     /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY)/.test(code) ||
-    /Connection terminated|is not queryable|timeout expired|Query read timeout|timeout exceeded when trying to connect|Unable to acquire a connection|aborted/.test(
+    /Connection terminated|is not queryable|timeout expired|Query read timeout|timeout exceeded when trying to connect|Unable to acquire a connection|^aborted$/.test(
       error.message,
     )
   )

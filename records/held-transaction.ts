@@ -1,5 +1,5 @@
 /** A transaction on a connection of a knex's pool. knex's own makes a knex of more than a hundred functions for each: that takes as long as a small
- *  statement and stays in memory until all of that is searched. And on SQLite it does not wait for what still runs before it undoes. */
+ *  statement and stays in memory until the next full garbage collection. And on SQLite knex undoes without waiting for statements still running. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 
@@ -49,14 +49,14 @@ export class Held {
     }
   }
 
-  /** Resolves once nothing runs any more; nothing begins from now on. */
+  /** Nothing begins from now on. Resolves once what is followed has ended. */
   async end(): Promise<void> {
     this.#isOver = true
     await Promise.allSettled(this.#running)
   }
 }
 
-export interface HoldOptions {
+interface HoldOptions {
   /** Reading begins before BEGIN is answered: `work` awaits `begun` before it relies on its locks, and before it writes. */
   readsAhead?: boolean
   /** Statements without parameters that are sent with the commit. */
@@ -73,14 +73,17 @@ export async function holdTransaction<T>(
   const held = new Held(connection)
   const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(held)
   const sql = Object.assign((table: string | Knex.QueryBuilder) => knex(table as string).connection(held), { raw })
-  const control = async (text: string): Promise<unknown> => knex.raw(text).connection(connection)
+  // Sent at once, so that what the work sends comes behind it.
+  const control = (text: string): Promise<unknown> =>
+    new Promise((resolve, reject) => void knex.raw(text).connection(connection).then(resolve, reject))
   const begun = control('BEGIN;')
   begun.catch(() => undefined)
   try {
     // Where it is refused, PostgreSQL would keep each write that was sent behind it by itself.
     if (!readsAhead) await begun
     const value = await work(sql, begun)
-    await Promise.all([held.end(), begun])
+    await held.end()
+    await begun
     const answers = [await control([...last(), 'COMMIT;'].join(';'))].flat() as { command?: string }[]
     // PostgreSQL's answer when a statement has failed that nobody asked about.
     if (answers.at(-1)?.command === 'ROLLBACK') throw new Error('Nothing of a transaction was kept, since one of its statements had failed')

@@ -6,6 +6,7 @@ import type { Trigger } from './deliveries.ts'
 /** One planned attempt. Its due time tells it from every other that the delivery had or will have: no two are the same. */
 export interface PlannedAttempt {
   deliveryId: string
+  /** The delivery's, which never changes. */
   webhookId: string
   /** What it will be, from 1, unless another ends before it. */
   number: number
@@ -243,7 +244,8 @@ export async function loadSendables(
     planned.map(({ deliveryId }) => deliveryId),
   )
   const webhookIds = asList(dialect, [...new Set(planned.map(({ webhookId }) => webhookId))])
-  // Planning both takes half as long as planning a join of them. The webhooks come last: what forbids a send is never the older.
+  // Planning both takes half as long as planning a join of them. The webhooks come last: what they forbid is never older than
+  // what their deliveries say.
   const [rows, endpointRows] = await inOrder(
     source,
     () =>

@@ -1,4 +1,4 @@
-/** The operations of openapi.yaml: match, authenticate, limit, permit, read, validate, call, answer. Each step once, in this order. */
+/** The operations of openapi.yaml: match, authenticate and count, limit, permit, read, validate, call, answer. Each step once, in this order. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Context as KoaContext } from 'koa'
@@ -88,8 +88,8 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
       ({ ...request, params: {}, query: {}, headers: {}, cookies: {}, requestBody: undefined }) as never
   })
 
-  /** Whose key it was the last time, by its hash: the request is counted while that is looked up again. Those under way when a key is revoked are
-   *  still counted as its owner's. */
+  /** Whose key it was the last time, by its hash: the request is counted while that is looked up again. Some that come right after a key is revoked
+   *  are still counted as its owner's, though none is served. */
   const owners = new Map<string, string>()
 
   function count(userId: string): Promise<RateLimitState> {
@@ -106,10 +106,11 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
     const owner = owners.get(hash)
     const counted = owner === undefined ? undefined : count(owner)
     const principal = await authenticate(token)
-    if (owners.size >= MAX_KNOWN_OWNERS) owners.clear()
-    if (principal) owners.set(hash, principal.userId)
-    else owners.delete(hash)
-    if (principal) ctx.state.counted = owner === principal.userId ? counted : count(principal.userId)
+    if (principal) {
+      if (owners.size >= MAX_KNOWN_OWNERS) owners.clear()
+      owners.set(hash, principal.userId)
+      ctx.state.counted = owner === principal.userId ? counted : count(principal.userId)
+    } else owners.delete(hash)
     // What cannot be a key costs no look-up, and is not counted.
     if (principal === undefined && isWellFormed(token)) {
       const state = await unknownKeys.consume(networkOf(ctx.ip))

@@ -46,6 +46,8 @@ const PLACES = 512
 const CLAIM_AT = PLACES / 4
 /** Unless the last claim is as long ago as this: attempts that last may leave fewer places than that for long. */
 const IDLE_MS = 100
+/** The longest that a claim waits for the sends of the one before to begin. */
+const BEGIN_MS = 20
 /** Attempts of one webhook under way at once, results to be stored included: a slow endpoint cannot take all the places. */
 const SHARE = 16
 /** And of one whose endpoint has just answered quickly: for most of the time, storing is what they wait for. */
@@ -105,14 +107,14 @@ export function startPump(options: PumpOptions): Pump {
   const touching = setInterval(touch, TOUCH_MS)
   let retouch: NodeJS.Timeout | undefined
 
-  /** Makes the attempts beside what follows; of few, the sends begin before that. Returns how many. */
+  /** Makes the attempts beside what follows. Returns how many. Where they are few, little waits, and their sends come before the next claim. */
   async function take(claims: Claim[]): Promise<number> {
     if (claims.length === 0) return 0
     const begun = Promise.withResolvers<void>()
-    const work = makeAttempts(claims.filter(hold), begun.resolve).finally(begun.resolve)
+    const work = makeAttempts(claims.filter(hold), begun.resolve)
     sending.add(work)
     work.finally(() => sending.delete(work))
-    if (claims.length < CLAIM_AT) await begun.promise
+    if (claims.length < CLAIM_AT) await Promise.race([begun.promise, delay(BEGIN_MS)])
     return claims.length
   }
 
@@ -167,8 +169,7 @@ export function startPump(options: PumpOptions): Pump {
   async function makeAttempts(claims: Claim[], onBegun: () => void): Promise<void> {
     const attempts: Promise<void>[] = []
     for (let left = claims; left.length > 0 && !stopping; ) {
-      left = await begin(left, attempts)
-      onBegun()
+      left = await begin(left, attempts, onBegun)
       if (left.length === 0) break
       await delay(RETRY_MS)
       left = await stillHeld(left)
@@ -177,7 +178,7 @@ export function startPump(options: PumpOptions): Pump {
   }
 
   /** Begins the attempts that can begin; returns the others. What has begun has begun, whatever becomes of the locks. */
-  async function begin(claims: Claim[], attempts: Promise<void>[]): Promise<Claim[]> {
+  async function begin(claims: Claim[], attempts: Promise<void>[], onBegun: () => void): Promise<Claim[]> {
     const planned = claims.map((claim) => claim.planned)
     let left = claims
     const beginWith = (sendables: Map<string, Sendable>): void => {
@@ -188,12 +189,13 @@ export function startPump(options: PumpOptions): Pump {
         if (isWanted && (delivery.webhook === undefined || underWay.has(delivery.id))) left.push(claim)
         else attempts.push(makeAttempt(claim, isWanted ? delivery : undefined))
       }
+      onBegun()
     }
     try {
       if (db.dialect === 'sqlite') beginWith(await loadSendables({ dialect: db.dialect, sql: db.read }, planned))
       else await whileLocked(db, (source) => loadSendables(source, planned), beginWith)
     } catch (error) {
-      log.warn({ err: error }, 'deliveries could not be loaded, and will be tried again')
+      if (left === claims) log.warn({ err: error }, 'deliveries could not be loaded, and will be tried again')
     }
     return left
   }

@@ -22,6 +22,10 @@ afterAll(async () => {
   await rm(directory, { recursive: true })
 })
 
+interface Rows {
+  rows: { text: string }[]
+}
+
 const kept = (): Promise<string[]> => db.read('notes').orderBy('text').pluck('text')
 const note = ({ sql }: Trx, text: string | null) => sql('notes').insert({ text })
 
@@ -92,7 +96,10 @@ test.runIf(onPostgres)('a connection that is lost, or comes too late to be undon
   expect(await kept()).toEqual(['0', '1', '2', '3', '4'])
 })
 
-test.runIf(onPostgres)('whileLocked: what was read and locked stays so until it was used', async () => {
+test.runIf(onPostgres).each([
+  ['awaits', async (statement: PromiseLike<Rows>) => await statement],
+  ['chains', (statement: PromiseLike<Rows>) => statement.then((result) => result)],
+])('whileLocked: what was read and locked stays so until it was used, by work that %s', async (_, result) => {
   await transaction(db, (trx) => note(trx, 'one'))
   const change = (): Promise<unknown> =>
     transaction(db, async ({ sql }) => {
@@ -103,11 +110,11 @@ test.runIf(onPostgres)('whileLocked: what was read and locked stays so until it 
   await whileLocked(
     db,
     async ({ sql }) => {
-      const { rows } = await sql.raw('select text from notes for share')
+      const { rows } = await result(sql.raw('select text from notes for share'))
       await expect(change()).rejects.toThrow('lock timeout')
-      return rows.map(({ text }: { text: string }) => text)
+      return rows.map(({ text }) => text)
     },
-    (texts: string[]) => void used.push(texts),
+    (texts) => void used.push(texts),
   )
   await change()
   expect([used, await kept()]).toEqual([[['one']], ['changed']])
