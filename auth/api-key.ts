@@ -1,7 +1,13 @@
 import { hash, randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { type AccessLevel, findPrincipal, insertApiKey, type Principal } from '../records/api-keys.ts'
-import type { Scope, Sql } from '../records/db.ts'
+import {
+  type AccessLevel,
+  findPrincipal,
+  insertApiKey,
+  type Principal,
+} from '../records/api-keys.ts'
+import type { Scope } from '../records/database/scope.ts'
+import type { Sql } from '../records/database/statements.ts'
 import { joined } from './joined.ts'
 
 export type { Principal }
@@ -29,7 +35,10 @@ export function newApiKey(): { token: string; hash: string; prefix: string } {
 
 /** Tells a mistyped or truncated token, and anything that is none, without asking the database. */
 export function isWellFormed(token: string): boolean {
-  return SHAPE.test(token) && checksum(token.slice(0, -CHECKSUM_LENGTH - 1)) === token.slice(-CHECKSUM_LENGTH)
+  return (
+    SHAPE.test(token) &&
+    checksum(token.slice(0, -CHECKSUM_LENGTH - 1)) === token.slice(-CHECKSUM_LENGTH)
+  )
 }
 
 /** Lower-case hexadecimal SHA-256. No salt and no stretching: the token has 256 bits of its own. */

@@ -1,6 +1,8 @@
 import { hasAccount, insertAccount } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
-import { type Db, transaction, writeScope } from '../records/db.ts'
+import type { Db } from '../records/database/open.ts'
+import { writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
 import { issueApiKey } from './api-key.ts'
 import { hashPassword, newPassword } from './password.ts'
 
@@ -23,17 +25,29 @@ export async function createFirstAccount(db: Db, now: Date): Promise<FirstAccoun
   const password = newPassword()
   const passwordHash = await hashPassword(password)
   return transaction(db, async (trx) => {
-    const ids = await insertAccount(trx, { name: NAME, email: EMAIL, fullName: 'Account Owner', passwordHash }, now)
+    const ids = await insertAccount(
+      trx,
+      { name: NAME, email: EMAIL, fullName: 'Account Owner', passwordHash },
+      now,
+    )
     const scope = writeScope(trx, ids.accountId)
     const key = { userId: ids.userId, name: 'First key', accessLevel: 'full_access' } as const
     const { id, token } = await issueApiKey(scope, key, now)
     const byOperator = { user: null, ip: null }
     await insertAuditEntry(
       scope,
-      { ...byOperator, action: 'account.created', target: { type: 'account', id: ids.accountId, name: NAME } },
+      {
+        ...byOperator,
+        action: 'account.created',
+        target: { type: 'account', id: ids.accountId, name: NAME },
+      },
       now,
     )
-    await insertAuditEntry(scope, { ...byOperator, action: 'api_key.created', target: { type: 'api_key', id, name: key.name } }, now)
+    await insertAuditEntry(
+      scope,
+      { ...byOperator, action: 'api_key.created', target: { type: 'api_key', id, name: key.name } },
+      now,
+    )
     return { ...ids, email: EMAIL, password, token }
   })
 }

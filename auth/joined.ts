@@ -14,7 +14,9 @@ interface Group<T> {
 
 /** While `work` is under way for a key, the calls for it that come meanwhile wait, and then share the next run of it: each call is answered
  *  from what was true after it was made, and a client that asks often at once costs few queries. */
-export function joined<T>(work: (key: string, calls: number) => Promise<T>): (key: string) => Promise<Joined<T>> {
+export function joined<T>(
+  work: (key: string, calls: number) => Promise<T>,
+): (key: string) => Promise<Joined<T>> {
   const running = new Map<string, Promise<unknown>>()
   const waiting = new Map<string, Group<T>>()
 

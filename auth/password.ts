@@ -1,6 +1,6 @@
 import { type Argon2Parameters, argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { Refused } from '../records/refused.ts'
+import { Refused } from '../errors.ts'
 
 const derive = promisify(argon2)
 
@@ -22,8 +22,10 @@ const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=
 /** Throws `Refused` when it is too short or too long. NIST SP 800-63B, 5.1.1.2: nothing else is asked of it. */
 export function assertPassword(password: string): void {
   const length = [...password].length
-  if (length < MIN_LENGTH) throw new Refused(`The password must be at least ${MIN_LENGTH} characters long`)
-  if (length > MAX_LENGTH) throw new Refused(`The password must be at most ${MAX_LENGTH} characters long`)
+  if (length < MIN_LENGTH)
+    throw new Refused(`The password must be at least ${MIN_LENGTH} characters long`)
+  if (length > MAX_LENGTH)
+    throw new Refused(`The password must be at most ${MAX_LENGTH} characters long`)
 }
 
 /** In the PHC string format, so that the cost can change while older hashes still verify. Throws `Refused` when it cannot be one. */
@@ -56,6 +58,7 @@ const READABLE = 'abcdefghijkmnpqrstuvwxyz23456789'
 
 /** Four groups of five characters: 100 bits that can be read out and typed. */
 export function newPassword(): string {
-  const group = (): string => Array.from({ length: 5 }, () => READABLE[randomInt(READABLE.length)]).join('')
+  const group = (): string =>
+    Array.from({ length: 5 }, () => READABLE[randomInt(READABLE.length)]).join('')
   return Array.from({ length: 4 }, group).join('-')
 }

@@ -1,7 +1,12 @@
 import ipaddr from 'ipaddr.js'
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible'
-import type { Db } from '../records/db.ts'
-import { Refused } from '../records/refused.ts'
+import {
+  type RateLimiterAbstract,
+  RateLimiterMemory,
+  RateLimiterPostgres,
+  RateLimiterRes,
+} from 'rate-limiter-flexible'
+import { Refused } from '../errors.ts'
+import type { Db } from '../records/database/open.ts'
 import { joined } from './joined.ts'
 
 /** Somebody tried something too often. */
@@ -10,7 +15,9 @@ export class TooOften extends Refused {
 
   constructor(msBeforeNext: number) {
     const minutes = Math.max(1, Math.ceil(msBeforeNext / 60_000))
-    super(`This was tried too often. Try again in ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}.`)
+    super(
+      `This was tried too often. Try again in ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}.`,
+    )
     this.retryAfterSeconds = Math.max(1, Math.ceil(msBeforeNext / 1_000))
   }
 }
@@ -45,12 +52,23 @@ export function networkOf(ip: string): string {
 
 /** `points` requests per window of `windowSeconds` for each key. On PostgreSQL one count for all nodes; on the embedded
  *  database there is one server, which counts in its memory. Throws when the count cannot be kept. */
-export function newRateLimiter(db: Db, name: string, points: number, windowSeconds: number): RateLimiter {
+export function newRateLimiter(
+  db: Db,
+  name: string,
+  points: number,
+  windowSeconds: number,
+): RateLimiter {
   const options = { keyPrefix: name, points, duration: windowSeconds }
   const limiter: RateLimiterAbstract =
     db.dialect === 'sqlite'
       ? new RateLimiterMemory(options)
-      : new RateLimiterPostgres({ ...options, storeClient: db.write, storeType: 'knex', tableName: 'rate_limits', tableCreated: true })
+      : new RateLimiterPostgres({
+          ...options,
+          storeClient: db.write,
+          storeType: 'knex',
+          tableName: 'rate_limits',
+          tableCreated: true,
+        })
   // A client's requests at once wait for the same row, one after the other: those that wait are counted together.
   const consume = joined((key, requests) =>
     limiter.consume(key, requests).catch((refused: unknown) => {

@@ -1,6 +1,6 @@
 /** Sessions of the console: a random token in a cookie, and its hash in a row. */
 import { hash, randomBytes } from 'node:crypto'
-import type { Scope } from '../records/db.ts'
+import type { Scope } from '../records/database/scope.ts'
 import { insertSession, type NewSession } from '../records/sessions.ts'
 
 const TOKEN_BYTES = 32
@@ -47,7 +47,8 @@ const SYSTEMS: [RegExp, string][] = [
 
 /** What people call the device of a session, such as `Firefox on Linux`. The first that matches: most browsers also name others. */
 export function deviceOf(userAgent: string): string {
-  const find = (names: [RegExp, string][]): string | undefined => names.find(([pattern]) => pattern.test(userAgent))?.[1]
+  const find = (names: [RegExp, string][]): string | undefined =>
+    names.find(([pattern]) => pattern.test(userAgent))?.[1]
   const browser = find(BROWSERS)
   const system = find(SYSTEMS)
   if (!browser && !system) return 'Unknown device'

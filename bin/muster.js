@@ -21,7 +21,9 @@ const serves = major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])
 if (serves) {
   endWithParent()
   // Halves the time that a short command takes; where it cannot be written, nothing is lost.
-  module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/muster', import.meta.url)))
+  module.enableCompileCache(
+    fileURLToPath(new URL('../node_modules/.cache/muster', import.meta.url)),
+  )
   const { main } = await import('../cli/main.ts')
   process.exitCode = await main(process.argv.slice(2), process.env)
   // The command has ended. What it may have left open, such as an idle connection, is not waited for.
@@ -29,8 +31,12 @@ if (serves) {
 } else {
   const node = installedNode()
   if (node === undefined || node === realpathSync(process.execPath)) {
-    console.error(`Muster needs Node.js ${NEEDED.join('.')} or newer, and this is ${process.versions.node}.`)
-    console.error('Run "npm ci" in the folder of Muster: it installs the right one beside the other packages.')
+    console.error(
+      `Muster needs Node.js ${NEEDED.join('.')} or newer, and this is ${process.versions.node}.`,
+    )
+    console.error(
+      'Run "npm ci" in the folder of Muster: it installs the right one beside the other packages.',
+    )
     process.exit(1)
   }
   runUnder(node)
@@ -47,15 +53,21 @@ function installedNode() {
 
 function runUnder(node) {
   // The channel is there to end: it does when this process dies in whatever way, and the other one follows.
-  const child = spawn(node, [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-  })
+  const child = spawn(
+    node,
+    [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)],
+    {
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    },
+  )
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal))
   child.on('error', (error) => {
     console.error(`${node} cannot be run: ${error.message}`)
     process.exit(1)
   })
-  child.on('exit', (code, signal) => process.exit(signal === null ? code : 128 + constants.signals[signal]))
+  child.on('exit', (code, signal) =>
+    process.exit(signal === null ? code : 128 + constants.signals[signal]),
+  )
 }
 
 /** Without this, killing the outer process would leave the inner one behind, with the port and the lock. */

@@ -2,7 +2,8 @@ import type { Command } from 'commander'
 import { hashPassword } from '../auth/password.ts'
 import { insertAccount } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
-import { transaction, writeScope } from '../records/db.ts'
+import { writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
 import { examples, type Output, quoted, type Shell, secretOf } from './shell.ts'
 
 interface CreateOptions {
@@ -13,17 +14,27 @@ interface CreateOptions {
 }
 
 export function addAccount(program: Command, shell: Shell): void {
-  const account = program.command('account').description('Make accounts: each has its own users, records and webhooks.')
+  const account = program
+    .command('account')
+    .description('Make accounts: each has its own users, records and webhooks.')
 
   account
     .command('create')
     .summary('make an account and its Owner')
-    .description('Make an account and its Owner, who signs in with the e-mail address and password.')
+    .description(
+      'Make an account and its Owner, who signs in with the e-mail address and password.',
+    )
     .requiredOption('--name <name>', 'what the account is called')
     .requiredOption('--email <address>', "the Owner's e-mail address")
-    .requiredOption('--password <password>', 'from 8 to 200 characters, or - to read it from standard input')
+    .requiredOption(
+      '--password <password>',
+      'from 8 to 200 characters, or - to read it from standard input',
+    )
     .option('--full-name <name>', "the Owner's name (default: what stands before the @)")
-    .addHelpText('after', examples("muster account create --name 'Acme' --email ann@example.com --password -"))
+    .addHelpText(
+      'after',
+      examples("muster account create --name 'Acme' --email ann@example.com --password -"),
+    )
     .action(
       shell.action((options: CreateOptions) =>
         shell.records(async ({ db }): Promise<Output> => {
@@ -34,7 +45,11 @@ export function addAccount(program: Command, shell: Shell): void {
             const now = new Date()
             const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, now)
             const target = { type: 'account', id: ids.accountId, name: name.trim() } as const
-            await insertAuditEntry(writeScope(trx, ids.accountId), { user: null, action: 'account.created', target, ip: null }, now)
+            await insertAuditEntry(
+              writeScope(trx, ids.accountId),
+              { user: null, action: 'account.created', target, ip: null },
+              now,
+            )
             return ids
           })
           return {

@@ -1,13 +1,15 @@
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { writeBackup } from '../records/backup.ts'
-import { Refused } from '../records/refused.ts'
+import { Refused } from '../errors.ts'
+import { writeBackup } from '../records/database/backup.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 export function addBackup(program: Command, shell: Shell): void {
   program
     .command('backup')
-    .description('Write all records, as they are at this moment, into a new SQLite file. Safe beside a running server.')
+    .description(
+      'Write all records, as they are at this moment, into a new SQLite file. Safe beside a running server.',
+    )
     .argument('<file>', 'the file to make; an existing one is left alone')
     .addHelpText(
       'after',

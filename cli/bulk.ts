@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { validate as isUuid } from 'uuid'
+import { Refused } from '../errors.ts'
 import { hasAccount } from '../records/accounts.ts'
 import {
   type BulkJob,
@@ -11,8 +12,9 @@ import {
   pauseBulkJob,
   resumeBulkJob,
 } from '../records/bulk-jobs.ts'
-import { accountScope, type Db, transaction, type WriteScope, writeScope } from '../records/db.ts'
-import { Refused } from '../records/refused.ts'
+import type { Db } from '../records/database/open.ts'
+import { accountScope, type WriteScope, writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
 import { MAX_RATE } from '../webhooks/bulk.ts'
 import { examples, type Output, type Shell, table, timeOf, WrongUsage } from './shell.ts'
 
@@ -21,7 +23,9 @@ const EXAMPLE_ID = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
 export function addBulk(program: Command, shell: Shell): void {
   const bulk = program
     .command('bulk')
-    .description('See, pause and end work at many deliveries: what was missed being sent, failed ones being retried.')
+    .description(
+      'See, pause and end work at many deliveries: what was missed being sent, failed ones being retried.',
+    )
 
   bulk
     .command('list')
@@ -32,9 +36,15 @@ export function addBulk(program: Command, shell: Shell): void {
     .action(
       shell.action(({ account }: { account: string }) =>
         shell.records(async ({ db }): Promise<Output> => {
-          if (!isUuid(account) || !(await hasAccount(db.read, account))) throw new Refused(`There is no account ${account}`)
-          const jobs = await listBulkJobs(accountScope({ dialect: db.dialect, sql: db.read }, account))
-          return { document: jobs.map(bulkDocumentOf), text: jobs.length === 0 ? 'There are no bulk jobs.' : tableOf(jobs) }
+          if (!isUuid(account) || !(await hasAccount(db.read, account)))
+            throw new Refused(`There is no account ${account}`)
+          const jobs = await listBulkJobs(
+            accountScope({ dialect: db.dialect, sql: db.read }, account),
+          )
+          return {
+            document: jobs.map(bulkDocumentOf),
+            text: jobs.length === 0 ? 'There are no bulk jobs.' : tableOf(jobs),
+          }
         }),
       ),
     )
@@ -76,7 +86,9 @@ type JobChange = (scope: WriteScope, id: string, now: Date) => Promise<BulkJob |
 function switchJob(shell: Shell, id: string, change: JobChange): Promise<Output> {
   return shell.records(async ({ db }) => {
     const accountId = await accountOf(db, id)
-    return outputOf(await transaction(db, (trx) => change(writeScope(trx, accountId), id, new Date())))
+    return outputOf(
+      await transaction(db, (trx) => change(writeScope(trx, accountId), id, new Date())),
+    )
   })
 }
 
@@ -146,7 +158,14 @@ export function sayStarted(job: BulkJob): Output {
 export function sayPreview(selection: BulkSelection, count: number): Output {
   const { kind, webhookId, eventTypes, since, until } = selection
   return {
-    document: { kind, webhook_id: webhookId, event_types: eventTypes, since: timeOf(since), until: timeOf(until), count },
+    document: {
+      kind,
+      webhook_id: webhookId,
+      event_types: eventTypes,
+      since: timeOf(since),
+      until: timeOf(until),
+      count,
+    },
     text: `${count} would be sent, of the time from ${timeOf(since)} to ${timeOf(until)}. Without --preview they are.`,
   }
 }
@@ -160,12 +179,18 @@ export function rateOf(given: string): number {
 
 /** For an option that takes a time: a day in UTC, or a moment. */
 export function momentOf(given: string): Date {
-  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i.test(given) ? Date.parse(given) : Number.NaN
-  if (Number.isNaN(time)) throw new InvalidArgumentError('It must be a time such as 2026-11-21T09:30:00Z, or a day such as 2026-11-21.')
+  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i.test(given)
+    ? Date.parse(given)
+    : Number.NaN
+  if (Number.isNaN(time))
+    throw new InvalidArgumentError(
+      'It must be a time such as 2026-11-21T09:30:00Z, or a day such as 2026-11-21.',
+    )
   return new Date(time)
 }
 
 /** Throws `WrongUsage` for a time that ends before it begins. */
 export function assertSpan({ since, until }: { since?: Date; until?: Date }): void {
-  if (since && until && since >= until) throw new WrongUsage("option '--until <time>' must be later than '--since <time>'")
+  if (since && until && since >= until)
+    throw new WrongUsage("option '--until <time>' must be later than '--since <time>'")
 }

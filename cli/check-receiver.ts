@@ -4,8 +4,8 @@ import { request as send } from 'undici'
 import { v7 as uuidv7 } from 'uuid'
 import { eventTypes } from '../generated/events.ts'
 import { junitXml, type TestCase } from '../scripts/diff/junit.ts'
-import { newSecret, signingKeys } from '../webhooks/secret.ts'
-import { deliveryHeaders } from '../webhooks/sign.ts'
+import { newSecret, signingKeys } from '../webhooks/transport/secret.ts'
+import { deliveryHeaders } from '../webhooks/transport/sign.ts'
 import { signingSecretOf } from './listen.ts'
 import { examples, httpUrlOf, type Output, type Shell } from './shell.ts'
 
@@ -67,7 +67,11 @@ export function addCheckReceiver(program: Command, shell: Shell): void {
       'Post real and forged deliveries to a receiver and see whether it answers as it must: 2xx within 15 seconds to what is rightly signed, whatever it is, and 403 to the rest. Ends with 1 if a rule is broken. The deliveries tell of records that do not exist.',
     )
     .argument('<url>', 'the receiver', httpUrlOf)
-    .requiredOption('--secret <secret>', 'the signing secret that it verifies with, or - to read it from standard input', signingSecretOf)
+    .requiredOption(
+      '--secret <secret>',
+      'the signing secret that it verifies with, or - to read it from standard input',
+      signingSecretOf,
+    )
     .option('--junit <file>', 'write the result as JUnit XML, too')
     .addHelpText(
       'after',
@@ -82,8 +86,13 @@ What it cannot see from outside: that nothing is processed of what is answered w
       shell.action(async (url: string, { secret, junit }: Options): Promise<Output> => {
         const results = await run(url, rulesFor(secret))
         const conformant = results.every(isKept)
-        if (junit !== undefined) await writeFile(junit, junitXml(`muster check-receiver ${url}`, results.flatMap(casesOf)))
-        return { document: { url, conformant, rules: results.map(documentOf) }, text: say(url, results), failed: !conformant }
+        if (junit !== undefined)
+          await writeFile(junit, junitXml(`muster check-receiver ${url}`, results.flatMap(casesOf)))
+        return {
+          document: { url, conformant, rules: results.map(documentOf) },
+          text: say(url, results),
+          failed: !conformant,
+        }
       }),
     )
 }
@@ -98,11 +107,20 @@ function rulesFor(secret: string): Rule[] {
     headers: deliveryHeaders(signingKeys(key), id, body, at),
     body,
   })
-  const delivery = (change: object = {}, { write = JSON.stringify, key = secret }: Signing = {}): Request => {
+  const delivery = (
+    change: object = {},
+    { write = JSON.stringify, key = secret }: Signing = {},
+  ): Request => {
     const id = uuidv7()
-    return sign(id, Buffer.from(write({ ...eventTypes['participant.created'].example, ...change, id })), key, new Date())
+    return sign(
+      id,
+      Buffer.from(write({ ...eventTypes['participant.created'].example, ...change, id })),
+      key,
+      new Date(),
+    )
   }
-  const forged = (signatureOf: (real: string) => string | undefined): Request => withSignatures(delivery(), signatureOf)
+  const forged = (signatureOf: (real: string) => string | undefined): Request =>
+    withSignatures(delivery(), signatureOf)
   const altered = (change: (text: string) => string): Request => {
     const { headers, body } = delivery()
     return { headers, body: Buffer.from(change(body.toString('utf8'))) }
@@ -115,14 +133,16 @@ function rulesFor(secret: string): Rule[] {
       id: 'accepts-post',
       title: 'Takes a delivery: POST with JSON, answered with 2xx within 15 seconds',
       expected: '2xx',
-      advice: 'Answer as soon as the signature is verified and the delivery is stored; work on it afterwards.',
+      advice:
+        'Answer as soon as the signature is verified and the delivery is stored; work on it afterwards.',
       checks: [{ name: 'a delivery', request: () => first }],
     },
     {
       id: 'missing-signature',
       title: 'Answers 403 to what is not signed',
       expected: '403',
-      advice: 'Take a missing X-Service-Signature as an empty one, which is never right, and process nothing.',
+      advice:
+        'Take a missing X-Service-Signature as an empty one, which is never right, and process nothing.',
       checks: [
         { name: 'without a signature', request: () => forged(() => undefined) },
         { name: 'with an empty signature', request: () => forged(() => '') },
@@ -132,12 +152,16 @@ function rulesFor(secret: string): Rule[] {
       id: 'wrong-signature',
       title: 'Answers 403 to what is wrongly signed',
       expected: '403',
-      advice: 'Compare X-Service-Signature with the HMAC-SHA256 of the body, the whole of it and in constant time, and process nothing.',
+      advice:
+        'Compare X-Service-Signature with the HMAC-SHA256 of the body, the whole of it and in constant time, and process nothing.',
       checks: [
         { name: 'with a forged signature', request: () => forged(shifted) },
         { name: 'with a truncated signature', request: () => forged((real) => real.slice(0, -8)) },
         { name: 'signed with another secret', request: () => delivery({}, { key: newSecret() }) },
-        { name: 'with a changed body', request: () => altered((text) => text.replace('participant', 'particlpant')) },
+        {
+          name: 'with a changed body',
+          request: () => altered((text) => text.replace('participant', 'particlpant')),
+        },
         { name: 'with a truncated body', request: () => altered((text) => text.slice(0, -1)) },
         { name: 'with a space added to the body', request: () => altered((text) => `${text} `) },
       ],
@@ -146,11 +170,13 @@ function rulesFor(secret: string): Rule[] {
       id: 'raw-body',
       title: 'Verifies the bytes as they came, not JSON that was written again',
       expected: '2xx',
-      advice: 'Compute the signature over the raw body, before anything parses it: express.raw(), request.body, request.raw_post.',
+      advice:
+        'Compute the signature over the raw body, before anything parses it: express.raw(), request.body, request.raw_post.',
       checks: [
         {
           name: 'with unusual white space',
-          request: () => delivery({}, { write: (payload) => `\n${JSON.stringify(payload, null, '\t')}\r\n ` }),
+          request: () =>
+            delivery({}, { write: (payload) => `\n${JSON.stringify(payload, null, '\t')}\r\n ` }),
         },
         { name: 'with unusual escapes', request: () => delivery({}, { write: escapedJson }) },
         {
@@ -163,20 +189,32 @@ function rulesFor(secret: string): Rule[] {
       id: 'repeats',
       title: 'Takes the same id again without an error',
       expected: '2xx',
-      advice: 'Remember the id of each delivery with a unique index, and answer 2xx when it is there already.',
+      advice:
+        'Remember the id of each delivery with a unique index, and answer 2xx when it is there already.',
       checks: [
         { name: 'the same delivery again', request: () => first },
-        { name: 'a later attempt of it', request: () => sign(first.headers['webhook-id'] ?? '', first.body, secret, later) },
+        {
+          name: 'a later attempt of it',
+          request: () => sign(first.headers['webhook-id'] ?? '', first.body, secret, later),
+        },
       ],
     },
     {
       id: 'event-types',
       title: 'Takes every event type',
       expected: '2xx',
-      advice: 'Answer 2xx to types that are of no interest: anything else is tried again, ten times.',
+      advice:
+        'Answer 2xx to types that are of no interest: anything else is tried again, ten times.',
       checks: [
-        ...Object.values(eventTypes).map(({ name, example }) => ({ name, request: () => delivery(example) })),
-        { name: 'webhook.test', request: () => delivery({ event_type: 'webhook.test', resource: { type: 'webhook', id: uuidv7() } }) },
+        ...Object.values(eventTypes).map(({ name, example }) => ({
+          name,
+          request: () => delivery(example),
+        })),
+        {
+          name: 'webhook.test',
+          request: () =>
+            delivery({ event_type: 'webhook.test', resource: { type: 'webhook', id: uuidv7() } }),
+        },
       ],
     },
     {
@@ -187,16 +225,27 @@ function rulesFor(secret: string): Rule[] {
       checks: [
         {
           name: 'an event type unknown to it',
-          request: () => delivery({ event_type: 'muster.checked', resource: { type: 'receiver', id: uuidv7() } }),
+          request: () =>
+            delivery({
+              event_type: 'muster.checked',
+              resource: { type: 'receiver', id: uuidv7() },
+            }),
         },
-        { name: 'fields unknown to it', request: () => delivery({ added: { later: [1, null, 'Zoë 東京 🎈'] }, data: { added: true } }) },
+        {
+          name: 'fields unknown to it',
+          request: () =>
+            delivery({ added: { later: [1, null, 'Zoë 東京 🎈'] }, data: { added: true } }),
+        },
         { name: 'a large body', request: () => delivery({ added: 'x'.repeat(LARGE_CHARACTERS) }) },
       ],
     },
   ]
 }
 
-function withSignatures({ headers, body }: Request, signatureOf: (real: string) => string | undefined): Request {
+function withSignatures(
+  { headers, body }: Request,
+  signatureOf: (real: string) => string | undefined,
+): Request {
   const others = Object.entries(headers).filter(([name]) => !SIGNATURES.includes(name))
   const changed = SIGNATURES.flatMap((name) => {
     const signature = signatureOf(headers[name] ?? '')
@@ -207,7 +256,10 @@ function withSignatures({ headers, body }: Request, signatureOf: (real: string) 
 
 /** As long, and of the same characters, but wrong in its first digit. */
 function shifted(signature: string): string {
-  return signature.replace(/^(v1,)?(.)/, (_, scheme = '', first) => `${scheme}${first === 'a' ? 'b' : 'a'}`)
+  return signature.replace(
+    /^(v1,)?(.)/,
+    (_, scheme = '', first) => `${scheme}${first === 'a' ? 'b' : 'a'}`,
+  )
 }
 
 /** The same JSON, with letters escaped that nobody needs to escape. */
@@ -251,10 +303,19 @@ async function post(url: string, { expected }: Rule, { name, request }: Check): 
     passed,
   })
   try {
-    const answer = await send(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(TIMEOUT_MS) })
+    const answer = await send(url, {
+      method: 'POST',
+      headers,
+      body,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
     await answer.body.dump()
     const status = answer.statusCode
-    return outcome(status, null, expected === '2xx' ? status >= 200 && status < 300 : status === 403)
+    return outcome(
+      status,
+      null,
+      expected === '2xx' ? status >= 200 && status < 300 : status === 403,
+    )
   } catch (error) {
     return outcome(null, sayFailure(error), false)
   }
@@ -271,8 +332,15 @@ function isKept({ results }: RuleResult): boolean {
 }
 
 function documentOf({ rule: { id, title }, results }: RuleResult) {
-  const passed = results.some((result) => result.passed === null) ? null : results.every((result) => result.passed)
-  return { rule: id, title, passed, checks: results.map(({ durationMs, ...result }) => ({ ...result, duration_ms: durationMs })) }
+  const passed = results.some((result) => result.passed === null)
+    ? null
+    : results.every((result) => result.passed)
+  return {
+    rule: id,
+    title,
+    passed,
+    checks: results.map(({ durationMs, ...result }) => ({ ...result, duration_ms: durationMs })),
+  }
 }
 
 function casesOf({ rule, results }: RuleResult): TestCase[] {
@@ -280,7 +348,9 @@ function casesOf({ rule, results }: RuleResult): TestCase[] {
     classname: rule.id,
     name: result.check,
     seconds: result.durationMs / 1000,
-    ...(result.passed === false && { failure: { message: sayResult(result), details: `${rule.title}. ${rule.advice}` } }),
+    ...(result.passed === false && {
+      failure: { message: sayResult(result), details: `${rule.title}. ${rule.advice}` },
+    }),
     ...(result.passed === null && { skipped: 'The receiver did not answer before.' }),
   }))
 }
@@ -292,8 +362,11 @@ function sayResult({ expected, status, error, durationMs }: Result): string {
 function say(url: string, results: RuleResult[]): string {
   const broken = results.filter((result) => !isKept(result)).length
   const isSilent = results.some((result) => result.results.some(({ passed }) => passed === null))
-  const reason = isSilent ? 'it does not answer' : `${broken} of ${results.length} rules are not kept`
-  const verdict = broken === 0 ? 'The receiver is conformant.' : `The receiver is not conformant: ${reason}.`
+  const reason = isSilent
+    ? 'it does not answer'
+    : `${broken} of ${results.length} rules are not kept`
+  const verdict =
+    broken === 0 ? 'The receiver is conformant.' : `The receiver is not conformant: ${reason}.`
   return [`POST ${url}`, '', ...results.map(sayRule), '', verdict].join('\n')
 }
 

@@ -9,7 +9,16 @@ import { columnsOf, htmlOf, isFailed, junitOf, type Report } from '../scripts/co
 import type { Target } from '../scripts/contract/run.ts'
 import { type Case, runSuite } from '../scripts/contract/suite.ts'
 import { type Contract, readContract } from '../scripts/generate/contract.ts'
-import { examples, httpUrlOf, listOf, type Output, type Shell, secretOf, table, WrongUsage } from './shell.ts'
+import {
+  examples,
+  httpUrlOf,
+  listOf,
+  type Output,
+  type Shell,
+  secretOf,
+  table,
+  WrongUsage,
+} from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const IDS = Object.keys(operations) as OperationId[]
@@ -34,16 +43,30 @@ export function addContract(program: Command, shell: Shell): void {
       'Test a service against openapi.yaml: valid and invalid data for each operation, at its limits and at random, and all else that the contract promises. Without --url, this installation is started for it, on records of its own. A deployed copy needs an account of its own, in which nothing else happens meanwhile.',
     )
     .option('--url <url>', 'a deployed copy', (given) => httpUrlOf(given).replace(/\/+$/, ''))
-    .option('--key <key>', 'a Full Access key of its user with every permission, or - to read it from standard input')
-    .option('--restricted-key <key>', 'a Read Only key of another user of the account, without Finance permission')
+    .option(
+      '--key <key>',
+      'a Full Access key of its user with every permission, or - to read it from standard input',
+    )
+    .option(
+      '--restricted-key <key>',
+      'a Read Only key of another user of the account, without Finance permission',
+    )
     .option('--seed <n>', 'repeat the random data of an earlier run', integerFrom(0, MAX_SEED))
-    .option('--runs <n>', 'random requests of each kind to each operation', integerFrom(1, 10_000), DEFAULT_RUNS)
+    .option(
+      '--runs <n>',
+      'random requests of each kind to each operation',
+      integerFrom(1, 10_000),
+      DEFAULT_RUNS,
+    )
     .option('--only <ids>', 'some operations, separated by commas', listOf(...IDS))
     .option('--report <file>', 'write the matrix and what failed as one HTML file, too')
     .option('--junit <file>', 'write the result as JUnit XML, too')
     .addHelpText(
       'after',
-      examples('muster contract', 'muster contract --url https://api.example.com --key - --junit contract.xml --report contract.html'),
+      examples(
+        'muster contract',
+        'muster contract --url https://api.example.com --key - --junit contract.xml --report contract.html',
+      ),
     )
     .action(
       shell.action(async (options: Options): Promise<Output> => {
@@ -74,7 +97,11 @@ async function run(options: Options): Promise<Report> {
 }
 
 /** Of this installation alone: it takes a database that can be spoiled to see every documented status. */
-async function withDredd(contract: Contract, { only = IDS }: Options, startServers: () => Promise<Servers & AsyncDisposable>) {
+async function withDredd(
+  contract: Contract,
+  { only = IDS }: Options,
+  startServers: () => Promise<Servers & AsyncDisposable>,
+) {
   // Its dependencies are old: Node would warn of what nobody here can mend.
   process.removeAllListeners('warning')
   const { runDreddSuite } = await import('../scripts/contract/dredd-suite.ts')
@@ -83,11 +110,19 @@ async function withDredd(contract: Contract, { only = IDS }: Options, startServe
 }
 
 function deployed({ url, key, restrictedKey }: Options): Target | undefined {
-  if ((url === undefined) !== (key === undefined)) throw new WrongUsage("option '--url <url>' and option '--key <key>' need each other")
-  return url === undefined || key === undefined ? undefined : { url, key: secretOf(key), restrictedKey }
+  if ((url === undefined) !== (key === undefined))
+    throw new WrongUsage("option '--url <url>' and option '--key <key>' need each other")
+  return url === undefined || key === undefined
+    ? undefined
+    : { url, key: secretOf(key), restrictedKey }
 }
 
-async function test(contract: Contract, target: Target, options: Options, dredd: DreddResult | null = null): Promise<Report> {
+async function test(
+  contract: Contract,
+  target: Target,
+  options: Options,
+  dredd: DreddResult | null = null,
+): Promise<Report> {
   const { seed = randomInt(MAX_SEED), runs, only = IDS } = options
   const coverage = newCoverage(only, { hasRestrictedKey: target.restrictedKey !== undefined })
   for (const { operation, status } of dredd?.passed ?? []) coverage.sawStatus(operation, status)
@@ -97,25 +132,40 @@ async function test(contract: Contract, target: Target, options: Options, dredd:
 }
 
 function documentOf({ cases, ...report }: Report): object {
-  return { ...report, cases: cases.map(({ durationMs, ...one }) => ({ ...one, duration_ms: durationMs })) }
+  return {
+    ...report,
+    cases: cases.map(({ durationMs, ...one }) => ({ ...one, duration_ms: durationMs })),
+  }
 }
 
 function say(report: Report): string {
   const { url, seed, dredd, cases, cells } = report
   const ofDredd = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
   const failures = cases.flatMap(({ operation, name, failures }) =>
-    failures.map(({ check, what, message, curl }) => `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n      ${curl}\n`),
+    failures.map(
+      ({ check, what, message, curl }) =>
+        `FAIL  ${operation} ${name} (${check})\n      ${what}: ${message}\n      ${curl}\n`,
+    ),
   )
   const missing = cells
     .filter(isMissing)
-    .map(({ operation, kind, name }) => `FAIL  ${operation}: the ${kind} ${name} is documented, and was never seen`)
-  const excused = new Map(cells.filter(({ seen, reason }) => seen === 0 && reason !== null).map(({ name, reason }) => [name, reason]))
+    .map(
+      ({ operation, kind, name }) =>
+        `FAIL  ${operation}: the ${kind} ${name} is documented, and was never seen`,
+    )
+  const excused = new Map(
+    cells
+      .filter(({ seen, reason }) => seen === 0 && reason !== null)
+      .map(({ name, reason }) => [name, reason]),
+  )
   const requests = cases.reduce((sum, one) => sum + one.requests, 0)
   const failed = ofDredd.length + failures.length + missing.length
   return [
     matrix(report),
     '',
-    ...[...excused].map(([name, reason]) => `${name} is not asked for everywhere (-): it ${reason}.`),
+    ...[...excused].map(
+      ([name, reason]) => `${name} is not asked for everywhere (-): it ${reason}.`,
+    ),
     '',
     ...ofDredd,
     ...failures,
@@ -136,7 +186,9 @@ function matrix({ cells }: Report): string {
       if (cell === undefined) return ''
       return cell.seen === 0 && cell.reason !== null ? '-' : String(cell.seen)
     })
-    const events = own.filter(({ kind }) => kind === 'event').map(({ name, seen }) => `${name} ${seen}`)
+    const events = own
+      .filter(({ kind }) => kind === 'event')
+      .map(({ name, seen }) => `${name} ${seen}`)
     return [id, ...statuses, events.join(', ')]
   })
   return table(['OPERATION', ...columns, 'EVENTS'], rows)

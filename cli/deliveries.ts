@@ -1,9 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
+import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
 import { hasAccount } from '../records/accounts.ts'
 import { countSelected } from '../records/bulk-jobs.ts'
-import { accountScope, type Db, transaction, type WriteScope, writeScope } from '../records/db.ts'
+import type { Db } from '../records/database/open.ts'
+import { accountScope, type WriteScope, writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
 import {
   type Attempt,
   attemptNow,
@@ -20,7 +23,6 @@ import {
   retryDelivery,
   type Undelivered,
 } from '../records/deliveries.ts'
-import { Refused } from '../records/refused.ts'
 import { findAccountOfWebhook } from '../records/webhooks.ts'
 import { DEFAULT_RATE, failedIn, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
 import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
@@ -49,28 +51,47 @@ interface RetryFailedOptions {
 }
 
 export function addDeliveries(program: Command, shell: Shell): void {
-  const deliveries = program.command('deliveries').description('See what webhooks delivered, and try again by hand.')
+  const deliveries = program
+    .command('deliveries')
+    .description('See what webhooks delivered, and try again by hand.')
 
   deliveries
     .command('list')
     .summary('list the deliveries of a webhook')
     .description('List the deliveries of a webhook, newest first.')
     .requiredOption('--webhook <id>', 'the webhook')
-    .addOption(new Option('--state <state>', 'only those in this state').choices(['pending', 'retrying', 'delivered', 'failed']))
+    .addOption(
+      new Option('--state <state>', 'only those in this state').choices([
+        'pending',
+        'retrying',
+        'delivered',
+        'failed',
+      ]),
+    )
     .option('--limit <n>', 'at most so many (default: all)', countOf, Number.POSITIVE_INFINITY)
     .addHelpText(
       'after',
-      examples('muster deliveries list --webhook ID --limit 20', 'muster deliveries list --webhook ID --state failed --json'),
+      examples(
+        'muster deliveries list --webhook ID --limit 20',
+        'muster deliveries list --webhook ID --state failed --json',
+      ),
     )
     .action(
       shell.action((options: ListOptions) =>
         shell.records(async ({ db }): Promise<Output> => {
-          const accountId = isUuid(options.webhook) ? await findAccountOfWebhook(db.read, options.webhook) : undefined
+          const accountId = isUuid(options.webhook)
+            ? await findAccountOfWebhook(db.read, options.webhook)
+            : undefined
           if (accountId === undefined) throw new Refused(`There is no webhook ${options.webhook}`)
           const { webhook: webhookId, state, limit } = options
           const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
-          const found = await allPages(limit, (page) => listDeliveries(scope, { webhookId, state, ...page }))
-          return { document: found.map(documentOf), text: found.length === 0 ? 'There are no such deliveries.' : tableOf(found) }
+          const found = await allPages(limit, (page) =>
+            listDeliveries(scope, { webhookId, state, ...page }),
+          )
+          return {
+            document: found.map(documentOf),
+            text: found.length === 0 ? 'There are no such deliveries.' : tableOf(found),
+          }
         }),
       ),
     )
@@ -88,11 +109,17 @@ export function addDeliveries(program: Command, shell: Shell): void {
     .action(
       shell.action(({ account, webhook, limit }: UndeliveredOptions) =>
         shell.records(async ({ db }): Promise<Output> => {
-          if (!isUuid(account) || !(await hasAccount(db.read, account))) throw new Refused(`There is no account ${account}`)
-          if (webhook !== undefined && (!isUuid(webhook) || (await findAccountOfWebhook(db.read, webhook)) !== account))
+          if (!isUuid(account) || !(await hasAccount(db.read, account)))
+            throw new Refused(`There is no account ${account}`)
+          if (
+            webhook !== undefined &&
+            (!isUuid(webhook) || (await findAccountOfWebhook(db.read, webhook)) !== account)
+          )
             throw new Refused(`There is no webhook ${webhook} of account ${account}`)
           const scope = accountScope({ dialect: db.dialect, sql: db.read }, account)
-          const found = await allPages(limit, (page) => listUndelivered(scope, { webhookId: webhook, ...page }))
+          const found = await allPages(limit, (page) =>
+            listUndelivered(scope, { webhookId: webhook, ...page }),
+          )
           const text = found.length === 0 ? 'Everything has arrived.' : undeliveredTableOf(found)
           return { document: found.map(undeliveredDocumentOf), text }
         }),
@@ -111,10 +138,15 @@ export function addDeliveries(program: Command, shell: Shell): void {
       shell.action((id: string) =>
         shell.records(async ({ db }): Promise<Output> => {
           const accountId = await accountOf(db, id)
-          const trigger = await transaction(db, (trx) => retryNow(writeScope(trx, accountId), id, new Date()))
+          const trigger = await transaction(db, (trx) =>
+            retryNow(writeScope(trx, accountId), id, new Date()),
+          )
           return {
             document: { id, trigger },
-            text: [sayRetried(id, trigger), `See what came of it:  muster deliveries attempts ${id}`].join('\n'),
+            text: [
+              sayRetried(id, trigger),
+              `See what came of it:  muster deliveries attempts ${id}`,
+            ].join('\n'),
           }
         }),
       ),
@@ -128,7 +160,11 @@ export function addDeliveries(program: Command, shell: Shell): void {
     )
     .addOption(new Option('--webhook <id>', 'those of this webhook').conflicts('account'))
     .option('--account <id>', 'those of all enabled webhooks of this account')
-    .option('--type <list>', 'only of these event types, such as participant.created,task.completed', listOf(...Object.keys(eventTypes)))
+    .option(
+      '--type <list>',
+      'only of these event types, such as participant.created,task.completed',
+      listOf(...Object.keys(eventTypes)),
+    )
     .requiredOption('--since <time>', 'what failed from then on', momentOf)
     .option('--until <time>', 'what failed before then (default: now)', momentOf)
     .option('--rate <n>', `deliveries a second, at most ${MAX_RATE}`, rateOf, DEFAULT_RATE)
@@ -145,7 +181,9 @@ export function addDeliveries(program: Command, shell: Shell): void {
   deliveries
     .command('cancel')
     .summary('take a delivery off the schedule')
-    .description('Take a delivery off the schedule: it ends as failed, unless an attempt that is under way succeeds. It can be retried.')
+    .description(
+      'Take a delivery off the schedule: it ends as failed, unless an attempt that is under way succeeds. It can be retried.',
+    )
     .argument('<id>', 'the delivery')
     .addHelpText('after', examples('muster deliveries cancel 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
@@ -153,7 +191,10 @@ export function addDeliveries(program: Command, shell: Shell): void {
         shell.records(async ({ db }): Promise<Output> => {
           const accountId = await accountOf(db, id)
           await transaction(db, (trx) => cancelDelivery(writeScope(trx, accountId), id, new Date()))
-          return { document: { id, state: 'failed', failure_reason: 'cancelled' }, text: `Delivery ${id} is cancelled: it has failed.` }
+          return {
+            document: { id, state: 'failed', failure_reason: 'cancelled' },
+            text: `Delivery ${id} is cancelled: it has failed.`,
+          }
         }),
       ),
     )
@@ -163,12 +204,18 @@ export function addDeliveries(program: Command, shell: Shell): void {
     .summary('list the attempts of a delivery')
     .description('List the attempts of a delivery, in the order in which they were made.')
     .argument('<id>', 'the delivery')
-    .addHelpText('after', examples('muster deliveries attempts 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .addHelpText(
+      'after',
+      examples('muster deliveries attempts 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'),
+    )
     .action(
       shell.action((id: string) =>
         shell.records(async ({ db }): Promise<Output> => {
           const accountId = await accountOf(db, id)
-          const attempts = await listAttempts(accountScope({ dialect: db.dialect, sql: db.read }, accountId), id)
+          const attempts = await listAttempts(
+            accountScope({ dialect: db.dialect, sql: db.read }, accountId),
+            id,
+          )
           return {
             document: attempts.map(attemptDocumentOf),
             text: attempts.length === 0 ? 'No attempt is on record.' : attemptTableOf(attempts),
@@ -179,7 +226,8 @@ export function addDeliveries(program: Command, shell: Shell): void {
 }
 
 function countOf(given: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(given)) throw new InvalidArgumentError('It must be a whole number from 1.')
+  if (!/^[1-9]\d{0,8}$/.test(given))
+    throw new InvalidArgumentError('It must be a whole number from 1.')
   return Number(given)
 }
 
@@ -216,17 +264,24 @@ async function retryNow(scope: WriteScope, id: string, now: Date): Promise<Retri
   const planned = await plan(scope, id, now)
   if (!planned) throw new Refused(`There is no delivery ${id}`)
   if (trigger === 'schedule' && planned.nextAttemptAt === null)
-    throw new Refused(`Delivery ${id} waits for an earlier event of its resource, which has not arrived yet.`)
+    throw new Refused(
+      `Delivery ${id} waits for an earlier event of its resource, which has not arrived yet.`,
+    )
   return trigger
 }
 
 function sayRetried(id: string, trigger: Retried): string {
-  if (trigger === 'schedule') return `Delivery ${id} is attempted now: a running server makes its next attempt within a second.`
-  if (trigger === 'retry') return `Delivery ${id} is retried: a running server makes one attempt within a second.`
+  if (trigger === 'schedule')
+    return `Delivery ${id} is attempted now: a running server makes its next attempt within a second.`
+  if (trigger === 'retry')
+    return `Delivery ${id} is retried: a running server makes one attempt within a second.`
   return `Delivery ${id} is resent: a running server makes one attempt within a second, and it stays delivered whatever comes of it.`
 }
 
-function retryFailed(shell: Shell, { webhook, account, type: types, since, until, rate, preview }: RetryFailedOptions): Promise<Output> {
+function retryFailed(
+  shell: Shell,
+  { webhook, account, type: types, since, until, rate, preview }: RetryFailedOptions,
+): Promise<Output> {
   if (webhook === undefined && account === undefined)
     throw new WrongUsage("one of the options '--webhook <id>' and '--account <id>' is needed")
   assertSpan({ since, until })
@@ -234,14 +289,28 @@ function retryFailed(shell: Shell, { webhook, account, type: types, since, until
     const now = new Date()
     const accountId = await accountToRetry(db, webhook, account ?? '')
     const selection = failedIn(webhook ?? null, types ?? null, { since, until }, now)
-    if (!preview) return sayStarted(await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now))
-    return sayPreview(selection, await countSelected(accountScope({ dialect: db.dialect, sql: db.read }, accountId), selection))
+    if (!preview)
+      return sayStarted(
+        await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now),
+      )
+    return sayPreview(
+      selection,
+      await countSelected(
+        accountScope({ dialect: db.dialect, sql: db.read }, accountId),
+        selection,
+      ),
+    )
   })
 }
 
-async function accountToRetry(db: Db, webhook: string | undefined, account: string): Promise<string> {
+async function accountToRetry(
+  db: Db,
+  webhook: string | undefined,
+  account: string,
+): Promise<string> {
   if (webhook === undefined) {
-    if (!isUuid(account) || !(await hasAccount(db.read, account))) throw new Refused(`There is no account ${account}`)
+    if (!isUuid(account) || !(await hasAccount(db.read, account)))
+      throw new Refused(`There is no account ${account}`)
     return account
   }
   const accountId = isUuid(webhook) ? await findAccountOfWebhook(db.read, webhook) : undefined
@@ -300,15 +369,17 @@ function undeliveredDocumentOf(delivery: Undelivered) {
 function undeliveredTableOf(deliveries: Undelivered[]): string {
   return table(
     ['ID', 'WEBHOOK', 'EVENT', 'STATE', 'ATTEMPTS', 'NEXT ATTEMPT', 'LAST ERROR'],
-    deliveries.map(({ id, webhookId, eventType, state, failureReason, attempts, nextAttemptAt, lastError }) => [
-      id,
-      webhookId,
-      eventType,
-      state,
-      String(attempts),
-      timeOf(nextAttemptAt) ?? 'none',
-      [lastError, failureReason && REASONS[failureReason]].filter(Boolean).join(' '),
-    ]),
+    deliveries.map(
+      ({ id, webhookId, eventType, state, failureReason, attempts, nextAttemptAt, lastError }) => [
+        id,
+        webhookId,
+        eventType,
+        state,
+        String(attempts),
+        timeOf(nextAttemptAt) ?? 'none',
+        [lastError, failureReason && REASONS[failureReason]].filter(Boolean).join(' '),
+      ],
+    ),
   )
 }
 

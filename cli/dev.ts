@@ -3,14 +3,24 @@ import { type FSWatcher, readdirSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
-import { generate } from '../scripts/generate.ts'
+import { generate } from '../scripts/generate/generate.ts'
 import { sayGenerated } from './generate.ts'
 import { examples, type Shell } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml']
 /** What the service is made of. */
-const CODE = ['auth', 'cli', 'docs', 'generated', 'handlers', 'records', 'server', 'web', 'webhooks']
+const CODE = [
+  'auth',
+  'cli',
+  'docs',
+  'generated',
+  'handlers',
+  'records',
+  'server',
+  'web',
+  'webhooks',
+]
 /** And not what editors keep beside it. */
 const CODE_FILE = /^[^.#].*\.(ts|js|cjs|mjs|json|css|svg|md)$/
 /** Editors write a file in several steps, and the generator several files. */
@@ -46,7 +56,9 @@ function newGenerator(shell: Shell): () => Promise<void> {
       const result = await generate({ check: false })
       const orphans = result.orphans.join('\n')
       if (result.written.length + result.removed.length > 0 || orphans !== known)
-        shell.print(`${sayGenerated(result)}\nGenerated in ${Math.round(performance.now() - begun)} ms.`)
+        shell.print(
+          `${sayGenerated(result)}\nGenerated in ${Math.round(performance.now() - begun)} ms.`,
+        )
       known = orphans
     } catch (error) {
       console.error(error instanceof Error ? error.message : error)
@@ -97,7 +109,8 @@ function watchCode(change: () => void): { close(): void } {
   const addAllBelow = (folder: string): void => {
     try {
       add(folder)
-      for (const entry of readdirSync(folder, { withFileTypes: true })) if (entry.isDirectory()) addAllBelow(join(folder, entry.name))
+      for (const entry of readdirSync(folder, { withFileTypes: true }))
+        if (entry.isDirectory()) addAllBelow(join(folder, entry.name))
     } catch (error) {
       // Gone again, and its watcher with it.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
@@ -134,10 +147,17 @@ async function serveWatched(shell: Shell): Promise<void> {
 
 function startService(): ChildProcess {
   const args = [join(ROOT, 'bin/muster.js'), 'serve']
-  const service = spawn(process.execPath, args, { cwd: process.cwd(), stdio: 'inherit', env: { ...process.env, NODE_ENV: 'development' } })
-  service.on('error', (error) => console.error(`${process.execPath} cannot be run: ${error.message}`))
+  const service = spawn(process.execPath, args, {
+    cwd: process.cwd(),
+    stdio: 'inherit',
+    env: { ...process.env, NODE_ENV: 'development' },
+  })
+  service.on('error', (error) =>
+    console.error(`${process.execPath} cannot be run: ${error.message}`),
+  )
   service.on('exit', (status) => {
-    if (status !== null && status > 0) console.error(`The service ended with ${status}. Waiting for file changes.`)
+    if (status !== null && status > 0)
+      console.error(`The service ended with ${status}. Waiting for file changes.`)
   })
   return service
 }

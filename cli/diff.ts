@@ -2,10 +2,10 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
-import { Refused } from '../records/refused.ts'
+import { Refused } from '../errors.ts'
 import { withEntry } from '../scripts/diff/changelog.ts'
+import { type Change, type Difference, diff, keepReleased, RELEASED } from '../scripts/diff/diff.ts'
 import { junit } from '../scripts/diff/junit.ts'
-import { type Change, type Difference, diff, keepReleased, RELEASED } from '../scripts/diff.ts'
 import { examples, type Output, type Shell, WrongUsage } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -24,11 +24,20 @@ export function addDiff(program: Command, shell: Shell): void {
     .description(
       'Compare openapi.yaml and asyncapi.yaml with the last release, or with an earlier revision: what breaks a client or a receiver, what may, and what does not. Exits with 1 if anything breaks them that was not deprecated and past its sunset.',
     )
-    .argument('[base]', `a git revision, or a folder with the two earlier files (default: ${RELEASED}/, the last release)`)
-    .option('--revision <folder>', 'where the two later files are: by default, those of this installation')
+    .argument(
+      '[base]',
+      `a git revision, or a folder with the two earlier files (default: ${RELEASED}/, the last release)`,
+    )
+    .option(
+      '--revision <folder>',
+      'where the two later files are: by default, those of this installation',
+    )
     .option('--junit <file>', 'write the changes as JUnit XML, too')
     .option('--changelog', 'put an entry at the top of CHANGELOG.md, beside the later files')
-    .option('--release', `unless something breaks: put the entry there, and keep the later files in ${RELEASED}/ as the last release`)
+    .option(
+      '--release',
+      `unless something breaks: put the entry there, and keep the later files in ${RELEASED}/ as the last release`,
+    )
     .addHelpText(
       'after',
       `${examples('muster diff', 'muster diff main', 'muster diff v1.4.0 --changelog', 'muster diff ../earlier --junit diff.xml', 'muster diff --release')}
@@ -41,7 +50,8 @@ safe      nobody notices who does not look for it
 }
 
 async function compare(base: string | undefined, options: Options): Promise<Output> {
-  if (options.release && base !== undefined) throw new WrongUsage("option '--release' compares with the last release: leave the base out")
+  if (options.release && base !== undefined)
+    throw new WrongUsage("option '--release' compares with the last release: leave the base out")
   const root = options.revision === undefined ? ROOT : resolve(options.revision)
   const today = new Date()
   const difference = await diff({ base, root, today })
@@ -56,8 +66,11 @@ async function compare(base: string | undefined, options: Options): Promise<Outp
 
 function assertReleasable({ from, to, changes }: Difference): void {
   if (from !== to) return
-  if (changes.length === 0) throw new Refused(`${to} is the last release, and nothing has changed since`)
-  throw new Refused(`${to} is the last release, and there are changes since: raise info.version of openapi.yaml`)
+  if (changes.length === 0)
+    throw new Refused(`${to} is the last release, and nothing has changed since`)
+  throw new Refused(
+    `${to} is the last release, and there are changes since: raise info.version of openapi.yaml`,
+  )
 }
 
 async function addEntry(file: string, difference: Difference, today: Date): Promise<void> {
@@ -75,14 +88,20 @@ function say(difference: Difference, isReleased: boolean): string {
 }
 
 function sayChanges({ from, changes }: Difference): string[] {
-  if (from === null) return [`There is no release to compare with yet: muster diff --release makes the first, in ${RELEASED}/.`]
+  if (from === null)
+    return [
+      `There is no release to compare with yet: muster diff --release makes the first, in ${RELEASED}/.`,
+    ]
   if (changes.length === 0) return ['Nothing has changed that a client or a receiver can see.']
-  const count = (level: Change['level']): string => `${changes.filter((change) => change.level === level).length} ${level}`
+  const count = (level: Change['level']): string =>
+    `${changes.filter((change) => change.level === level).length} ${level}`
   return [...changes.map(lineOf), '', `${count('breaking')}, ${count('risky')}, ${count('safe')}`]
 }
 
 function lineOf({ level, id, file, line, isGone, concerns, part, what }: Change): string {
   const names =
-    concerns.length > MANY ? `${concerns.slice(0, MANY - 1).join(', ')} and ${concerns.length - MANY + 1} more` : concerns.join(', ')
+    concerns.length > MANY
+      ? `${concerns.slice(0, MANY - 1).join(', ')} and ${concerns.length - MANY + 1} more`
+      : concerns.join(', ')
   return `${level.padEnd('breaking'.length)}  ${isGone ? 'base ' : ''}${file}:${line} ${id} — ${names}: ${part} ${what}.`
 }

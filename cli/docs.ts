@@ -15,8 +15,17 @@ export function addDocs(program: Command, shell: Shell): void {
       'Write the documentation as files, for any static host, at any address. A running service shows the same at /docs, with forms to try each operation.',
     )
     .requiredOption('--out <dir>', 'the folder to write into; files of the same name are replaced')
-    .option('--server-url <url>', 'where clients reach the service, for the samples; BASE_URL by default')
-    .addHelpText('after', examples('muster docs --out site', 'muster docs --out site --server-url https://api.example.com'))
+    .option(
+      '--server-url <url>',
+      'where clients reach the service, for the samples; BASE_URL by default',
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'muster docs --out site',
+        'muster docs --out site --server-url https://api.example.com',
+      ),
+    )
     .action(
       shell.action(async ({ out, serverUrl }: DocsOptions): Promise<Output> => {
         const { openSite } = await import('../web/docs/site.ts')
@@ -24,11 +33,20 @@ export function addDocs(program: Command, shell: Shell): void {
         const site = openSite({ baseUrl, edition: 'static' })
         const files = new Map<string, string | Buffer>([
           ...site.pages.map((id): [string, string] => [`${id}.html`, site.page(id) ?? '']),
-          ...[...site.assets, ...site.contracts].map(([path, { bytes }]): [string, Buffer] => [path, bytes]),
+          ...[...site.assets, ...site.contracts].map(([path, { bytes }]): [string, Buffer] => [
+            path,
+            bytes,
+          ]),
         ])
         const directory = resolve(out)
-        await Promise.all([...files.keys()].map((path) => mkdir(dirname(join(directory, path)), { recursive: true })))
-        await Promise.all([...files].map(([path, content]) => writeFile(join(directory, path), content)))
+        await Promise.all(
+          [...files.keys()].map((path) =>
+            mkdir(dirname(join(directory, path)), { recursive: true }),
+          ),
+        )
+        await Promise.all(
+          [...files].map(([path, content]) => writeFile(join(directory, path), content)),
+        )
         return {
           document: { directory, pages: site.pages.length, files: files.size },
           text: `${site.pages.length} pages are in ${directory}. Begin with index.html.`,

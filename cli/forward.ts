@@ -16,13 +16,26 @@ export interface Forwarded {
 const TIMEOUT_MS = 15_000
 const MAX_BODY_BYTES = 1024 * 1024
 /** Of one connection, not of the request (RFC 9110 §7.6.1), and what the new connection has of its own. */
-const NOT_PASSED_ON = ['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'expect', 'host']
+const NOT_PASSED_ON = [
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'host',
+]
 const PASSED_BACK = ['content-type', 'retry-after']
 
 /** Sends the same bytes with the same headers to `url` and brings its answer. Follows no redirect, and never throws. */
 export async function forward(url: string, rawHeaders: string[], body: Buffer): Promise<Forwarded> {
   const begun = performance.now()
-  const end = (answer: Omit<Forwarded, 'durationMs'>): Forwarded => ({ ...answer, durationMs: Math.round(performance.now() - begun) })
+  const end = (answer: Omit<Forwarded, 'durationMs'>): Forwarded => ({
+    ...answer,
+    durationMs: Math.round(performance.now() - begun),
+  })
   try {
     const response = await request(url, {
       method: 'POST',
@@ -40,7 +53,12 @@ export async function forward(url: string, rawHeaders: string[], body: Buffer): 
       const value = response.headers[name]
       return typeof value === 'string' ? [[name, value]] : []
     })
-    return end({ status: response.statusCode, headers: Object.fromEntries(headers), body: Buffer.concat(chunks), error: null })
+    return end({
+      status: response.statusCode,
+      headers: Object.fromEntries(headers),
+      body: Buffer.concat(chunks),
+      error: null,
+    })
   } catch (error) {
     const isLate = (error as Error).name === 'TimeoutError'
     const { message, code } = error as NodeJS.ErrnoException
@@ -51,5 +69,7 @@ export async function forward(url: string, rawHeaders: string[], body: Buffer): 
 
 /** Names and values in turn, as Node.js and undici have them. */
 function passedOn(rawHeaders: string[]): string[] {
-  return rawHeaders.filter((_, index) => !NOT_PASSED_ON.includes((rawHeaders[index - (index % 2)] ?? '').toLowerCase()))
+  return rawHeaders.filter(
+    (_, index) => !NOT_PASSED_ON.includes((rawHeaders[index - (index % 2)] ?? '').toLowerCase()),
+  )
 }

@@ -1,10 +1,19 @@
 import { type Command, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { issueApiKey } from '../auth/api-key.ts'
-import { type AccessLevel, type ApiKey, accessLevels, findApiKey, listApiKeys, revokeApiKey } from '../records/api-keys.ts'
+import { Refused } from '../errors.ts'
+import {
+  type AccessLevel,
+  type ApiKey,
+  accessLevels,
+  findApiKey,
+  listApiKeys,
+  revokeApiKey,
+} from '../records/api-keys.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
-import { accountScope, type Db, transaction, writeScope } from '../records/db.ts'
-import { Refused } from '../records/refused.ts'
+import type { Db } from '../records/database/open.ts'
+import { accountScope, writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
 import { findUserByEmail, type User } from '../records/users.ts'
 import { examples, type Output, quoted, type Shell, table, timeOf } from './shell.ts'
 
@@ -20,11 +29,20 @@ export function addKey(program: Command, shell: Shell): void {
   key
     .command('create')
     .summary('make an API key of a user')
-    .description("Make an API key of a user. The token is shown once: only its hash is kept. The user's Finance permission bounds the key.")
+    .description(
+      "Make an API key of a user. The token is shown once: only its hash is kept. The user's Finance permission bounds the key.",
+    )
     .requiredOption('--email <address>', 'the user whose key it is')
     .requiredOption('--name <name>', 'what it is for')
-    .addOption(new Option('--access <level>', 'what it may do').choices(accessLevels).makeOptionMandatory())
-    .addHelpText('after', examples("muster key create --email ann@example.com --name 'Nightly sync' --access read_only"))
+    .addOption(
+      new Option('--access <level>', 'what it may do').choices(accessLevels).makeOptionMandatory(),
+    )
+    .addHelpText(
+      'after',
+      examples(
+        "muster key create --email ann@example.com --name 'Nightly sync' --access read_only",
+      ),
+    )
     .action(
       shell.action((options: CreateOptions) =>
         shell.records(async ({ db, config }): Promise<Output> => {
@@ -32,10 +50,18 @@ export function addKey(program: Command, shell: Shell): void {
           const { id, token } = await transaction(db, async (trx) => {
             const scope = writeScope(trx, accountId)
             const now = new Date()
-            const made = await issueApiKey(scope, { userId, name: options.name, accessLevel: options.access }, now)
+            const made = await issueApiKey(
+              scope,
+              { userId, name: options.name, accessLevel: options.access },
+              now,
+            )
             const target = { type: 'api_key', id: made.id, name: options.name.trim() } as const
             const details = { access_level: options.access, owner: options.email }
-            await insertAuditEntry(scope, { user: null, action: 'api_key.created', target, details, ip: null }, now)
+            await insertAuditEntry(
+              scope,
+              { user: null, action: 'api_key.created', target, details, ip: null },
+              now,
+            )
             return made
           })
           return {
@@ -55,15 +81,29 @@ export function addKey(program: Command, shell: Shell): void {
   key
     .command('list')
     .summary("list a user's API keys")
-    .description("List a user's API keys, the revoked ones too. Of a token only the beginning is known.")
+    .description(
+      "List a user's API keys, the revoked ones too. Of a token only the beginning is known.",
+    )
     .requiredOption('--email <address>', 'the user whose keys they are')
-    .addHelpText('after', examples('muster key list --email ann@example.com', 'muster key list --email ann@example.com --json'))
+    .addHelpText(
+      'after',
+      examples(
+        'muster key list --email ann@example.com',
+        'muster key list --email ann@example.com --json',
+      ),
+    )
     .action(
       shell.action((options: { email: string }) =>
         shell.records(async ({ db }): Promise<Output> => {
           const user = await userOf(db, options.email)
-          const keys = await listApiKeys(accountScope({ dialect: db.dialect, sql: db.read }, user.accountId), user.id)
-          return { document: keys.map(documentOf), text: keys.length === 0 ? noKeys(user) : tableOf(keys) }
+          const keys = await listApiKeys(
+            accountScope({ dialect: db.dialect, sql: db.read }, user.accountId),
+            user.id,
+          )
+          return {
+            document: keys.map(documentOf),
+            text: keys.length === 0 ? noKeys(user) : tableOf(keys),
+          }
         }),
       ),
     )
@@ -71,7 +111,9 @@ export function addKey(program: Command, shell: Shell): void {
   key
     .command('revoke')
     .summary('revoke an API key for good')
-    .description('Revoke an API key: it is refused from its next request on, also by servers that are running. It cannot be undone.')
+    .description(
+      'Revoke an API key: it is refused from its next request on, also by servers that are running. It cannot be undone.',
+    )
     .argument('<id>', 'the key, as `muster key list` shows it')
     .addHelpText('after', examples('muster key revoke 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
@@ -85,12 +127,18 @@ export function addKey(program: Command, shell: Shell): void {
             const before = await revokeApiKey(scope, id, now)
             if (before?.revokedAt !== null) return
             const target = { type: 'api_key', id, name: before.name } as const
-            await insertAuditEntry(scope, { user: null, action: 'api_key.revoked', target, ip: null }, now)
+            await insertAuditEntry(
+              scope,
+              { user: null, action: 'api_key.revoked', target, ip: null },
+              now,
+            )
           })
           const revokedAt = timeOf((await findApiKey(db.read, id))?.revokedAt ?? null)
           return {
             document: { id, revoked_at: revokedAt },
-            text: found.revokedAt ? `Key ${id} has been revoked since ${revokedAt}.` : `Key ${id} (${found.name}) is revoked.`,
+            text: found.revokedAt
+              ? `Key ${id} has been revoked since ${revokedAt}.`
+              : `Key ${id} (${found.name}) is revoked.`,
           }
         }),
       ),

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { lint, type Problem, sayProblem } from '../scripts/lint.ts'
+import { lint, type Problem, sayProblem } from '../scripts/lint/lint.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 export function addLint(program: Command, shell: Shell): void {
@@ -21,5 +21,9 @@ export function addLint(program: Command, shell: Shell): void {
 
 function say(problems: Problem[]): string {
   if (problems.length === 0) return 'openapi.yaml and asyncapi.yaml are well made.'
-  return [...problems.map(sayProblem), '', problems.length === 1 ? '1 problem' : `${problems.length} problems`].join('\n')
+  return [
+    ...problems.map(sayProblem),
+    '',
+    problems.length === 1 ? '1 problem' : `${problems.length} problems`,
+  ].join('\n')
 }

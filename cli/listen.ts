@@ -2,10 +2,10 @@ import { timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Command, InvalidArgumentError } from 'commander'
+import { Refused } from '../errors.ts'
 import { events } from '../generated/validators.js'
-import { Refused } from '../records/refused.ts'
-import { type SigningKeys, signingKeys } from '../webhooks/secret.ts'
-import { deliveryHeaders } from '../webhooks/sign.ts'
+import { type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
+import { deliveryHeaders } from '../webhooks/transport/sign.ts'
 import { type Forwarded, forward } from './forward.ts'
 import { examples, httpUrlOf, portOf, type Shell, secretOf } from './shell.ts'
 
@@ -54,8 +54,15 @@ export function addListen(program: Command, shell: Shell): void {
       "the webhook's signing secret, or - to read it from standard input; what it does not sign is answered with 403",
       signingSecretOf,
     )
-    .option('--forward <url>', 'pass each delivery on to this address, unless its signature is wrong', httpUrlOf)
-    .option('--json', 'print one JSON document per delivery, each on its own line, and nothing else')
+    .option(
+      '--forward <url>',
+      'pass each delivery on to this address, unless its signature is wrong',
+      httpUrlOf,
+    )
+    .option(
+      '--json',
+      'print one JSON document per delivery, each on its own line, and nothing else',
+    )
     .addHelpText(
       'after',
       examples(
@@ -70,16 +77,21 @@ export function addListen(program: Command, shell: Shell): void {
 /** The whole secret: both signatures are made with it. */
 export function signingSecretOf(given: string): string {
   const secret = secretOf(given)
-  if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret)) throw new InvalidArgumentError('It must be the whole secret, which begins with whsec_.')
+  if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))
+    throw new InvalidArgumentError('It must be the whole secret, which begins with whsec_.')
   return secret
 }
 
-async function listen(shell: Shell, { port, secret, forward: target, json = false }: ListenOptions): Promise<undefined> {
+async function listen(
+  shell: Shell,
+  { port, secret, forward: target, json = false }: ListenOptions,
+): Promise<undefined> {
   const receive = newReceiver(secret)
   const server = createServer((request, response) => {
     answer(request, response, receive, target)
       .then((answered) => {
-        if (answered) shell.print(json ? JSON.stringify(documentOf(answered)) : sayAnswered(answered, target))
+        if (answered)
+          shell.print(json ? JSON.stringify(documentOf(answered)) : sayAnswered(answered, target))
       })
       .catch((error: Error) => console.error(`A request broke off: ${error.message}`))
   })
@@ -100,7 +112,8 @@ async function listenOn(server: Server, port: number): Promise<string> {
     server.once('error', reject)
     server.listen(port, HOST, resolve)
   }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EADDRINUSE') throw new Refused(`Port ${port} is in use: choose another with --port`, { cause: error })
+    if (error.code === 'EADDRINUSE')
+      throw new Refused(`Port ${port} is in use: choose another with --port`, { cause: error })
     throw error
   })
   return `http://${HOST}:${(server.address() as AddressInfo).port}/`
@@ -113,11 +126,18 @@ function newReceiver(secret: string | undefined): Receiver {
   const keys = secret === undefined ? undefined : signingKeys(secret)
 
   /** Signs again what came and compares: all signatures must be there and be right. */
-  function isVerified(headers: IncomingMessage['headers'], body: Buffer, keys: SigningKeys, now: Date): boolean {
+  function isVerified(
+    headers: IncomingMessage['headers'],
+    body: Buffer,
+    keys: SigningKeys,
+    now: Date,
+  ): boolean {
     const signedAt = new Date(Number(headers['webhook-timestamp']) * 1000)
     if (!(Math.abs(now.getTime() - signedAt.getTime()) <= TOLERANCE_MS)) return false
     const expected = deliveryHeaders(keys, String(headers['webhook-id']), body, signedAt)
-    return ['x-service-signature', 'webhook-signature'].every((name) => isSame(String(headers[name] ?? ''), expected[name] ?? ''))
+    return ['x-service-signature', 'webhook-signature'].every((name) =>
+      isSame(String(headers[name] ?? ''), expected[name] ?? ''),
+    )
   }
 
   function problemsOf(headers: IncomingMessage['headers'], body: unknown): string[] {
@@ -127,7 +147,9 @@ function newReceiver(secret: string | undefined): Receiver {
     return [
       ...errorsOf('body', validators.payload, body),
       ...errorsOf('header', validators.headers, headers),
-      ...(isRecord(body) && body.id === headers['webhook-id'] ? [] : ['header webhook-id: is not the id of the body']),
+      ...(isRecord(body) && body.id === headers['webhook-id']
+        ? []
+        : ['header webhook-id: is not the id of the body']),
     ]
   }
 
@@ -171,7 +193,8 @@ async function answer(
   const body = Buffer.concat(chunks)
   const received = receive(request.headers, body)
   const isRefused = received.verified === false
-  const forwarded = isRefused || target === undefined ? null : await forward(target, request.rawHeaders, body)
+  const forwarded =
+    isRefused || target === undefined ? null : await forward(target, request.rawHeaders, body)
   const status = isRefused ? 403 : (forwarded?.status ?? 204)
   response.writeHead(status, forwarded?.headers).end(forwarded?.body)
   return { ...received, status, forwarded }
@@ -194,27 +217,41 @@ function parsed(bytes: Buffer): unknown {
   }
 }
 
-type Validator = ((data: unknown) => boolean) & { errors?: { instancePath: string; message?: string; params: object }[] | null }
+type Validator = ((data: unknown) => boolean) & {
+  errors?: { instancePath: string; message?: string; params: object }[] | null
+}
 
 function errorsOf(what: string, validator: Validator, data: unknown): string[] {
   if (validator(data)) return []
   return (validator.errors ?? []).map(
-    ({ instancePath, message, params }) => `${what} ${instancePath || '/'}: ${message}${detailOf(params as Record<string, unknown>)}`,
+    ({ instancePath, message, params }) =>
+      `${what} ${instancePath || '/'}: ${message}${detailOf(params as Record<string, unknown>)}`,
   )
 }
 
 /** What the message leaves open. */
-function detailOf({ allowedValue, allowedValues, additionalProperty }: Record<string, unknown>): string {
+function detailOf({
+  allowedValue,
+  allowedValues,
+  additionalProperty,
+}: Record<string, unknown>): string {
   const detail = allowedValue ?? allowedValues ?? additionalProperty
   return detail === undefined ? '' : `: ${[detail].flat().join(', ')}`
 }
 
 function documentOf({ receivedAt, forwarded, ...answered }: Answered) {
-  const passedOn = forwarded && { status: forwarded.status, duration_ms: forwarded.durationMs, error: forwarded.error }
+  const passedOn = forwarded && {
+    status: forwarded.status,
+    duration_ms: forwarded.durationMs,
+    error: forwarded.error,
+  }
   return { received_at: receivedAt, ...answered, forwarded: passedOn }
 }
 
-function sayAnswered({ receivedAt, verified, problems, repeated, body, status, forwarded }: Answered, target: string | undefined): string {
+function sayAnswered(
+  { receivedAt, verified, problems, repeated, body, status, forwarded }: Answered,
+  target: string | undefined,
+): string {
   const verdict = verified === null ? 'not checked (no --secret)' : verified ? 'right' : 'WRONG'
   const { event_type: type, id, resource, data } = isRecord(body) ? body : {}
   const lines = [
@@ -225,13 +262,20 @@ function sayAnswered({ receivedAt, verified, problems, repeated, body, status, f
     ...problems.map((problem) => ['Problem', problem]),
     ...(forwarded === null ? [] : [['Forwarded', sayForwarded(forwarded, target)]]),
   ]
-  return [`${receivedAt}  ${type}`, ...lines.map(([name = '', value = '']) => `  ${name.padEnd(10)}${value}`), ''].join('\n')
+  return [
+    `${receivedAt}  ${type}`,
+    ...lines.map(([name = '', value = '']) => `  ${name.padEnd(10)}${value}`),
+    '',
+  ].join('\n')
 }
 
 const SHOWN = 200
 
 /** Where to, what it answered, how long it took; and what it said, if that was no success. */
-function sayForwarded({ status, body, durationMs, error }: Forwarded, target: string | undefined): string {
+function sayForwarded(
+  { status, body, durationMs, error }: Forwarded,
+  target: string | undefined,
+): string {
   if (error !== null) return `${target} FAILED after ${durationMs} ms, answered ${status}: ${error}`
   const said = status >= 300 && body.length > 0 ? `: ${body.toString('utf8').slice(0, SHOWN)}` : ''
   return `${target} answered ${status} in ${durationMs} ms${said}`

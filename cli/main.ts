@@ -11,25 +11,70 @@ interface Entry {
 /** In the order of the help. Each command is loaded when it is asked for: most need not wait for a server's modules. */
 const COMMANDS: Record<string, Entry> = {
   serve: { summary: 'run the service', load: async () => (await import('./serve.ts')).addServe },
-  dev: { summary: 'run the service, and again at each change', load: async () => (await import('./dev.ts')).addDev },
-  migrate: { summary: 'bring the tables up to date', load: async () => (await import('./migrate.ts')).addMigrate },
+  dev: {
+    summary: 'run the service, and again at each change',
+    load: async () => (await import('./dev.ts')).addDev,
+  },
+  migrate: {
+    summary: 'bring the tables up to date',
+    load: async () => (await import('./migrate.ts')).addMigrate,
+  },
   backup: {
     summary: 'copy the records into a new file, beside a running server',
     load: async () => (await import('./backup.ts')).addBackup,
   },
-  generate: { summary: 'write generated/ from the contracts', load: async () => (await import('./generate.ts')).addGenerate },
-  lint: { summary: 'look for mistakes in the contracts', load: async () => (await import('./lint.ts')).addLint },
-  docs: { summary: 'write the documentation as files', load: async () => (await import('./docs.ts')).addDocs },
-  diff: { summary: 'see what a change of the contracts breaks', load: async () => (await import('./diff.ts')).addDiff },
-  contract: { summary: 'test a service against the contract', load: async () => (await import('./contract.ts')).addContract },
-  account: { summary: 'make accounts', load: async () => (await import('./account.ts')).addAccount },
-  user: { summary: 'make users of an account', load: async () => (await import('./user.ts')).addUser },
-  key: { summary: 'make, list and revoke API keys', load: async () => (await import('./key.ts')).addKey },
-  webhook: { summary: 'make, list, switch and re-key webhooks', load: async () => (await import('./webhook.ts')).addWebhook },
-  deliveries: { summary: 'see what was delivered, and try again', load: async () => (await import('./deliveries.ts')).addDeliveries },
-  bulk: { summary: 'see, pause and end work at many deliveries', load: async () => (await import('./bulk.ts')).addBulk },
-  mock: { summary: 'answer the API from its examples, for tests', load: async () => (await import('./mock.ts')).addMock },
-  listen: { summary: 'receive, verify and show webhook deliveries', load: async () => (await import('./listen.ts')).addListen },
+  generate: {
+    summary: 'write generated/ from the contracts',
+    load: async () => (await import('./generate.ts')).addGenerate,
+  },
+  lint: {
+    summary: 'look for mistakes in the contracts',
+    load: async () => (await import('./lint.ts')).addLint,
+  },
+  docs: {
+    summary: 'write the documentation as files',
+    load: async () => (await import('./docs.ts')).addDocs,
+  },
+  diff: {
+    summary: 'see what a change of the contracts breaks',
+    load: async () => (await import('./diff.ts')).addDiff,
+  },
+  contract: {
+    summary: 'test a service against the contract',
+    load: async () => (await import('./contract.ts')).addContract,
+  },
+  account: {
+    summary: 'make accounts',
+    load: async () => (await import('./account.ts')).addAccount,
+  },
+  user: {
+    summary: 'make users of an account',
+    load: async () => (await import('./user.ts')).addUser,
+  },
+  key: {
+    summary: 'make, list and revoke API keys',
+    load: async () => (await import('./key.ts')).addKey,
+  },
+  webhook: {
+    summary: 'make, list, switch and re-key webhooks',
+    load: async () => (await import('./webhook.ts')).addWebhook,
+  },
+  deliveries: {
+    summary: 'see what was delivered, and try again',
+    load: async () => (await import('./deliveries.ts')).addDeliveries,
+  },
+  bulk: {
+    summary: 'see, pause and end work at many deliveries',
+    load: async () => (await import('./bulk.ts')).addBulk,
+  },
+  mock: {
+    summary: 'answer the API from its examples, for tests',
+    load: async () => (await import('./mock.ts')).addMock,
+  },
+  listen: {
+    summary: 'receive, verify and show webhook deliveries',
+    load: async () => (await import('./listen.ts')).addListen,
+  },
   'check-receiver': {
     summary: 'see whether a receiver answers as it must',
     load: async () => (await import('./check-receiver.ts')).addCheckReceiver,
@@ -41,7 +86,10 @@ const REFUSED = 1
 const WRONG_USAGE = 2
 
 /** Runs one command and returns its exit status: 0, 1 for a refusal said on standard error, 2 for wrong usage. */
-export async function main(args: string[], environment: Record<string, string | undefined>): Promise<number> {
+export async function main(
+  args: string[],
+  environment: Record<string, string | undefined>,
+): Promise<number> {
   const shell = newShell(environment)
   endQuietlyWithReader()
   try {
@@ -59,9 +107,13 @@ function storedId(arg: string): string {
 }
 
 async function newProgram(shell: Shell, args: string[]): Promise<Command> {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+  const { version } = JSON.parse(
+    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+  ) as { version: string }
   const program = new Command('muster')
-    .description('Participants, tasks, jobs, applications, exports and payments behind a JSON API with signed webhooks.')
+    .description(
+      'Participants, tasks, jobs, applications, exports and payments behind a JSON API with signed webhooks.',
+    )
     .version(version)
     .exitOverride()
     .configureHelp({ subcommandTerm: (command) => command.name() })
@@ -84,7 +136,8 @@ Begin with:
     program.commands.at(-1)?.summary(summary)
   }
   for (const command of leavesOf(program))
-    if (!command.options.some(({ long }) => long === '--json')) command.option('--json', 'print one JSON document and nothing else')
+    if (!command.options.some(({ long }) => long === '--json'))
+      command.option('--json', 'print one JSON document and nothing else')
   return program
 }
 
@@ -122,7 +175,7 @@ function isRefusal(error: unknown): error is Error {
 }
 
 async function sayUnavailable(error: unknown): Promise<string | undefined> {
-  const { errorCode, isUnavailable } = await import('../records/db.ts')
+  const { errorCode, isUnavailable } = await import('../records/database/errors.ts')
   if (!isUnavailable(error)) return undefined
   // A connection refused on every address of a name has a code and no message.
   return `The database cannot be reached or is overloaded: ${(error as Error).message || errorCode(error)}`

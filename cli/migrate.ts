@@ -4,12 +4,23 @@ import { examples, type Output, type Shell } from './shell.ts'
 export function addMigrate(program: Command, shell: Shell): void {
   program
     .command('migrate')
-    .description('Bring the tables up to date. Every other command does so too; on its own it suits a deployment step.')
-    .addHelpText('after', examples('muster migrate', 'DATABASE_URL=postgres://muster@127.0.0.1/muster SECRET_KEY=… muster migrate'))
+    .description(
+      'Bring the tables up to date. Every other command does so too; on its own it suits a deployment step.',
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'muster migrate',
+        'DATABASE_URL=postgres://muster@127.0.0.1/muster SECRET_KEY=… muster migrate',
+      ),
+    )
     .action(
       shell.action(() =>
         shell.records(async ({ migrated }): Promise<Output> => {
-          const text = migrated.length === 0 ? 'The tables are up to date.' : ['The tables are up to date, by:', ...migrated].join('\n  ')
+          const text =
+            migrated.length === 0
+              ? 'The tables are up to date.'
+              : ['The tables are up to date, by:', ...migrated].join('\n  ')
           return { document: { migrations: migrated }, text }
         }),
       ),

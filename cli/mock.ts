@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Context } from 'koa'
-import { Refused } from '../records/refused.ts'
+import { Refused } from '../errors.ts'
 import { examples, portOf, type Shell } from './shell.ts'
 
 interface MockOptions {
@@ -19,7 +19,11 @@ export function addMock(program: Command, shell: Shell): void {
       'Answer the whole API from the examples of openapi.yaml, for the tests of those who call it. Requests are held to the contract as the service does it (401, 404, 405, 415, 422 …); nothing is remembered, and any key will do. Browsers of any origin may call it.',
     )
     .option('--port <port>', 'where to listen; 0 lets the system choose', portOf, DEFAULT_PORT)
-    .option('--host <address>', 'the address to listen on; 0.0.0.0 for other machines and containers', '127.0.0.1')
+    .option(
+      '--host <address>',
+      'the address to listen on; 0.0.0.0 for other machines and containers',
+      '127.0.0.1',
+    )
     .option('--json', 'print one JSON document {"url"} when it is ready, and nothing else')
     .addHelpText(
       'after',
@@ -37,20 +41,28 @@ Accept: application/json  one of several media types of a response
 
 async function mock(shell: Shell, { port, host, json = false }: MockOptions): Promise<undefined> {
   const [{ createMock }, { listen }, { newLogger }] = await Promise.all([
-    import('../server/mock.ts'),
+    import('../scripts/mock/mock.ts'),
     import('../server/http.ts'),
     import('../server/log.ts'),
   ])
   const stopping = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
   })
-  const app = await createMock({ log: newLogger('error'), onAnswer: json ? undefined : (ctx) => shell.print(sayAnswer(ctx)) })
-  const server = await listen(app.callback(), { host, port }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EADDRINUSE') throw new Refused(`Port ${port} of ${host} is in use: choose another with --port`, { cause: error })
-    if (error.syscall === 'listen' || error.syscall === 'getaddrinfo')
-      throw new Refused(`${host} cannot be listened on: ${error.message}`, { cause: error })
-    throw error
+  const app = await createMock({
+    log: newLogger('error'),
+    onAnswer: json ? undefined : (ctx) => shell.print(sayAnswer(ctx)),
   })
+  const server = await listen(app.callback(), { host, port }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE')
+        throw new Refused(`Port ${port} of ${host} is in use: choose another with --port`, {
+          cause: error,
+        })
+      if (error.syscall === 'listen' || error.syscall === 'getaddrinfo')
+        throw new Refused(`${host} cannot be listened on: ${error.message}`, { cause: error })
+      throw error
+    },
+  )
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`
   shell.print(json ? JSON.stringify({ url }) : sayListening(url))
   await stopping
@@ -68,7 +80,15 @@ function sayListening(url: string): string {
 function sayAnswer({ method, url, status, state, body }: Context): string {
   const line = `${status}  ${method} ${url}  ${state.operationId ?? ''}`.trimEnd()
   if (status < 400 || typeof body !== 'string') return line
-  const { message, errors = {} } = JSON.parse(body) as { message: string; errors?: Record<string, string[]> }
-  const problems = Object.entries(errors).map(([field, sentences]) => `${field} ${sentences.join(' ')}`)
-  return [line, ...(problems.length === 0 ? [message] : problems).map((problem) => `     ${problem}`)].join('\n')
+  const { message, errors = {} } = JSON.parse(body) as {
+    message: string
+    errors?: Record<string, string[]>
+  }
+  const problems = Object.entries(errors).map(
+    ([field, sentences]) => `${field} ${sentences.join(' ')}`,
+  )
+  return [
+    line,
+    ...(problems.length === 0 ? [message] : problems).map((problem) => `     ${problem}`),
+  ].join('\n')
 }

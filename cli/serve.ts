@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import { createFirstAccount, type FirstAccount } from '../auth/first-account.ts'
-import { openDatabase } from '../records/db.ts'
-import { acquireFileLock, Locked } from '../records/lock.ts'
-import { migrate, whileAlone } from '../records/migrate.ts'
-import { Refused } from '../records/refused.ts'
+import { Refused } from '../errors.ts'
+import { acquireFileLock, Locked } from '../records/database/lock.ts'
+import { migrate, whileAlone } from '../records/database/migrate.ts'
+import { openDatabase } from '../records/database/open.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import { examples, type Shell } from './shell.ts'
@@ -61,7 +61,9 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
 
   log.info({ signal: await stopping }, 'Stopping')
   const deadline = setTimeout(() => {
-    log.error('The server does not stop: leaving. What was cut off is taken up again at the next start.')
+    log.error(
+      'The server does not stop: leaving. What was cut off is taken up again at the next start.',
+    )
     process.exit(1)
   }, ABANDON_AFTER_MS)
   await server.stop()
@@ -69,7 +71,9 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
 }
 
 /** Two servers on one SQLite database would each run a schedule of their own. Throws `Refused` when there is one already. */
-async function takeServeLock({ database }: Config): Promise<{ release(): Promise<void> } | undefined> {
+async function takeServeLock({
+  database,
+}: Config): Promise<{ release(): Promise<void> } | undefined> {
   if (!('dataDir' in database)) return undefined
   try {
     return await acquireFileLock(join(database.dataDir, 'serve.lock'), LOCK_WAIT_MS)
@@ -111,16 +115,27 @@ function signalled(): Promise<NodeJS.Signals> {
 /** What is wrong with HOST or PORT, if it is that. */
 function listenRefusal(error: unknown, { host, port }: Config): Refused | undefined {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return undefined
-  if (error.code === 'EADDRINUSE') return new Refused(`Port ${port} of ${host} is in use: set PORT to another one`, { cause: error })
+  if (error.code === 'EADDRINUSE')
+    return new Refused(`Port ${port} of ${host} is in use: set PORT to another one`, {
+      cause: error,
+    })
   if (error.syscall !== 'listen' && error.syscall !== 'getaddrinfo') return undefined
-  return new Refused(`HOST ${host} and PORT ${port} cannot be listened on: ${error.message}`, { cause: error })
+  return new Refused(`HOST ${host} and PORT ${port} cannot be listened on: ${error.message}`, {
+    cause: error,
+  })
 }
 
 function readyDocument(url: string | null, first: FirstAccount | undefined) {
   return {
     url,
     first_account: first
-      ? { account_id: first.accountId, user_id: first.userId, email: first.email, password: first.password, token: first.token }
+      ? {
+          account_id: first.accountId,
+          user_id: first.userId,
+          email: first.email,
+          password: first.password,
+          token: first.token,
+        }
       : null,
   }
 }

@@ -1,7 +1,7 @@
 /** What every command is run by: it opens what the command needs, prints what it gives and closes again. */
 import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Db } from '../records/db.ts'
+import type { Db } from '../records/database/open.ts'
 import type { Config } from '../server/config.ts'
 
 /** What a command has to say: to programs, one JSON document, and to people. */
@@ -25,7 +25,9 @@ export interface Shell {
   records<T>(work: (records: Records) => Promise<T>): Promise<T>
   /** Makes an action of a function that takes the command's arguments and options. What it returns is printed, once;
    *  one that returns nothing has printed for itself. */
-  action<Given extends unknown[]>(run: (...given: Given) => Promise<Output | undefined>): (...given: [...Given, Command]) => Promise<void>
+  action<Given extends unknown[]>(
+    run: (...given: Given) => Promise<Output | undefined>,
+  ): (...given: [...Given, Command]) => Promise<void>
   print(text: string): void
   exitStatus: 0 | 1
 }
@@ -42,7 +44,10 @@ export function newShell(environment: Record<string, string | undefined>): Shell
     exitStatus: 0,
     async records(work) {
       const settings = await config()
-      const [{ openDatabase }, { migrate, whileAlone }] = await Promise.all([import('../records/db.ts'), import('../records/migrate.ts')])
+      const [{ openDatabase }, { migrate, whileAlone }] = await Promise.all([
+        import('../records/database/open.ts'),
+        import('../records/database/migrate.ts'),
+      ])
       const db = openDatabase(settings.database)
       try {
         const migrated = await whileAlone(settings.database, () => migrate(db))
@@ -77,7 +82,9 @@ export function timeOf(epochMs: number | null): string | null {
 
 /** Columns under their headings, each as wide as its widest cell. */
 export function table(headings: string[], rows: string[][]): string {
-  const widths = headings.map((heading, column) => Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)))
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  )
   const line = (cells: string[]): string =>
     cells
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
@@ -106,7 +113,8 @@ export function listOf<Choice extends string>(...choices: Choice[]): (given: str
   return (given) =>
     given.split(',').map((part) => {
       const choice = choices.find((known) => known === part.trim())
-      if (choice === undefined) throw new InvalidArgumentError(`"${part}" is none of ${choices.join(', ')}.`)
+      if (choice === undefined)
+        throw new InvalidArgumentError(`"${part}" is none of ${choices.join(', ')}.`)
       return choice
     })
 }
@@ -120,6 +128,7 @@ export function httpUrlOf(given: string): string {
 
 /** For an option that takes a port. */
 export function portOf(given: string): number {
-  if (!/^\d{1,5}$/.test(given) || Number(given) > 65_535) throw new InvalidArgumentError('It must be a whole number from 0 to 65535.')
+  if (!/^\d{1,5}$/.test(given) || Number(given) > 65_535)
+    throw new InvalidArgumentError('It must be a whole number from 0 to 65535.')
   return Number(given)
 }

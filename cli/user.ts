@@ -2,11 +2,20 @@ import { type Command, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { invite } from '../auth/invitation.ts'
 import { hashPassword } from '../auth/password.ts'
+import { Refused } from '../errors.ts'
 import { hasAccount } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
-import { transaction, writeScope } from '../records/db.ts'
-import { Refused } from '../records/refused.ts'
-import { findUserByEmail, type Grant, grants, insertUser, type Permission, permissions, type Role } from '../records/users.ts'
+import { writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
+import {
+  findUserByEmail,
+  type Grant,
+  grants,
+  insertUser,
+  type Permission,
+  permissions,
+  type Role,
+} from '../records/users.ts'
 import { nameOf } from './account.ts'
 import { examples, listOf, type Output, quoted, type Shell, secretOf, timeOf } from './shell.ts'
 
@@ -28,13 +37,31 @@ export function addUser(program: Command, shell: Shell): void {
     .summary('make an admin or a member')
     .description('Make a user of an account. Its Owner is made with the account itself.')
     .requiredOption('--account <id>', 'the account')
-    .requiredOption('--email <address>', 'to sign in with; no two users of the installation share one')
-    .addOption(new Option('--role <role>', 'an admin sees and changes more').choices(['admin', 'member']).makeOptionMandatory())
-    .requiredOption('--password <password>', 'from 8 to 200 characters, or - to read it from standard input')
-    .option('--full-name <name>', "the user's name (default: what stands before the @)")
-    .option('--grant <list>', 'what an admin may manage: api_keys, webhooks or both', listOf(...grants), [])
+    .requiredOption(
+      '--email <address>',
+      'to sign in with; no two users of the installation share one',
+    )
     .addOption(
-      new Option('--finance <permission>', "for payments, in the web interface and with the user's API keys")
+      new Option('--role <role>', 'an admin sees and changes more')
+        .choices(['admin', 'member'])
+        .makeOptionMandatory(),
+    )
+    .requiredOption(
+      '--password <password>',
+      'from 8 to 200 characters, or - to read it from standard input',
+    )
+    .option('--full-name <name>', "the user's name (default: what stands before the @)")
+    .option(
+      '--grant <list>',
+      'what an admin may manage: api_keys, webhooks or both',
+      listOf(...grants),
+      [],
+    )
+    .addOption(
+      new Option(
+        '--finance <permission>',
+        "for payments, in the web interface and with the user's API keys",
+      )
         .choices(permissions)
         .default('none'),
     )
@@ -48,10 +75,18 @@ export function addUser(program: Command, shell: Shell): void {
       shell.action((options: CreateOptions) =>
         shell.records(async ({ db }): Promise<Output> => {
           const { account, email, role, finance } = options
-          if (!isUuid(account) || !(await hasAccount(db.read, account))) throw new Refused(`There is no account ${account}`)
+          if (!isUuid(account) || !(await hasAccount(db.read, account)))
+            throw new Refused(`There is no account ${account}`)
           const passwordHash = await hashPassword(secretOf(options.password))
           const fullName = options.fullName ?? nameOf(email)
-          const newUser = { email, fullName, passwordHash, role, grants: options.grant, permissions: { finance } }
+          const newUser = {
+            email,
+            fullName,
+            passwordHash,
+            role,
+            grants: options.grant,
+            permissions: { finance },
+          }
           const userId = await transaction(db, async (trx) => {
             const scope = writeScope(trx, account)
             const now = new Date()
@@ -59,7 +94,13 @@ export function addUser(program: Command, shell: Shell): void {
             const target = { type: 'user', id, name: fullName.trim() } as const
             await insertAuditEntry(
               scope,
-              { user: null, action: 'user.created', target, details: { email, role, finance, grants: options.grant }, ip: null },
+              {
+                user: null,
+                action: 'user.created',
+                target,
+                details: { email, role, finance, grants: options.grant },
+                ip: null,
+              },
               now,
             )
             return id
@@ -88,18 +129,29 @@ export function addUser(program: Command, shell: Shell): void {
         shell.records(async ({ db, config }): Promise<Output> => {
           const found = await findUserByEmail(db.read, email)
           if (!found) throw new Refused(`There is no user ${email}`)
-          if (found.status !== 'active') throw new Refused(`${email} is deactivated. An Owner reactivates people in the console.`)
+          if (found.status !== 'active')
+            throw new Refused(
+              `${email} is deactivated. An Owner reactivates people in the console.`,
+            )
           const { token, expiresAt } = await transaction(db, async (trx) => {
             const scope = writeScope(trx, found.accountId)
             const now = new Date()
             const target = { type: 'user', id: found.id, name: found.fullName } as const
-            await insertAuditEntry(scope, { user: null, action: 'user.password_link_made', target, ip: null }, now)
+            await insertAuditEntry(
+              scope,
+              { user: null, action: 'user.password_link_made', target, ip: null },
+              now,
+            )
             return invite(scope, found.id, now)
           })
           const url = `${config.baseUrl}/console/invitation/${token}`
           return {
             document: { user_id: found.id, url, expires_at: timeOf(expiresAt) },
-            text: [`Whoever opens this link chooses a new password of ${found.email}. It is shown this once:`, '', `  ${url}`].join('\n'),
+            text: [
+              `Whoever opens this link chooses a new password of ${found.email}. It is shown this once:`,
+              '',
+              `  ${url}`,
+            ].join('\n'),
           }
         }),
       ),

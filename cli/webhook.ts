@@ -1,11 +1,13 @@
 import { type Command, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
+import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
 import { hasAccount, listAccountIds } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import { countSelected } from '../records/bulk-jobs.ts'
-import { accountScope, type Db, transaction, type WriteScope, writeScope } from '../records/db.ts'
-import { Refused } from '../records/refused.ts'
+import type { Db } from '../records/database/open.ts'
+import { accountScope, type WriteScope, writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
 import {
   activateSecret,
   disableWebhook,
@@ -21,9 +23,9 @@ import {
   webhookName,
 } from '../records/webhooks.ts'
 import { DEFAULT_RATE, MAX_RATE, missedBy, startBulkJob } from '../webhooks/bulk.ts'
-import { assertWebhookUrl } from '../webhooks/egress.ts'
 import { emitTest } from '../webhooks/emit.ts'
-import { newSecret, sealSecret } from '../webhooks/secret.ts'
+import { assertWebhookUrl } from '../webhooks/transport/egress.ts'
+import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
 import { examples, type Output, type Shell, table, timeOf, WrongUsage } from './shell.ts'
 
@@ -43,15 +45,23 @@ interface MissedOptions {
 }
 
 export function addWebhook(program: Command, shell: Shell): void {
-  const webhook = program.command('webhook').description('Make, list, switch and re-key webhooks. Running servers follow at once.')
+  const webhook = program
+    .command('webhook')
+    .description('Make, list, switch and re-key webhooks. Running servers follow at once.')
 
   webhook
     .command('create')
     .summary('make a webhook of an account')
     .description('Make a webhook of an account. Its signing secret is shown once.')
     .requiredOption('--account <id>', 'the account')
-    .requiredOption('--url <url>', 'where to POST to: https, or http to an address in WEBHOOK_ALLOW_ADDRESSES')
-    .requiredOption('--events <list>', "event types such as participant.created,task.completed, or '*' for all")
+    .requiredOption(
+      '--url <url>',
+      'where to POST to: https, or http to an address in WEBHOOK_ALLOW_ADDRESSES',
+    )
+    .requiredOption(
+      '--events <list>',
+      "event types such as participant.created,task.completed, or '*' for all",
+    )
     .addOption(
       new Option(
         '--ordering <ordering>',
@@ -73,13 +83,19 @@ export function addWebhook(program: Command, shell: Shell): void {
         shell.records(async ({ db, config }): Promise<Output> => {
           const { account, description, ordering } = options
           const eventTypes = eventTypesOf(options.events)
-          if (!isUuid(account) || !(await hasAccount(db.read, account))) throw new Refused(`There is no account ${account}`)
+          if (!isUuid(account) || !(await hasAccount(db.read, account)))
+            throw new Refused(`There is no account ${account}`)
           const url = assertWebhookUrl(options.url, config.webhookAllowAddresses)
           const secret = newSecret()
           const seal = (id: string): string => sealSecret(config.secretKey, id, secret)
           const { id } = await transaction(db, async (trx) => {
             const scope = writeScope(trx, account)
-            const made = await insertWebhook(scope, { url, description, eventTypes, ordering, createdBy: null }, seal, new Date())
+            const made = await insertWebhook(
+              scope,
+              { url, description, eventTypes, ordering, createdBy: null },
+              seal,
+              new Date(),
+            )
             await audit(scope, made, 'created', { url, event_types: eventTypes })
             return made
           })
@@ -102,7 +118,10 @@ export function addWebhook(program: Command, shell: Shell): void {
     .summary('list webhooks')
     .description('List webhooks, oldest first.')
     .option('--account <id>', 'only those of this account')
-    .addHelpText('after', examples('muster webhook list', 'muster webhook list --account ID --json'))
+    .addHelpText(
+      'after',
+      examples('muster webhook list', 'muster webhook list --account ID --json'),
+    )
     .action(
       shell.action(({ account }: { account?: string }) =>
         shell.records(async ({ db }): Promise<Output> => {
@@ -129,7 +148,9 @@ export function addWebhook(program: Command, shell: Shell): void {
   webhook
     .command('enable')
     .summary('deliver to a webhook again')
-    .description('Deliver to a webhook again, from the next event on. What it has missed is sent with send-missed.')
+    .description(
+      'Deliver to a webhook again, from the next event on. What it has missed is sent with send-missed.',
+    )
     .argument('<id>', 'the webhook')
     .addHelpText('after', examples('muster webhook enable 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(shell.action((id: string) => switchWebhook(shell, id, true)))
@@ -157,7 +178,9 @@ export function addWebhook(program: Command, shell: Shell): void {
   webhook
     .command('test')
     .summary('send a test event to a webhook')
-    .description('Send an event webhook.test to a webhook, whatever it is subscribed to: one attempt, at once.')
+    .description(
+      'Send an event webhook.test to a webhook, whatever it is subscribed to: one attempt, at once.',
+    )
     .argument('<id>', 'the webhook')
     .addHelpText('after', examples('muster webhook test 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(shell.action((id: string) => sendTest(shell, id)))
@@ -165,7 +188,9 @@ export function addWebhook(program: Command, shell: Shell): void {
   webhook
     .command('rotate')
     .summary('change the signing secret without a gap')
-    .description('Change the signing secret without a gap: prepare the next one, teach it to the receiver, then activate it.')
+    .description(
+      'Change the signing secret without a gap: prepare the next one, teach it to the receiver, then activate it.',
+    )
     .argument('<id>', 'the webhook')
     .option('--activate', 'sign with the prepared secret from the next attempt on')
     .addHelpText(
@@ -198,7 +223,9 @@ async function webhooksOf(db: Db, account: string | undefined): Promise<Webhook[
   if (account !== undefined && !(isUuid(account) && (await hasAccount(db.read, account))))
     throw new Refused(`There is no account ${account}`)
   const accounts = account === undefined ? await listAccountIds(db.read) : [account]
-  const lists = await Promise.all(accounts.map((id) => listWebhooks(accountScope({ dialect: db.dialect, sql: db.read }, id))))
+  const lists = await Promise.all(
+    accounts.map((id) => listWebhooks(accountScope({ dialect: db.dialect, sql: db.read }, id))),
+  )
   return lists.flat()
 }
 
@@ -224,7 +251,11 @@ function switchWebhook(shell: Shell, id: string, enabled: boolean): Promise<Outp
   })
 }
 
-function sendMissed(shell: Shell, id: string, { rate, preview = false, ...span }: MissedOptions): Promise<Output> {
+function sendMissed(
+  shell: Shell,
+  id: string,
+  { rate, preview = false, ...span }: MissedOptions,
+): Promise<Output> {
   assertSpan(span)
   return shell.records(async ({ db }) => {
     const now = new Date()
@@ -290,15 +321,27 @@ function activateNext(shell: Shell, id: string): Promise<Output> {
       const scope = writeScope(trx, accountId)
       await audit(scope, await activateSecret(scope, id, new Date()), 'secret_activated')
     })
-    return { document: { id, activated: true }, text: `Webhook ${id} signs with its new secret from the next attempt on.` }
+    return {
+      document: { id, activated: true },
+      text: `Webhook ${id} signs with its new secret from the next attempt on.`,
+    }
   })
 }
 
 /** Says in the account's audit log what the operator did. Nothing, where there is no webhook any more. */
-async function audit(scope: WriteScope, webhook: Webhook | undefined, verb: string, details = {}): Promise<void> {
+async function audit(
+  scope: WriteScope,
+  webhook: Webhook | undefined,
+  verb: string,
+  details = {},
+): Promise<void> {
   if (!webhook) return
   const target = { type: 'webhook', id: webhook.id, name: webhookName(webhook) } as const
-  await insertAuditEntry(scope, { user: null, action: `webhook.${verb}`, target, details, ip: null }, new Date())
+  await insertAuditEntry(
+    scope,
+    { user: null, action: `webhook.${verb}`, target, details, ip: null },
+    new Date(),
+  )
 }
 
 function documentOf(webhook: Webhook) {
@@ -320,6 +363,11 @@ function documentOf(webhook: Webhook) {
 function tableOf(webhooks: Webhook[]): string {
   return table(
     ['ID', 'STATE', 'URL', 'EVENTS'],
-    webhooks.map(({ id, enabled, url, eventTypes }) => [id, enabled ? 'enabled' : 'disabled', url, eventTypes.join(',')]),
+    webhooks.map(({ id, enabled, url, eventTypes }) => [
+      id,
+      enabled ? 'enabled' : 'disabled',
+      url,
+      eventTypes.join(','),
+    ]),
   )
 }

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { insertJob } from '../records/jobs.ts'
-import type { Context } from '../server/context.ts'
 
 export async function createJob(ctx: Context<'createJob'>): Promise<void> {
   const { scope, input, now, emit } = ctx.state

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { insertParticipant } from '../records/participants.ts'
-import type { Context } from '../server/context.ts'
 
 export async function createParticipant(ctx: Context<'createParticipant'>): Promise<void> {
   const { scope, input, now, emit } = ctx.state

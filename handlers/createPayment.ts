@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { insertPayment } from '../records/payments.ts'
-import type { Context } from '../server/context.ts'
 
 export async function createPayment(ctx: Context<'createPayment'>): Promise<void> {
   const { scope, input, now, emit } = ctx.state

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { insertTask } from '../records/tasks.ts'
-import type { Context } from '../server/context.ts'
 
 export async function createTask(ctx: Context<'createTask'>): Promise<void> {
   const { scope, input, now, emit } = ctx.state

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { deleteJobRow, findJob } from '../records/jobs.ts'
-import type { Context } from '../server/context.ts'
 
 export async function deleteJob(ctx: Context<'deleteJob'>): Promise<void> {
   const { scope, path, emit, assertMatch } = ctx.state

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { deleteJobApplicationRow, findJobApplication } from '../records/job-applications.ts'
-import type { Context } from '../server/context.ts'
 
 export async function deleteJobApplication(ctx: Context<'deleteJobApplication'>): Promise<void> {
   const { scope, path, emit, assertMatch } = ctx.state

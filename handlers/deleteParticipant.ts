@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { deleteParticipantRow, findParticipant } from '../records/participants.ts'
-import type { Context } from '../server/context.ts'
 
 export async function deleteParticipant(ctx: Context<'deleteParticipant'>): Promise<void> {
   const { scope, path, emit, assertMatch, emitMany, now } = ctx.state

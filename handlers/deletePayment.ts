@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { deletePaymentRow, findPayment } from '../records/payments.ts'
-import type { Context } from '../server/context.ts'
 
 export async function deletePayment(ctx: Context<'deletePayment'>): Promise<void> {
   const { scope, path, emit, assertMatch } = ctx.state

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { deleteTaskRow, findTask } from '../records/tasks.ts'
-import type { Context } from '../server/context.ts'
 
 export async function deleteTask(ctx: Context<'deleteTask'>): Promise<void> {
   const { scope, path, emit, assertMatch, emitMany, now } = ctx.state

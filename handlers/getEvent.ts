@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { findEvent } from '../records/events.ts'
-import type { Context } from '../server/context.ts'
 
 export async function getEvent(ctx: Context<'getEvent'>): Promise<void> {
   const event = await findEvent(ctx.state.scope, ctx.state.path.event)

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { findExport } from '../records/exports.ts'
-import type { Context } from '../server/context.ts'
 
 export async function getExport(ctx: Context<'getExport'>): Promise<void> {
   const found = await findExport(ctx.state.scope, ctx.state.path.export)

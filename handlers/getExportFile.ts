@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
+import type { Context } from '../operations/context.ts'
 import { type Export, findExport, readFile } from '../records/exports.ts'
-import type { Context } from '../server/context.ts'
 
 const MEDIA_TYPES = { csv: 'text/csv', json: 'application/json' }
 
@@ -9,11 +9,23 @@ export async function getExportFile(ctx: Context<'getExportFile'>): Promise<void
   const found = await findExport(scope, path.export)
   ctx.assert(found, 404, 'There is no such export.')
   const isPermitted = found.resource !== 'payments' || principal.finance !== 'none'
-  ctx.assert(isPermitted, 403, 'The owner of this API key has no Finance permission to read payments.')
+  ctx.assert(
+    isPermitted,
+    403,
+    'The owner of this API key has no Finance permission to read payments.',
+  )
   ctx.assert(found.status !== 'failed', 409, `The export failed. ${found.error}`)
   const { byte_size, sha256, expires_at } = found
-  ctx.assert(byte_size !== null && sha256 !== null && expires_at !== null, 409, 'The export is still being made.')
-  ctx.assert(now.getTime() < Date.parse(expires_at), 410, 'The file of this export has expired. Request a new one.')
+  ctx.assert(
+    byte_size !== null && sha256 !== null && expires_at !== null,
+    409,
+    'The export is still being made.',
+  )
+  ctx.assert(
+    now.getTime() < Date.parse(expires_at),
+    410,
+    'The file of this export has expired. Request a new one.',
+  )
 
   // Before the body: Koa would add a charset, or choose a type of its own.
   ctx.set('Content-Type', MEDIA_TYPES[found.format])

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { findJob } from '../records/jobs.ts'
-import type { Context } from '../server/context.ts'
 
 export async function getJob(ctx: Context<'getJob'>): Promise<void> {
   const job = await findJob(ctx.state.scope, ctx.state.path.job)

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { findJobApplication } from '../records/job-applications.ts'
-import type { Context } from '../server/context.ts'
 
 export async function getJobApplication(ctx: Context<'getJobApplication'>): Promise<void> {
   const application = await findJobApplication(ctx.state.scope, ctx.state.path.job_application)

@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { findParticipant } from '../records/participants.ts'
-import type { Context } from '../server/context.ts'
 
 export async function getParticipant(ctx: Context<'getParticipant'>): Promise<void> {
   const participant = await findParticipant(ctx.state.scope, ctx.state.path.participant)

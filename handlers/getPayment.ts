@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { findPayment } from '../records/payments.ts'
-import type { Context } from '../server/context.ts'
 
 export async function getPayment(ctx: Context<'getPayment'>): Promise<void> {
   const payment = await findPayment(ctx.state.scope, ctx.state.path.payment)

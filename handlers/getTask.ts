@@ -1,5 +1,5 @@
+import type { Context } from '../operations/context.ts'
 import { findTask } from '../records/tasks.ts'
-import type { Context } from '../server/context.ts'
 
 export async function getTask(ctx: Context<'getTask'>): Promise<void> {
   const task = await findTask(ctx.state.scope, ctx.state.path.task)

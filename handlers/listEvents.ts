@@ -1,7 +1,7 @@
 import { operations } from '../generated/operations.ts'
+import type { Context } from '../operations/context.ts'
 import { eventListing } from '../records/events.ts'
 import { listPage } from '../records/list.ts'
-import type { Context } from '../server/context.ts'
 
 export async function listEvents(ctx: Context<'listEvents'>): Promise<void> {
   const { scope, query } = ctx.state

@@ -1,7 +1,7 @@
 import { operations } from '../generated/operations.ts'
+import type { Context } from '../operations/context.ts'
 import { exportListing } from '../records/exports.ts'
 import { listPage } from '../records/list.ts'
-import type { Context } from '../server/context.ts'
 
 export async function listExports(ctx: Context<'listExports'>): Promise<void> {
   const { scope, query } = ctx.state

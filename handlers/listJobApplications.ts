@@ -1,7 +1,7 @@
 import { operations } from '../generated/operations.ts'
+import type { Context } from '../operations/context.ts'
 import { jobApplicationListing } from '../records/job-applications.ts'
 import { listPage } from '../records/list.ts'
-import type { Context } from '../server/context.ts'
 
 export async function listJobApplications(ctx: Context<'listJobApplications'>): Promise<void> {
   const { scope, query } = ctx.state

@@ -1,7 +1,7 @@
 import { operations } from '../generated/operations.ts'
+import type { Context } from '../operations/context.ts'
 import { jobListing } from '../records/jobs.ts'
 import { listPage } from '../records/list.ts'
-import type { Context } from '../server/context.ts'
 
 export async function listJobs(ctx: Context<'listJobs'>): Promise<void> {
   const { scope, query } = ctx.state

@@ -1,7 +1,7 @@
 import { operations } from '../generated/operations.ts'
+import type { Context } from '../operations/context.ts'
 import { listPage } from '../records/list.ts'
 import { taskListing } from '../records/tasks.ts'
-import type { Context } from '../server/context.ts'
 
 export async function listTasks(ctx: Context<'listTasks'>): Promise<void> {
   const { scope, query } = ctx.state

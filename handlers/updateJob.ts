@@ -1,6 +1,6 @@
+import type { Context } from '../operations/context.ts'
 import { changesOf } from '../records/changes.ts'
 import { findJob, updateJobFields } from '../records/jobs.ts'
-import type { Context } from '../server/context.ts'
 
 export async function updateJob(ctx: Context<'updateJob'>): Promise<void> {
   const { scope, path, input, now, emit, assertMatch } = ctx.state

@@ -1,6 +1,6 @@
+import type { Context } from '../operations/context.ts'
 import { changesOf } from '../records/changes.ts'
 import { findJobApplication, updateJobApplicationFields } from '../records/job-applications.ts'
-import type { Context } from '../server/context.ts'
 
 export async function updateJobApplication(ctx: Context<'updateJobApplication'>): Promise<void> {
   const { scope, path, input, now, emit, assertMatch } = ctx.state

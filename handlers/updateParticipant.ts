@@ -1,6 +1,6 @@
+import type { Context } from '../operations/context.ts'
 import { changesOf } from '../records/changes.ts'
 import { findParticipant, updateParticipantFields } from '../records/participants.ts'
-import type { Context } from '../server/context.ts'
 
 export async function updateParticipant(ctx: Context<'updateParticipant'>): Promise<void> {
   const { scope, path, input, now, emit, assertMatch } = ctx.state

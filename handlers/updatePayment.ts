@@ -1,6 +1,6 @@
+import type { Context } from '../operations/context.ts'
 import { changesOf } from '../records/changes.ts'
 import { findPayment, updatePaymentFields } from '../records/payments.ts'
-import type { Context } from '../server/context.ts'
 
 export async function updatePayment(ctx: Context<'updatePayment'>): Promise<void> {
   const { scope, path, input, now, emit, assertMatch } = ctx.state

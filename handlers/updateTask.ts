@@ -1,6 +1,6 @@
+import type { Context } from '../operations/context.ts'
 import { changesOf } from '../records/changes.ts'
 import { findTask, updateTaskFields } from '../records/tasks.ts'
-import type { Context } from '../server/context.ts'
 
 export async function updateTask(ctx: Context<'updateTask'>): Promise<void> {
   const { scope, path, input, now, emit, assertMatch } = ctx.state

@@ -1,6 +1,8 @@
 import { v7 as uuidv7 } from 'uuid'
-import { accountScope, type Scope, type Sql, type Trx } from './db.ts'
-import { assertName } from './refused.ts'
+import { accountScope, type Scope } from './database/scope.ts'
+import type { Sql } from './database/statements.ts'
+import type { Trx } from './database/transaction.ts'
+import { assertName } from './names.ts'
 import { insertUser } from './users.ts'
 
 export interface NewAccount {
@@ -12,18 +14,31 @@ export interface NewAccount {
 }
 
 /** An account and its Owner. Throws `Refused` when the input cannot be or the address is taken. */
-export async function insertAccount(trx: Trx, account: NewAccount, now: Date): Promise<{ accountId: string; userId: string }> {
+export async function insertAccount(
+  trx: Trx,
+  account: NewAccount,
+  now: Date,
+): Promise<{ accountId: string; userId: string }> {
   const accountId = uuidv7()
   const name = assertName('The account name', account.name)
-  await trx.sql('accounts').insert({ id: accountId, name, created_at: now.getTime(), updated_at: now.getTime() })
+  await trx
+    .sql('accounts')
+    .insert({ id: accountId, name, created_at: now.getTime(), updated_at: now.getTime() })
   const { email, fullName, passwordHash } = account
-  const userId = await insertUser(accountScope(trx, accountId), { email, fullName, passwordHash, role: 'owner' }, now)
+  const userId = await insertUser(
+    accountScope(trx, accountId),
+    { email, fullName, passwordHash, role: 'owner' },
+    now,
+  )
   return { accountId, userId }
 }
 
 export async function updateAccountName(scope: Scope, given: string, now: Date): Promise<void> {
   const name = assertName('The account name', given)
-  await scope.sql('accounts').where({ id: scope.accountId }).update({ name, updated_at: now.getTime() })
+  await scope
+    .sql('accounts')
+    .where({ id: scope.accountId })
+    .update({ name, updated_at: now.getTime() })
 }
 
 export async function hasAccount(sql: Sql, id?: string): Promise<boolean> {

@@ -1,7 +1,9 @@
 import { v7 as uuidv7 } from 'uuid'
-import { type Scope, type Sql, select } from './db.ts'
+import { Refused } from '../errors.ts'
+import type { Scope } from './database/scope.ts'
+import { type Sql, select } from './database/statements.ts'
+import { assertName } from './names.ts'
 import { findRow } from './references.ts'
-import { assertName, Refused } from './refused.ts'
 import { findUser, type Permission, type User } from './users.ts'
 
 export const accessLevels = ['full_access', 'read_only'] as const
@@ -61,7 +63,8 @@ export interface NewApiKeyRecord {
 /** Returns the key's id. Throws `Refused` when the name cannot be or the user is not an active one of the account. */
 export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date): Promise<string> {
   const owner = await findUser(scope, key.userId)
-  if (owner?.status !== 'active') throw new Refused('An API key belongs to an active user of the account')
+  if (owner?.status !== 'active')
+    throw new Refused('An API key belongs to an active user of the account')
   const id = uuidv7()
   await scope.insert('api_keys', {
     id,
@@ -78,7 +81,11 @@ export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date
 
 /** A user's keys, oldest first, the revoked ones among them. */
 export async function listApiKeys(scope: Scope, userId: string): Promise<ApiKey[]> {
-  const rows = await scope.rows('api_keys').where({ user_id: userId }).orderBy('id').select<ApiKeyRow[]>()
+  const rows = await scope
+    .rows('api_keys')
+    .where({ user_id: userId })
+    .orderBy('id')
+    .select<ApiKeyRow[]>()
   return rows.map(fromRow)
 }
 
@@ -89,10 +96,17 @@ export async function findApiKey(sql: Sql, id: string): Promise<ApiKey | undefin
 }
 
 /** Ends a key from the next request on. Revoking it again changes nothing. The key as it was, or undefined: there is none. */
-export async function revokeApiKey(scope: Scope, id: string, now: Date): Promise<ApiKey | undefined> {
+export async function revokeApiKey(
+  scope: Scope,
+  id: string,
+  now: Date,
+): Promise<ApiKey | undefined> {
   const row = await findRow<ApiKeyRow>(scope, 'api_keys', id, { forUpdate: true })
   if (row?.revoked_at === null)
-    await scope.rows('api_keys').where({ id: row.id }).update({ revoked_at: now.getTime(), updated_at: now.getTime() })
+    await scope
+      .rows('api_keys')
+      .where({ id: row.id })
+      .update({ revoked_at: now.getTime(), updated_at: now.getTime() })
   return row && fromRow(row)
 }
 
@@ -107,7 +121,10 @@ export async function updateApiKey(
   if (!row || row.revoked_at !== null) return undefined
   const name = assertName('The name of the key', given.name ?? row.name)
   const access_level = given.accessLevel ?? row.access_level
-  await scope.rows('api_keys').where({ id: row.id }).update({ name, access_level, updated_at: now.getTime() })
+  await scope
+    .rows('api_keys')
+    .where({ id: row.id })
+    .update({ name, access_level, updated_at: now.getTime() })
   return fromRow(row)
 }
 
@@ -140,7 +157,10 @@ export interface KeyFilter {
 }
 
 /** The keys of all users of the account, newest first. */
-export async function listAccountKeys(scope: Scope, { isRevoked, beforeId, limit }: KeyFilter): Promise<OwnedApiKey[]> {
+export async function listAccountKeys(
+  scope: Scope,
+  { isRevoked, beforeId, limit }: KeyFilter,
+): Promise<OwnedApiKey[]> {
   const query = ownedKeys(scope).orderBy('api_keys.id', 'desc').limit(limit)
   if (isRevoked) query.whereNotNull('api_keys.revoked_at')
   else query.whereNull('api_keys.revoked_at')

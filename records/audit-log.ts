@@ -1,5 +1,5 @@
 import { v7 as uuidv7 } from 'uuid'
-import type { Scope, WriteScope } from './db.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
 
 /** What an entry is about. */
 export interface AuditTarget {
@@ -87,7 +87,8 @@ export async function listAuditEntries(scope: Scope, filter: AuditFilter): Promi
     .limit(filter.limit)
   if (filter.userId !== undefined) query.where('user_id', filter.userId)
   if (filter.action?.includes('.')) query.where('action', filter.action)
-  else if (filter.action) query.where('action', '>=', `${filter.action}.`).where('action', '<', `${filter.action}/`)
+  else if (filter.action)
+    query.where('action', '>=', `${filter.action}.`).where('action', '<', `${filter.action}/`)
   if (filter.targetId) query.where('target_id', filter.targetId)
   if (filter.beforeId) query.where('id', '<', filter.beforeId)
   if (filter.afterId) query.where('id', '>', filter.afterId)
@@ -110,7 +111,10 @@ export type Changes = Record<string, { from: unknown; to: unknown }>
 /** What differs, for the details of an entry; undefined when nothing does. Give flat objects of the same names. */
 export function changesBetween<T extends object>(before: T, after: T): Changes | undefined {
   const changes = Object.entries(after)
-    .map(([name, to]): [string, { from: unknown; to: unknown }] => [name, { from: before[name as keyof T], to }])
+    .map(([name, to]): [string, { from: unknown; to: unknown }] => [
+      name,
+      { from: before[name as keyof T], to },
+    ])
     .filter(([, { from, to }]) => from !== to)
   return changes.length === 0 ? undefined : Object.fromEntries(changes)
 }

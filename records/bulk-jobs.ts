@@ -1,11 +1,14 @@
 /** Work at many deliveries of an account, a batch at a time. How far it is stands beside what it did, in one transaction: so it is interrupted
  *  anywhere and goes on from there, doing nothing twice and leaving nothing out. */
 import { v7 as uuidv7 } from 'uuid'
-import { type Db, type Scope, type Sql, select, type Trx, type WriteScope } from './db.ts'
+import { Refused } from '../errors.ts'
+import type { Db } from './database/open.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
+import { type Sql, select } from './database/statements.ts'
+import type { Trx } from './database/transaction.ts'
 import { DeliveryRefused, TEST_EVENT } from './deliveries.ts'
 import { lowestIdAt } from './ids.ts'
 import type { Condition } from './list.ts'
-import { Refused } from './refused.ts'
 
 /** `send_missed`: what a webhook did not get while it was disabled is put on the schedule. `retry_failed`: one attempt by hand each. */
 export type BulkKind = 'send_missed' | 'retry_failed'
@@ -110,7 +113,10 @@ function fromRow(row: BulkJobRow): RunningBulkJob {
 }
 
 /** In their order: what was cut off is older than what was missed. */
-const STAGES: Record<BulkKind, readonly [BulkStage, ...BulkStage[]]> = { send_missed: ['cut_off', 'missed'], retry_failed: ['failed'] }
+const STAGES: Record<BulkKind, readonly [BulkStage, ...BulkStage[]]> = {
+  send_missed: ['cut_off', 'missed'],
+  retry_failed: ['failed'],
+}
 const START = '00000000-0000-0000-0000-000000000000'
 
 /** Rows of a table, in an order that an index has, and which of them the work is done at. */
@@ -123,9 +129,12 @@ interface Items {
 function itemsOf(accountId: string, stage: BulkStage, selection: BulkSelection): Items {
   const { webhookId, eventTypes, since, until } = selection
   const ofTypes: Condition[] =
-    eventTypes === null ? [] : [{ sql: `event_type in (${eventTypes.map(() => '?').join(', ')})`, bindings: eventTypes }]
+    eventTypes === null
+      ? []
+      : [{ sql: `event_type in (${eventTypes.map(() => '?').join(', ')})`, bindings: eventTypes }]
   if (stage === 'missed') {
-    const none = 'not exists (select 1 from deliveries where deliveries.event_id = events.id and deliveries.webhook_id = ?)'
+    const none =
+      'not exists (select 1 from deliveries where deliveries.event_id = events.id and deliveries.webhook_id = ?)'
     return {
       table: 'events',
       range: {
@@ -140,14 +149,18 @@ function itemsOf(accountId: string, stage: BulkStage, selection: BulkSelection):
           and deliveries.updated_at >= ? and deliveries.updated_at < ?`,
     bindings: [accountId, since, until],
   }
-  const enabled = 'webhook_id in (select webhooks.id from webhooks where webhooks.account_id = ? and enabled and deleted_at is null)'
+  const enabled =
+    'webhook_id in (select webhooks.id from webhooks where webhooks.account_id = ? and enabled and deleted_at is null)'
   return {
     table: 'deliveries',
     // Word for word as in the indexes.
     range:
       webhookId === null
         ? { sql: "deliveries.account_id = ? and state <> 'delivered'", bindings: [accountId] }
-        : { sql: "webhook_id = ? and state = 'failed' and state <> 'delivered'", bindings: [webhookId] },
+        : {
+            sql: "webhook_id = ? and state = 'failed' and state <> 'delivered'",
+            bindings: [webhookId],
+          },
     wanted:
       stage === 'cut_off'
         ? all(failed, { sql: "failure_reason = 'webhook_disabled'", bindings: [] })
@@ -156,7 +169,10 @@ function itemsOf(accountId: string, stage: BulkStage, selection: BulkSelection):
 }
 
 function all(...conditions: Condition[]): Condition {
-  return { sql: conditions.map(({ sql }) => sql).join(' and '), bindings: conditions.flatMap(({ bindings }) => bindings) }
+  return {
+    sql: conditions.map(({ sql }) => sql).join(' and '),
+    bindings: conditions.flatMap(({ bindings }) => bindings),
+  }
 }
 
 /** How much work it would be, now. */
@@ -165,7 +181,11 @@ export async function countSelected(scope: Scope, selection: BulkSelection): Pro
   for (const stage of STAGES[selection.kind]) {
     const { table, range, wanted } = itemsOf(scope.accountId, stage, selection)
     const where = all(range, wanted)
-    const [row] = await select<{ total: number }>(scope.sql, `select count(*) as total from ${table} where ${where.sql}`, where.bindings)
+    const [row] = await select<{ total: number }>(
+      scope.sql,
+      `select count(*) as total from ${table} where ${where.sql}`,
+      where.bindings,
+    )
     total += Number(row?.total)
   }
   return total
@@ -209,9 +229,22 @@ const LONGEST_TRANSACTION_MS = 60_000
 
 /** Has every event that the job is about been committed, if it ever will be? On PostgreSQL one that began while the webhook was disabled may
  *  still be under way, and its ids are lower than others that are there. SQLite has one writer. */
-export async function isAllCommitted(db: Db, { stage, madeByTransaction, createdAt }: RunningBulkJob, now: Date): Promise<boolean> {
-  if (stage !== 'missed' || madeByTransaction === null || now.getTime() - createdAt > LONGEST_TRANSACTION_MS) return true
-  const [row] = await select<{ oldest: number }>(db.read, 'select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest', [])
+export async function isAllCommitted(
+  db: Db,
+  { stage, madeByTransaction, createdAt }: RunningBulkJob,
+  now: Date,
+): Promise<boolean> {
+  if (
+    stage !== 'missed' ||
+    madeByTransaction === null ||
+    now.getTime() - createdAt > LONGEST_TRANSACTION_MS
+  )
+    return true
+  const [row] = await select<{ oldest: number }>(
+    db.read,
+    'select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest',
+    [],
+  )
   return Number(row?.oldest) > madeByTransaction
 }
 
@@ -224,16 +257,24 @@ export interface NewBulkJob {
 
 /** Starts a job. Throws `DeliveryRefused` unless its webhook is enabled, and `Refused` when one of its kind for the same deliveries has not
  *  ended. */
-export async function insertBulkJob(scope: WriteScope, { selection, rate, total, createdBy }: NewBulkJob, now: Date): Promise<BulkJob> {
+export async function insertBulkJob(
+  scope: WriteScope,
+  { selection, rate, total, createdBy }: NewBulkJob,
+  now: Date,
+): Promise<BulkJob> {
   const { kind, webhookId, eventTypes, since, until } = selection
   // The account's row is the lock: two at once would both find no other.
   const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
   await (scope.dialect === 'postgres' ? account.forNoKeyUpdate() : account)
   await assertEnabled(scope, webhookId)
   const same = unended(scope).where({ kind })
-  if (webhookId !== null) same.where((other) => other.whereNull('webhook_id').orWhere('webhook_id', webhookId))
+  if (webhookId !== null)
+    same.where((other) => other.whereNull('webhook_id').orWhere('webhook_id', webhookId))
   const other: BulkJobRow | undefined = await same.orderBy('id').first()
-  if (other) throw new Refused(`Bulk job ${other.id} does this already, and is ${other.state}. Cancel it first, or let it finish.`)
+  if (other)
+    throw new Refused(
+      `Bulk job ${other.id} does this already, and is ${other.state}. Cancel it first, or let it finish.`,
+    )
 
   const id = uuidv7()
   await scope.insert('bulk_jobs', {
@@ -249,7 +290,8 @@ export async function insertBulkJob(scope: WriteScope, { selection, rate, total,
     stage: STAGES[kind][0],
     cursor: START,
     next_at: now.getTime(),
-    made_by_transaction: scope.dialect === 'postgres' ? scope.sql.raw('pg_current_xact_id()::text::bigint') : null,
+    made_by_transaction:
+      scope.dialect === 'postgres' ? scope.sql.raw('pg_current_xact_id()::text::bigint') : null,
     created_by: createdBy,
     created_at: now.getTime(),
     updated_at: now.getTime(),
@@ -265,7 +307,10 @@ async function assertEnabled(scope: Scope, webhookId: string | null): Promise<vo
 }
 
 /** What keeps the webhook from getting anything. */
-export async function findHindrance(scope: Scope, webhookId: string): Promise<BulkJob['stateReason']> {
+export async function findHindrance(
+  scope: Scope,
+  webhookId: string,
+): Promise<BulkJob['stateReason']> {
   const webhook: { enabled: boolean | number; deleted_at: number | null } | undefined = await scope
     .rows('webhooks')
     .where({ id: webhookId })
@@ -310,7 +355,11 @@ export async function listUnendedBulkJobs(scope: Scope, webhookId: string): Prom
 }
 
 /** Has sending what this webhook missed been begun since then? */
-export async function hasSentMissedSince(scope: Scope, webhookId: string, since: number): Promise<boolean> {
+export async function hasSentMissedSince(
+  scope: Scope,
+  webhookId: string,
+  since: number,
+): Promise<boolean> {
   const row: unknown = await scope
     .rows('bulk_jobs')
     .where({ kind: 'send_missed', webhook_id: webhookId })
@@ -321,28 +370,50 @@ export async function hasSentMissedSince(scope: Scope, webhookId: string, since:
 
 /** The account that a job belongs to: for the operator's command line, which names no account. */
 export async function findAccountOfBulkJob(sql: Sql, id: string): Promise<string | undefined> {
-  const row: { account_id: string } | undefined = await sql('bulk_jobs').where({ id }).first('account_id')
+  const row: { account_id: string } | undefined = await sql('bulk_jobs')
+    .where({ id })
+    .first('account_id')
   return row?.account_id
 }
 
 /** Stops a job until it is resumed; what it has planned stays planned. A paused one stays as it is. Undefined when there is no such job;
  *  throws `Refused` when it has ended. */
-export function pauseBulkJob(scope: WriteScope, id: string, now: Date): Promise<BulkJob | undefined> {
+export function pauseBulkJob(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<BulkJob | undefined> {
   return change(scope, id, { from: ['running', 'paused'], columns: { state: 'paused' } }, now)
 }
 
 /** Goes on where the job was paused. A running one stays as it is. Throws `DeliveryRefused` when its webhook cannot get anything. */
-export async function resumeBulkJob(scope: WriteScope, id: string, now: Date): Promise<BulkJob | undefined> {
+export async function resumeBulkJob(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<BulkJob | undefined> {
   const job = await findBulkJob(scope, id)
   if (job?.state === 'paused') await assertEnabled(scope, job.webhookId)
-  const resumed = await change(scope, id, { from: ['running', 'paused'], columns: { state: 'running', state_reason: null } }, now)
+  const resumed = await change(
+    scope,
+    id,
+    { from: ['running', 'paused'], columns: { state: 'running', state_reason: null } },
+    now,
+  )
   if (resumed) scope.trx.markDue('jobs')
   return resumed
 }
 
 /** Ends a job; what it has planned stays planned. A cancelled one stays as it is. Throws `Refused` when it is completed. */
-export function cancelBulkJob(scope: WriteScope, id: string, now: Date): Promise<BulkJob | undefined> {
-  const columns = { state: 'cancelled', ended_at: scope.sql.raw('coalesce(ended_at, ?)', [now.getTime()]) }
+export function cancelBulkJob(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<BulkJob | undefined> {
+  const columns = {
+    state: 'cancelled',
+    ended_at: scope.sql.raw('coalesce(ended_at, ?)', [now.getTime()]),
+  }
   return change(scope, id, { from: ['running', 'paused', 'cancelled'], columns }, now)
 }
 
@@ -351,7 +422,12 @@ interface Change {
   columns: Record<string, unknown>
 }
 
-async function change(scope: WriteScope, id: string, { from, columns }: Change, now: Date): Promise<BulkJob | undefined> {
+async function change(
+  scope: WriteScope,
+  id: string,
+  { from, columns }: Change,
+  now: Date,
+): Promise<BulkJob | undefined> {
   const [row]: BulkJobRow[] = await scope
     .rows('bulk_jobs')
     .where({ id })
@@ -368,17 +444,28 @@ const DUE_AT_ONCE = 100
 
 export async function listRunningBulkJobIds(db: Db): Promise<string[]> {
   // Word for word as in the index.
-  const rows: { id: string }[] = await db.read('bulk_jobs').whereRaw("state = 'running'").orderBy('id').limit(DUE_AT_ONCE).select('id')
+  const rows: { id: string }[] = await db
+    .read('bulk_jobs')
+    .whereRaw("state = 'running'")
+    .orderBy('id')
+    .limit(DUE_AT_ONCE)
+    .select('id')
   return rows.map(({ id }) => id)
 }
 
 export async function findRunningBulkJob(db: Db, id: string): Promise<RunningBulkJob | undefined> {
-  const row: BulkJobRow | undefined = await db.read('bulk_jobs').where({ id, state: 'running' }).first()
+  const row: BulkJobRow | undefined = await db
+    .read('bulk_jobs')
+    .where({ id, state: 'running' })
+    .first()
   return row && fromRow(row)
 }
 
 /** Holds the job for this transaction. False when it no longer runs, or somebody else has done its next batch. */
-export async function lockBulkJob(trx: Trx, { id, stage, cursor }: RunningBulkJob): Promise<boolean> {
+export async function lockBulkJob(
+  trx: Trx,
+  { id, stage, cursor }: RunningBulkJob,
+): Promise<boolean> {
   const query = trx.sql('bulk_jobs').where({ id, state: 'running', stage, cursor }).select('id')
   const rows = await (trx.dialect === 'postgres' ? query.forUpdate() : query)
   return rows.length > 0
@@ -392,7 +479,11 @@ export async function storeProgress(
   now: Date,
 ): Promise<void> {
   const doneByNow = job.done + done
-  const ended = { state: 'completed', ended_at: now.getTime(), skipped: Math.max(0, job.total - doneByNow) }
+  const ended = {
+    state: 'completed',
+    ended_at: now.getTime(),
+    skipped: Math.max(0, job.total - doneByNow),
+  }
   await trx
     .sql('bulk_jobs')
     .where({ id: job.id })
@@ -400,8 +491,16 @@ export async function storeProgress(
 }
 
 /** Pauses or cancels a locked job whose webhook can get nothing. */
-export async function storeHindrance(trx: Trx, id: string, reason: NonNullable<BulkJob['stateReason']>, now: Date): Promise<void> {
-  const state = reason === 'webhook_deleted' ? { state: 'cancelled', ended_at: now.getTime() } : { state: 'paused' }
+export async function storeHindrance(
+  trx: Trx,
+  id: string,
+  reason: NonNullable<BulkJob['stateReason']>,
+  now: Date,
+): Promise<void> {
+  const state =
+    reason === 'webhook_deleted'
+      ? { state: 'cancelled', ended_at: now.getTime() }
+      : { state: 'paused' }
   await trx
     .sql('bulk_jobs')
     .where({ id })

@@ -1,8 +1,10 @@
 /** Deliveries and their attempts, as people and handlers ask for them. */
+
+import { Refused } from '../errors.ts'
 import type { DeliveredType } from '../generated/asyncapi.ts'
-import type { Scope, Sql, WriteScope } from './db.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
+import type { Sql } from './database/statements.ts'
 import { lowestIdAt } from './ids.ts'
-import { Refused } from './refused.ts'
 
 /** The type of a test, which is no event: nobody counts, retries or misses many of those. */
 export const TEST_EVENT = 'webhook.test' satisfies DeliveredType
@@ -12,7 +14,12 @@ export type DeliveryState = (typeof deliveryStates)[number]
 /** Why an attempt is made: by the schedule, or once, by hand. */
 export type Trigger = 'schedule' | 'retry' | 'resend' | 'test'
 export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
-export type FailureReason = 'attempts_exhausted' | 'attempt_failed' | 'webhook_disabled' | 'webhook_deleted' | 'cancelled'
+export type FailureReason =
+  | 'attempts_exhausted'
+  | 'attempt_failed'
+  | 'webhook_disabled'
+  | 'webhook_deleted'
+  | 'cancelled'
 
 export interface Delivery {
   /** Also the `id` of the body, the same in all attempts. */
@@ -135,7 +142,10 @@ function attemptFromRow(row: AttemptRow): Attempt {
     durationMs: row.duration_ms,
     outcome: row.outcome,
     status: row.status,
-    responseHeaders: row.response_headers === null ? null : (JSON.parse(row.response_headers) as Record<string, string>),
+    responseHeaders:
+      row.response_headers === null
+        ? null
+        : (JSON.parse(row.response_headers) as Record<string, string>),
     responseBody: row.response_body,
     error: row.error,
     address: row.address,
@@ -156,7 +166,11 @@ export interface NewDelivery {
 }
 
 /** Plans the first attempt of each, due now, and wakes the engine after the commit. */
-export async function insertDeliveries(scope: WriteScope, deliveries: NewDelivery[], now: Date): Promise<void> {
+export async function insertDeliveries(
+  scope: WriteScope,
+  deliveries: NewDelivery[],
+  now: Date,
+): Promise<void> {
   if (deliveries.length === 0) return
   const taken = await listOrderingKeysTaken(scope, deliveries)
   const dueAt = now.getTime()
@@ -199,12 +213,17 @@ async function listOrderingKeysTaken(
     .whereRaw("ordering_key is not null and state in ('pending', 'retrying')")
     .orderBy('id')
     .select('webhook_id', 'ordering_key')
-  const rows: { webhook_id: string; ordering_key: string }[] = await (scope.dialect === 'postgres' ? query.forShare() : query)
+  const rows: { webhook_id: string; ordering_key: string }[] = await (scope.dialect === 'postgres'
+    ? query.forShare()
+    : query)
   return new Set(rows.map((row) => `${row.webhook_id} ${row.ordering_key}`))
 }
 
 /** Takes the turn, too. */
-function isTurnOf({ webhookId, orderingKey }: Pick<NewDelivery, 'webhookId' | 'orderingKey'>, taken: Set<string>): boolean {
+function isTurnOf(
+  { webhookId, orderingKey }: Pick<NewDelivery, 'webhookId' | 'orderingKey'>,
+  taken: Set<string>,
+): boolean {
   if (orderingKey === undefined) return true
   const key = `${webhookId} ${orderingKey}`
   const isFirst = !taken.has(key)
@@ -223,7 +242,11 @@ export interface DeliveryFilter {
 
 /** Newest first. */
 export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Promise<Delivery[]> {
-  const query = scope.rows('deliveries').select(COLUMNS).orderBy('deliveries.id', 'desc').limit(filter.limit)
+  const query = scope
+    .rows('deliveries')
+    .select(COLUMNS)
+    .orderBy('deliveries.id', 'desc')
+    .limit(filter.limit)
   if (filter.webhookId) query.where('webhook_id', filter.webhookId)
   if (filter.eventId) query.where('event_id', filter.eventId)
   if (filter.state) query.where('state', filter.state)
@@ -263,21 +286,29 @@ const LOOKED_AT = 10_000
 const UNDELIVERED_LOOKED_AT = 2_000
 
 /** A page of a webhook's log. Takes as long with a million deliveries as with ten thousand. */
-export async function searchDeliveries(scope: Scope, search: DeliverySearch): Promise<FoundDeliveries> {
+export async function searchDeliveries(
+  scope: Scope,
+  search: DeliverySearch,
+): Promise<FoundDeliveries> {
   const { state, eventType, newerThan, limit } = search
   const direction = newerThan === undefined ? 'desc' : 'asc'
   const lookedAt = state === undefined || state === 'delivered' ? LOOKED_AT : UNDELIVERED_LOOKED_AT
   const isFiltered = state === 'delivered' || eventType !== undefined
   const inRange = searchRange(scope, search).orderBy('deliveries.id', direction)
   const found = isFiltered
-    ? scope.sql(inRange.clone().select(COLUMNS).limit(lookedAt).as('deliveries')).orderBy('deliveries.id', direction)
+    ? scope
+        .sql(inRange.clone().select(COLUMNS).limit(lookedAt).as('deliveries'))
+        .orderBy('deliveries.id', direction)
     : inRange.clone()
   if (state === 'delivered') found.where('deliveries.state', state)
   if (eventType !== undefined) found.where('deliveries.event_type', eventType)
-  const rows = ((await found.select(COLUMNS).limit(limit + 1)) as DeliveryRow[]).map(deliveryFromRow)
+  const rows = ((await found.select(COLUMNS).limit(limit + 1)) as DeliveryRow[]).map(
+    deliveryFromRow,
+  )
   const deliveries = rows.slice(0, limit)
   const page = direction === 'desc' ? deliveries : deliveries.toReversed()
-  if (rows.length > limit) return { deliveries: page, nextFrom: deliveries.at(-1)?.id ?? null, isCutShort: false }
+  if (rows.length > limit)
+    return { deliveries: page, nextFrom: deliveries.at(-1)?.id ?? null, isCutShort: false }
   if (!isFiltered) return { deliveries: page, nextFrom: null, isCutShort: false }
   const last: { id: string } | undefined = await inRange.offset(lookedAt - 1).first('deliveries.id')
   return { deliveries: page, nextFrom: last?.id ?? null, isCutShort: last !== undefined }
@@ -292,10 +323,10 @@ function searchRange(
   if (state !== undefined && state !== 'delivered') range.whereRaw(isUndelivered(scope, state))
   // With an `or`, SQLite would look at all of the webhook's.
   if (id !== undefined)
-    range.whereRaw('deliveries.id in (select id from deliveries where id = ? union all select id from deliveries where event_id = ?)', [
-      id,
-      id,
-    ])
+    range.whereRaw(
+      'deliveries.id in (select id from deliveries where id = ? union all select id from deliveries where event_id = ?)',
+      [id, id],
+    )
   if (since !== undefined) range.where('deliveries.id', '>=', lowestIdAt(since))
   if (until !== undefined) range.where('deliveries.id', '<', lowestIdAt(until))
   if (olderThan !== undefined) range.where('deliveries.id', '<', olderThan)
@@ -305,7 +336,10 @@ function searchRange(
 
 /** A condition that the index of what is not delivered serves. SQLite wants the index's own words. PostgreSQL finds out by itself, and if both
  *  were said it would expect so few rows that it would rather sort them all. */
-export function isUndelivered({ dialect }: Scope, state: Exclude<DeliveryState, 'delivered'>): string {
+export function isUndelivered(
+  { dialect }: Scope,
+  state: Exclude<DeliveryState, 'delivered'>,
+): string {
   return `deliveries.state = '${state}'${dialect === 'sqlite' ? " and deliveries.state <> 'delivered'" : ''}`
 }
 
@@ -315,13 +349,18 @@ export interface Undelivered extends Delivery {
 }
 
 /** Events that have not arrived, over all webhooks: deliveries that are pending, retrying or failed, newest first. */
-export async function listUndelivered(scope: Scope, filter: Omit<DeliveryFilter, 'eventId' | 'state'>): Promise<Undelivered[]> {
+export async function listUndelivered(
+  scope: Scope,
+  filter: Omit<DeliveryFilter, 'eventId' | 'state'>,
+): Promise<Undelivered[]> {
   const query = scope
     .rows('deliveries')
     // Word for word as in the index.
     .whereRaw("deliveries.state <> 'delivered'")
     .whereNot('deliveries.event_type', TEST_EVENT)
-    .leftJoin('attempts', (join) => join.on('attempts.delivery_id', 'deliveries.id').on('attempts.number', 'deliveries.attempts'))
+    .leftJoin('attempts', (join) =>
+      join.on('attempts.delivery_id', 'deliveries.id').on('attempts.number', 'deliveries.attempts'),
+    )
     .select(COLUMNS)
     .select({ last_error: 'attempts.error' })
     .orderBy('deliveries.id', 'desc')
@@ -333,8 +372,16 @@ export async function listUndelivered(scope: Scope, filter: Omit<DeliveryFilter,
 }
 
 /** How many deliveries of a webhook are in each state. */
-export async function countDeliveries(scope: Scope, webhookId: string): Promise<Record<DeliveryState, number>> {
-  const rows = (await scope.rows('deliveries').where({ webhook_id: webhookId }).groupBy('state').select('state').count({ count: '*' })) as {
+export async function countDeliveries(
+  scope: Scope,
+  webhookId: string,
+): Promise<Record<DeliveryState, number>> {
+  const rows = (await scope
+    .rows('deliveries')
+    .where({ webhook_id: webhookId })
+    .groupBy('state')
+    .select('state')
+    .count({ count: '*' })) as {
     state: DeliveryState
     count: number
   }[]
@@ -349,40 +396,67 @@ export async function findDelivery(scope: Scope, id: string): Promise<Delivery |
 }
 
 export async function findDeliveryBody(scope: Scope, id: string): Promise<Buffer | undefined> {
-  const row: { body: Buffer } | undefined = await scope.rows('deliveries').where({ id }).first('body')
+  const row: { body: Buffer } | undefined = await scope
+    .rows('deliveries')
+    .where({ id })
+    .first('body')
   return row?.body
 }
 
 /** The account that a delivery belongs to: for the operator's command line, which names no account. */
 export async function findAccountOfDelivery(sql: Sql, id: string): Promise<string | undefined> {
-  const row: { account_id: string } | undefined = await sql('deliveries').where({ id }).first('account_id')
+  const row: { account_id: string } | undefined = await sql('deliveries')
+    .where({ id })
+    .first('account_id')
   return row?.account_id
 }
 
 /** In the order in which they were made. */
 export async function listAttempts(scope: Scope, deliveryId: string): Promise<Attempt[]> {
-  const rows: AttemptRow[] = await scope.rows('attempts').where({ delivery_id: deliveryId }).orderBy('number')
+  const rows: AttemptRow[] = await scope
+    .rows('attempts')
+    .where({ delivery_id: deliveryId })
+    .orderBy('number')
   return rows.map(attemptFromRow)
 }
 
 /** The last of them, at most so many: the newest first. By hand there may be any number. */
-export async function listLastAttempts(scope: Scope, deliveryId: string, limit: number): Promise<Attempt[]> {
-  const rows: AttemptRow[] = await scope.rows('attempts').where({ delivery_id: deliveryId }).orderBy('number', 'desc').limit(limit)
+export async function listLastAttempts(
+  scope: Scope,
+  deliveryId: string,
+  limit: number,
+): Promise<Attempt[]> {
+  const rows: AttemptRow[] = await scope
+    .rows('attempts')
+    .where({ delivery_id: deliveryId })
+    .orderBy('number', 'desc')
+    .limit(limit)
   return rows.map(attemptFromRow)
 }
 
 /** An attempt without what was answered. */
-export type AttemptSummary = Pick<Attempt, 'deliveryId' | 'number' | 'trigger' | 'durationMs' | 'outcome' | 'status' | 'error'>
+export type AttemptSummary = Pick<
+  Attempt,
+  'deliveryId' | 'number' | 'trigger' | 'durationMs' | 'outcome' | 'status' | 'error'
+>
 
 /** The last attempts of some deliveries, at most so many of each, in the order in which they were made. */
-export async function listAttemptSummaries(scope: Scope, deliveryIds: string[], limit: number): Promise<AttemptSummary[]> {
+export async function listAttemptSummaries(
+  scope: Scope,
+  deliveryIds: string[],
+  limit: number,
+): Promise<AttemptSummary[]> {
   const rows: AttemptRow[] = await scope
     .rows('attempts')
     .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
     .whereIn('attempts.delivery_id', deliveryIds)
     .whereRaw('attempts.number > deliveries.attempts - ?', [limit])
     .orderBy(['attempts.delivery_id', 'attempts.number'])
-    .select(['delivery_id', 'number', 'trigger', 'duration_ms', 'outcome', 'status', 'error'].map((column) => `attempts.${column}`))
+    .select(
+      ['delivery_id', 'number', 'trigger', 'duration_ms', 'outcome', 'status', 'error'].map(
+        (column) => `attempts.${column}`,
+      ),
+    )
   return rows.map((row) => ({
     deliveryId: row.delivery_id,
     number: row.number,
@@ -414,18 +488,34 @@ export class DeliveryRefused extends Refused {
 
 /** Plans one attempt of a failed delivery, at once and outside the schedule. Asking again before it was made changes nothing.
  *  Undefined when there is no such delivery; throws `DeliveryRefused`. */
-export async function retryDelivery(scope: WriteScope, id: string, now: Date): Promise<Delivery | undefined> {
+export async function retryDelivery(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<Delivery | undefined> {
   return attemptByHand(scope, id, { from: 'failed', trigger: 'retry', refusal: 'not_failed' }, now)
 }
 
 /** The same for a delivered one. */
-export async function resendDelivery(scope: WriteScope, id: string, now: Date): Promise<Delivery | undefined> {
-  return attemptByHand(scope, id, { from: 'delivered', trigger: 'resend', refusal: 'not_delivered' }, now)
+export async function resendDelivery(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<Delivery | undefined> {
+  return attemptByHand(
+    scope,
+    id,
+    { from: 'delivered', trigger: 'resend', refusal: 'not_delivered' },
+    now,
+  )
 }
 
 /** Now, or a millisecond after what was last, so that no two attempts of a delivery are due at the same time. */
 function notBefore({ sql }: Scope, now: Date): ReturnType<Sql['raw']> {
-  return sql.raw('case when updated_at < ? then cast(? as bigint) else updated_at + 1 end', [now.getTime(), now.getTime()])
+  return sql.raw('case when updated_at < ? then cast(? as bigint) else updated_at + 1 end', [
+    now.getTime(),
+    now.getTime(),
+  ])
 }
 
 interface ByHand {
@@ -434,7 +524,12 @@ interface ByHand {
   refusal: 'not_failed' | 'not_delivered'
 }
 
-async function attemptByHand(scope: WriteScope, id: string, how: ByHand, now: Date): Promise<Delivery | undefined> {
+async function attemptByHand(
+  scope: WriteScope,
+  id: string,
+  how: ByHand,
+  now: Date,
+): Promise<Delivery | undefined> {
   const delivery = await findDelivery(scope, id)
   if (!delivery) return undefined
   await assertSendable(scope, delivery.webhookId)
@@ -455,9 +550,17 @@ async function attemptByHand(scope: WriteScope, id: string, how: ByHand, now: Da
 }
 
 /** Retries by hand those of them that are failed and wait for no attempt, and whose webhook is enabled. How many that were. */
-export async function retryFailedDeliveries(scope: WriteScope, ids: string[], now: Date): Promise<number> {
+export async function retryFailedDeliveries(
+  scope: WriteScope,
+  ids: string[],
+  now: Date,
+): Promise<number> {
   await lockInOrder(scope, ids)
-  const enabled = scope.rows('webhooks').where({ enabled: true }).whereNull('deleted_at').select('webhooks.id')
+  const enabled = scope
+    .rows('webhooks')
+    .where({ enabled: true })
+    .whereNull('deleted_at')
+    .select('webhooks.id')
   const planned = await scope
     .rows('deliveries')
     .whereIn('id', ids)
@@ -472,14 +575,19 @@ export async function retryFailedDeliveries(scope: WriteScope, ids: string[], no
 /** Takes up the schedule again, where it was, for those of them that ended because their webhook was disabled. How many that were. */
 export async function reschedule(scope: WriteScope, ids: string[], now: Date): Promise<number> {
   await lockInOrder(scope, ids)
-  const rows: { id: string; webhook_id: string; ordering_key: string | null; attempts: number }[] = await scope
-    .rows('deliveries')
-    .whereIn('id', ids)
-    .where({ state: 'failed', failure_reason: 'webhook_disabled' })
-    .whereNull('next_attempt_at')
-    .orderBy('id')
-    .select('id', 'webhook_id', 'ordering_key', 'attempts')
-  const ordered = rows.map((row) => ({ ...row, webhookId: row.webhook_id, orderingKey: row.ordering_key ?? undefined }))
+  const rows: { id: string; webhook_id: string; ordering_key: string | null; attempts: number }[] =
+    await scope
+      .rows('deliveries')
+      .whereIn('id', ids)
+      .where({ state: 'failed', failure_reason: 'webhook_disabled' })
+      .whereNull('next_attempt_at')
+      .orderBy('id')
+      .select('id', 'webhook_id', 'ordering_key', 'attempts')
+  const ordered = rows.map((row) => ({
+    ...row,
+    webhookId: row.webhook_id,
+    orderingKey: row.ordering_key ?? undefined,
+  }))
   const taken = await listOrderingKeysTaken(scope, ordered)
   for (const row of ordered) {
     const nextAttemptAt = isTurnOf(row, taken) ? now.getTime() : null
@@ -502,12 +610,17 @@ export async function reschedule(scope: WriteScope, ids: string[], now: Date): P
 
 /** Before many are updated: two transactions that lock the same rows in different orders wait for each other. */
 async function lockInOrder(scope: WriteScope, ids: string[]): Promise<void> {
-  if (scope.dialect === 'postgres') await scope.rows('deliveries').whereIn('id', ids).orderBy('id').forUpdate().select('id')
+  if (scope.dialect === 'postgres')
+    await scope.rows('deliveries').whereIn('id', ids).orderBy('id').forUpdate().select('id')
 }
 
 /** Makes the planned attempt of the schedule at once. It keeps its number, and what follows counts from its end. Where the attempt is due
  *  already, or waits for its turn, nothing changes. Undefined when there is no such delivery; throws `DeliveryRefused`. */
-export async function attemptNow(scope: WriteScope, id: string, now: Date): Promise<Delivery | undefined> {
+export async function attemptNow(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<Delivery | undefined> {
   const [row]: DeliveryRow[] = await scope
     .rows('deliveries')
     .where({ id })
@@ -521,7 +634,8 @@ export async function attemptNow(scope: WriteScope, id: string, now: Date): Prom
     return deliveryFromRow(row)
   }
   const current = await findDelivery(scope, id)
-  if (current && current.state !== 'pending' && current.state !== 'retrying') throw new DeliveryRefused('not_scheduled')
+  if (current && current.state !== 'pending' && current.state !== 'retrying')
+    throw new DeliveryRefused('not_scheduled')
   return current
 }
 
@@ -529,7 +643,11 @@ const ABOUT_TO_BE_MADE_MS = 1_000
 
 /** Takes a delivery off the schedule: it has failed. An attempt that is under way may still deliver it. Undefined when there is no such
  *  delivery; throws `DeliveryRefused` when it has ended, also for the second of two at once. */
-export async function cancelDelivery(scope: WriteScope, id: string, now: Date): Promise<Delivery | undefined> {
+export async function cancelDelivery(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<Delivery | undefined> {
   const [row]: DeliveryRow[] = await scope
     .rows('deliveries')
     .where({ id })
@@ -564,12 +682,16 @@ export async function endScheduledDeliveries(
   reason: 'webhook_disabled' | 'webhook_deleted',
   now: Date,
 ): Promise<void> {
-  await scope.rows('deliveries').where({ webhook_id: webhookId }).whereIn('state', ['pending', 'retrying']).update({
-    state: 'failed',
-    failure_reason: reason,
-    next_attempt_at: null,
-    next_trigger: null,
-    queued_at: null,
-    updated_at: now.getTime(),
-  })
+  await scope
+    .rows('deliveries')
+    .where({ webhook_id: webhookId })
+    .whereIn('state', ['pending', 'retrying'])
+    .update({
+      state: 'failed',
+      failure_reason: reason,
+      next_attempt_at: null,
+      next_trigger: null,
+      queued_at: null,
+      updated_at: now.getTime(),
+    })
 }

@@ -1,6 +1,6 @@
 import type { EventType } from '../generated/asyncapi.ts'
 import type { components } from '../generated/openapi.ts'
-import type { Scope } from './db.ts'
+import type { Scope } from './database/scope.ts'
 import { type Listing, toTimestamp } from './list.ts'
 import { findRow } from './references.ts'
 

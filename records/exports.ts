@@ -3,7 +3,11 @@ import contract from '../generated/openapi.json' with { type: 'json' }
 import type { components } from '../generated/openapi.ts'
 import { operations, type QueryParameter } from '../generated/operations.ts'
 import { params } from '../generated/validators.js'
-import { accountScope, type Db, type Scope, type Sql, transaction } from './db.ts'
+import { assertValid, convertParameter } from '../operations/validation.ts'
+import type { Db } from './database/open.ts'
+import { accountScope, type Scope } from './database/scope.ts'
+import type { Sql } from './database/statements.ts'
+import { transaction } from './database/transaction.ts'
 import { jobApplicationListing } from './job-applications.ts'
 import { jobListing } from './jobs.ts'
 import { eachBatch, type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
@@ -11,7 +15,6 @@ import { participantListing } from './participants.ts'
 import { paymentListing } from './payments.ts'
 import { findRow } from './references.ts'
 import { taskListing } from './tasks.ts'
-import { assertValid, convertParameter } from './validate.ts'
 
 export type Export = components['schemas']['Export']
 export type NewExport = components['schemas']['ExportCreate']
@@ -53,7 +56,11 @@ function fromRow(row: ExportRow): Export {
   }
 }
 
-export const exportListing: Listing<ExportRow, Export> = { table: 'exports', fromRow, nullable: ['completed_at'] }
+export const exportListing: Listing<ExportRow, Export> = {
+  table: 'exports',
+  fromRow,
+  nullable: ['completed_at'],
+}
 
 export async function findExport(scope: Scope, id: string): Promise<Export | undefined> {
   const row = await findRow<ExportRow>(scope, 'exports', id)
@@ -61,7 +68,11 @@ export async function findExport(scope: Scope, id: string): Promise<Export | und
 }
 
 /** Throws InvalidInput for filters that the list of the resource does not take. */
-export async function insertExport(scope: Scope, { resource, format, filters }: NewExport, now: Date): Promise<Export> {
+export async function insertExport(
+  scope: Scope,
+  { resource, format, filters }: NewExport,
+  now: Date,
+): Promise<Export> {
   readFilters(resource, filters)
   const at = now.getTime()
   const row: ExportRow = {
@@ -99,10 +110,20 @@ export async function* readFile(scope: Scope, { id, byte_size }: Export): AsyncG
 
 /** What the file of each resource holds: the records of which list, with which fields. So many at once that the largest take some MiB. */
 const CONTENTS = {
-  participants: { list: 'listParticipants', record: 'Participant', listing: participantListing, batchRows: 500 },
+  participants: {
+    list: 'listParticipants',
+    record: 'Participant',
+    listing: participantListing,
+    batchRows: 500,
+  },
   tasks: { list: 'listTasks', record: 'Task', listing: taskListing, batchRows: 200 },
   jobs: { list: 'listJobs', record: 'Job', listing: jobListing, batchRows: 25 },
-  job_applications: { list: 'listJobApplications', record: 'JobApplication', listing: jobApplicationListing, batchRows: 25 },
+  job_applications: {
+    list: 'listJobApplications',
+    record: 'JobApplication',
+    listing: jobApplicationListing,
+    batchRows: 25,
+  },
   payments: { list: 'listPayments', record: 'Payment', listing: paymentListing, batchRows: 500 },
 } as const
 
@@ -115,7 +136,9 @@ function readFilters(resource: ExportResource, filters: ExportFilters): Record<s
     convertParameter(text, parameters[`filter[${name}]`]?.type),
   ])
   const query = Object.fromEntries(values.map(([name, value]) => [`filter[${name}]`, value]))
-  assertValid(params[list].query, query, ([parameter = '']) => parameter.replace(/^filter\[(.*)\]$/s, 'filters.$1'))
+  assertValid(params[list].query, query, ([parameter = '']) =>
+    parameter.replace(/^filter\[(.*)\]$/s, 'filters.$1'),
+  )
   return Object.fromEntries(values)
 }
 
@@ -153,7 +176,9 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
     .whereRaw(UNFINISHED)
-    .where((free) => free.whereNull('lease_expires_at').orWhere('lease_expires_at', '<=', now.getTime()))
+    .where((free) =>
+      free.whereNull('lease_expires_at').orWhere('lease_expires_at', '<=', now.getTime()),
+    )
     .orderBy('id')
     .limit(DUE_AT_ONCE)
     .select('id')
@@ -167,7 +192,13 @@ export async function claimExport(sql: Sql, id: string, now: Date): Promise<Clai
     .where({ id })
     .whereRaw(UNFINISHED)
     .where((free) => free.whereNull('lease_expires_at').orWhere('lease_expires_at', '<=', at))
-    .update({ status: 'processing', tries: sql.raw('tries + 1'), lease_expires_at: at + LEASE_MS, row_count: 0, updated_at: at })
+    .update({
+      status: 'processing',
+      tries: sql.raw('tries + 1'),
+      lease_expires_at: at + LEASE_MS,
+      row_count: 0,
+      updated_at: at,
+    })
     .returning('*')
   if (row === undefined) return undefined
   const { account_id, resource, format, filters, tries } = row
@@ -175,26 +206,47 @@ export async function claimExport(sql: Sql, id: string, now: Date): Promise<Clai
 }
 
 /** Throws ClaimLost unless the claim still holds. Everything that a maker writes is in one transaction with this. */
-async function updateClaimed(sql: Sql, { id, tries }: Claim, changes: Record<string, unknown>): Promise<void> {
+async function updateClaimed(
+  sql: Sql,
+  { id, tries }: Claim,
+  changes: Record<string, unknown>,
+): Promise<void> {
   const changed = await sql('exports').where({ id, tries, status: 'processing' }).update(changes)
   if (changed === 0) throw new ClaimLost()
 }
 
 /** The records that the export is to hold. No transaction is open between two batches. Throws InvalidInput when the contract no longer
  *  takes the filters. */
-export function exportedRecords(db: Db, { accountId, resource, filters }: Claim): AsyncGenerator<object[]> {
+export function exportedRecords(
+  db: Db,
+  { accountId, resource, filters }: Claim,
+): AsyncGenerator<object[]> {
   const { listing: records, batchRows } = CONTENTS[resource]
   const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
-  return eachBatch(scope, records as Listing<{ id: string }, object>, readFilters(resource, filters), batchRows)
+  return eachBatch(
+    scope,
+    records as Listing<{ id: string }, object>,
+    readFilters(resource, filters),
+    batchRows,
+  )
 }
 
 /** Keeps the claim for a minute from now, and says how far it is. */
 export function renewClaim(sql: Sql, claim: Claim, rowCount: number, now: Date): Promise<void> {
   const at = now.getTime()
-  return updateClaimed(sql, claim, { row_count: rowCount, lease_expires_at: at + LEASE_MS, updated_at: at })
+  return updateClaimed(sql, claim, {
+    row_count: rowCount,
+    lease_expires_at: at + LEASE_MS,
+    updated_at: at,
+  })
 }
 
-export async function insertChunk(sql: Sql, { id }: Claim, position: number, bytes: Buffer): Promise<void> {
+export async function insertChunk(
+  sql: Sql,
+  { id }: Claim,
+  position: number,
+  bytes: Buffer,
+): Promise<void> {
   await sql('export_chunks').insert({ export_id: id, position, bytes })
 }
 
@@ -205,7 +257,12 @@ export interface FinishedFile {
   sha256: string
 }
 
-export function completeExport(sql: Sql, claim: Claim, { rowCount, byteSize, sha256 }: FinishedFile, now: Date): Promise<void> {
+export function completeExport(
+  sql: Sql,
+  claim: Claim,
+  { rowCount, byteSize, sha256 }: FinishedFile,
+  now: Date,
+): Promise<void> {
   const at = now.getTime()
   return updateClaimed(sql, claim, {
     status: 'completed',
@@ -221,7 +278,13 @@ export function completeExport(sql: Sql, claim: Claim, { rowCount, byteSize, sha
 
 /** `error` is a sentence for the people who requested it. */
 export function failExport(sql: Sql, claim: Claim, error: string, now: Date): Promise<void> {
-  return updateClaimed(sql, claim, { status: 'failed', row_count: null, error, lease_expires_at: null, updated_at: now.getTime() })
+  return updateClaimed(sql, claim, {
+    status: 'failed',
+    row_count: null,
+    error,
+    lease_expires_at: null,
+    updated_at: now.getTime(),
+  })
 }
 
 /** Queues the export again. `dueAt`: not before; absent: at once, and as if it had not been tried. */
@@ -239,7 +302,11 @@ export function releaseExport(sql: Sql, claim: Claim, now: Date, dueAt?: Date): 
 const CHUNKS_AT_ONCE = 64
 
 async function deleteSomeChunks(sql: Sql, exportId: string): Promise<number> {
-  const some = sql('export_chunks').select('position').where({ export_id: exportId }).orderBy('position').limit(CHUNKS_AT_ONCE)
+  const some = sql('export_chunks')
+    .select('position')
+    .where({ export_id: exportId })
+    .orderBy('position')
+    .limit(CHUNKS_AT_ONCE)
   return sql('export_chunks').where({ export_id: exportId }).whereIn('position', some).delete()
 }
 

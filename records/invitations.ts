@@ -1,5 +1,6 @@
 /** One-time links: whoever follows one chooses a user's password. Who has none yet joins by it; who has one gets a new one. */
-import type { Scope, Sql } from './db.ts'
+import type { Scope } from './database/scope.ts'
+import type { Sql } from './database/statements.ts'
 import { fromRow, type User, type UserRow } from './users.ts'
 
 const LIFETIME_DAYS = 7
@@ -13,11 +14,22 @@ export interface Invitation {
 }
 
 /** Replaces the user's link, if there is one. When the new one expires, in epoch milliseconds. */
-export async function insertInvitation(scope: Scope, userId: string, tokenHash: string, now: Date): Promise<number> {
+export async function insertInvitation(
+  scope: Scope,
+  userId: string,
+  tokenHash: string,
+  now: Date,
+): Promise<number> {
   const expiresAt = now.getTime() + LIFETIME_DAYS * DAY_MS
   await scope
     .sql('invitations')
-    .insert({ token_hash: tokenHash, account_id: scope.accountId, user_id: userId, expires_at: expiresAt, created_at: now.getTime() })
+    .insert({
+      token_hash: tokenHash,
+      account_id: scope.accountId,
+      user_id: userId,
+      expires_at: expiresAt,
+      created_at: now.getTime(),
+    })
     .onConflict('user_id')
     .merge(['token_hash', 'expires_at', 'created_at'])
   return expiresAt
@@ -25,24 +37,42 @@ export async function insertInvitation(scope: Scope, userId: string, tokenHash: 
 
 /** Of any account: the link is all that its holder knows. Undefined: there is no such link, it was used, has expired or was replaced, or its
  *  user is deactivated. */
-export async function findInvitation(sql: Sql, tokenHash: string, now: Date): Promise<Invitation | undefined> {
+export async function findInvitation(
+  sql: Sql,
+  tokenHash: string,
+  now: Date,
+): Promise<Invitation | undefined> {
   const row: (UserRow & { account_name: string }) | undefined = await sql('invitations')
     .join('users', 'users.id', 'invitations.user_id')
     .join('accounts', 'accounts.id', 'users.account_id')
     .where({ 'invitations.token_hash': tokenHash, 'users.status': 'active' })
     .where('invitations.expires_at', '>', now.getTime())
     .first('users.*', 'accounts.name as account_name')
-  return row && { user: fromRow(row), accountName: row.account_name, hasJoined: row.password_hash !== null }
+  return (
+    row && {
+      user: fromRow(row),
+      accountName: row.account_name,
+      hasJoined: row.password_hash !== null,
+    }
+  )
 }
 
 /** Uses a link up. Of two who follow it at once it is true for one. */
 export async function takeInvitation(scope: Scope, tokenHash: string, now: Date): Promise<boolean> {
-  return (await scope.rows('invitations').where({ token_hash: tokenHash }).where('expires_at', '>', now.getTime()).delete()) > 0
+  return (
+    (await scope
+      .rows('invitations')
+      .where({ token_hash: tokenHash })
+      .where('expires_at', '>', now.getTime())
+      .delete()) > 0
+  )
 }
 
 /** When the links of the account's users expire or have expired, in epoch milliseconds, by the user's id. */
 export async function listExpiries(scope: Scope): Promise<Map<string, number>> {
-  const rows: { user_id: string; expires_at: number }[] = await scope.rows('invitations').select('user_id', 'expires_at')
+  const rows: { user_id: string; expires_at: number }[] = await scope
+    .rows('invitations')
+    .select('user_id', 'expires_at')
   return new Map(rows.map((row) => [row.user_id, row.expires_at]))
 }
 

@@ -1,8 +1,9 @@
 import { v7 as uuidv7 } from 'uuid'
+import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import { type Scope, uniqueViolation } from './db.ts'
-import { InvalidInput } from './invalid-input.ts'
+import { uniqueViolation } from './database/errors.ts'
+import type { Scope } from './database/scope.ts'
 import { findJob, type ScreeningQuestion } from './jobs.ts'
 import { type Listing, toTimestamp } from './list.ts'
 import { assertReference, findRow, withStoredIds } from './references.ts'
@@ -44,9 +45,16 @@ function fromRow(row: JobApplicationRow): JobApplication {
   }
 }
 
-export const jobApplicationListing: Listing<JobApplicationRow, JobApplication> = { table: 'job_applications', fromRow }
+export const jobApplicationListing: Listing<JobApplicationRow, JobApplication> = {
+  table: 'job_applications',
+  fromRow,
+}
 
-export async function findJobApplication(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<JobApplication | undefined> {
+export async function findJobApplication(
+  scope: Scope,
+  id: string,
+  options?: { forUpdate: boolean },
+): Promise<JobApplication | undefined> {
   const row = await findRow<JobApplicationRow>(scope, 'job_applications', id, options)
   return row && fromRow(row)
 }
@@ -54,18 +62,27 @@ export async function findJobApplication(scope: Scope, id: string, options?: { f
 /** The result of a job's questions: an answer meets its question when it is the expected value, of the same type. */
 export function screen(questions: ScreeningQuestion[], answers: Answers): ScreeningOutcome {
   if (questions.length === 0) return null
-  const missed = questions.filter(({ key, expected }) => !Object.hasOwn(answers, key) || answers[key] !== expected)
+  const missed = questions.filter(
+    ({ key, expected }) => !Object.hasOwn(answers, key) || answers[key] !== expected,
+  )
   if (missed.some(({ requirement }) => requirement === 'must_have')) return 'missing_must_have'
   return missed.length > 0 ? 'missing_nice_to_have' : 'meets_all'
 }
 
 /** Throws InvalidInput unless the job is open, the participant the account's, and this their first application for it. */
-export async function insertJobApplication(scope: Scope, given: NewJobApplication, now: Date): Promise<JobApplication> {
+export async function insertJobApplication(
+  scope: Scope,
+  given: NewJobApplication,
+  now: Date,
+): Promise<JobApplication> {
   const { job_id, participant_id, answers = {} } = withStoredIds(given)
   // Locked, so that the job cannot be closed or get other questions while it is applied for.
   const job = await findJob(scope, job_id, { forUpdate: true })
   if (!job) throw new InvalidInput({ job_id: ['does not name a job of your account.'] })
-  if (job.status !== 'open') throw new InvalidInput({ job_id: [`names a job that takes no applications: it is ${job.status}.`] })
+  if (job.status !== 'open')
+    throw new InvalidInput({
+      job_id: [`names a job that takes no applications: it is ${job.status}.`],
+    })
   await assertReference(scope, 'participant_id', 'participants', participant_id)
   const row: JobApplicationRow = {
     id: uuidv7(),
@@ -80,7 +97,8 @@ export async function insertJobApplication(scope: Scope, given: NewJobApplicatio
   try {
     await scope.insert('job_applications', { ...row })
   } catch (error) {
-    if (uniqueViolation(error)) throw new InvalidInput({ participant_id: ['has already applied for this job.'] })
+    if (uniqueViolation(error))
+      throw new InvalidInput({ participant_id: ['has already applied for this job.'] })
     throw error
   }
   return fromRow(row)

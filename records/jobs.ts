@@ -1,8 +1,8 @@
 import { v7 as uuidv7 } from 'uuid'
+import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import type { Scope } from './db.ts'
-import { InvalidInput } from './invalid-input.ts'
+import type { Scope } from './database/scope.ts'
 import { containing, folded, type Listing, toTimestamp } from './list.ts'
 import { counted, countRows, findRow } from './references.ts'
 
@@ -10,7 +10,11 @@ export type Job = components['schemas']['Job']
 export type ScreeningQuestion = components['schemas']['ScreeningQuestion']
 type NewJob = components['schemas']['JobCreate']
 
-const MOVES: Moves<Job['status']> = { draft: ['open', 'closed'], open: ['closed'], closed: ['open'] }
+const MOVES: Moves<Job['status']> = {
+  draft: ['open', 'closed'],
+  open: ['closed'],
+  closed: ['open'],
+}
 
 interface JobRow {
   id: string
@@ -40,12 +44,17 @@ export const jobListing: Listing<JobRow, Job> = {
   filters: { search: (value) => containing('jobs.search_text', value) },
 }
 
-export async function findJob(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<Job | undefined> {
+export async function findJob(
+  scope: Scope,
+  id: string,
+  options?: { forUpdate: boolean },
+): Promise<Job | undefined> {
   const row = await findRow<JobRow>(scope, 'jobs', id, options)
   return row && fromRow(row)
 }
 
-const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string => folded(`${title}\n${description}`)
+const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string =>
+  folded(`${title}\n${description}`)
 
 /** Throws InvalidInput for a question key that is there twice. */
 export async function insertJob(scope: Scope, given: NewJob, now: Date): Promise<Job> {
@@ -66,7 +75,12 @@ export async function insertJob(scope: Scope, given: NewJob, now: Date): Promise
 }
 
 /** Throws InvalidInput for a move that is not possible or a question key that is there twice. */
-export async function updateJobFields(scope: Scope, current: Job, changes: Partial<Job>, now: Date): Promise<Job> {
+export async function updateJobFields(
+  scope: Scope,
+  current: Job,
+  changes: Partial<Job>,
+  now: Date,
+): Promise<Job> {
   assertMove(MOVES, current.status, changes.status)
   const { screening_questions: questions, ...columns } = changes
   if (questions) assertDistinctKeys(questions)
@@ -85,7 +99,10 @@ export async function updateJobFields(scope: Scope, current: Job, changes: Parti
 function assertDistinctKeys(questions: ScreeningQuestion[]): void {
   const seen = new Set<string>()
   for (const [index, { key }] of questions.entries()) {
-    if (seen.has(key)) throw new InvalidInput({ [`screening_questions.${index}.key`]: [`is the key of another question: ${key}.`] })
+    if (seen.has(key))
+      throw new InvalidInput({
+        [`screening_questions.${index}.key`]: [`is the key of another question: ${key}.`],
+      })
     seen.add(key)
   }
 }
@@ -94,6 +111,10 @@ function assertDistinctKeys(questions: ScreeningQuestion[]): void {
 export async function deleteJobRow(scope: Scope, id: string): Promise<void> {
   const applications = await countRows(scope, 'job_applications', { job_id: id })
   if (applications > 0)
-    throw new InvalidInput({ job: [`still has ${counted(applications, 'job application')}. Delete them first, or close the job.`] })
+    throw new InvalidInput({
+      job: [
+        `still has ${counted(applications, 'job application')}. Delete them first, or close the job.`,
+      ],
+    })
   await scope.rows('jobs').where({ id }).delete()
 }

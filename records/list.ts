@@ -1,7 +1,9 @@
 /** Lists: filters, sorts and pages as openapi.yaml declares them, in SQL that the indexes serve. */
+
+import { InvalidInput } from '../errors.ts'
 import type { Operation } from '../generated/operations.ts'
-import { type Scope, select } from './db.ts'
-import { InvalidInput } from './invalid-input.ts'
+import type { Scope } from './database/scope.ts'
+import { select } from './database/statements.ts'
 import { withStoredIds } from './references.ts'
 
 /** How a table is listed. */
@@ -23,11 +25,19 @@ export interface Condition {
 
 export interface Page<Item> {
   data: Item[]
-  meta: { current_page: number; last_page: number; per_page: number; total: number; allowed_sorts: string[] }
+  meta: {
+    current_page: number
+    last_page: number
+    per_page: number
+    total: number
+    allowed_sorts: string[]
+  }
 }
 
 /** A validated query of a list operation. */
-export type ListQuery = { 'page[number]': number; 'page[size]': number; sort?: string[] } & { [filter: string]: unknown }
+export type ListQuery = { 'page[number]': number; 'page[size]': number; sort?: string[] } & {
+  [filter: string]: unknown
+}
 
 /** One page. Throws InvalidInput for a sort that names a field twice. */
 export async function listPage<Row, Item>(
@@ -41,18 +51,37 @@ export async function listPage<Row, Item>(
   // Only where no filter makes it one of many: a connection keeps the plan of each. The rows' own columns may change with a migration.
   const name = where.bindings.length === 1 ? `count_${listing.table}` : undefined
   const [[counted], rows] = await Promise.all([
-    select<{ total: number }>(scope.sql, `select count(*) as total from ${listing.table} where ${where.sql}`, where.bindings, name),
+    select<{ total: number }>(
+      scope.sql,
+      `select count(*) as total from ${listing.table} where ${where.sql}`,
+      where.bindings,
+      name,
+    ),
     select<Row>(
       scope.sql,
       `select ${listing.table}.* from ${listing.table} where ${where.sql} order by ${order(listing, query.sort ?? [])} limit ? offset ?`,
       [...where.bindings, size, (number - 1) * size],
     ),
   ])
-  return { data: rows.map(listing.fromRow), meta: pageMeta(number, size, Number(counted?.total), operation) }
+  return {
+    data: rows.map(listing.fromRow),
+    meta: pageMeta(number, size, Number(counted?.total), operation),
+  }
 }
 
-export function pageMeta(number: number, size: number, total: number, { sorts }: Operation): Page<never>['meta'] {
-  return { current_page: number, last_page: Math.max(1, Math.ceil(total / size)), per_page: size, total, allowed_sorts: [...sorts] }
+export function pageMeta(
+  number: number,
+  size: number,
+  total: number,
+  { sorts }: Operation,
+): Page<never>['meta'] {
+  return {
+    current_page: number,
+    last_page: Math.max(1, Math.ceil(total / size)),
+    per_page: size,
+    total,
+    allowed_sorts: [...sorts],
+  }
 }
 
 /** All matching records in the order of their creation, a batch at a time: memory does not grow with their number. */
@@ -65,7 +94,8 @@ export async function* eachBatch<Row extends { id: string }, Item>(
   const { table, fromRow } = listing
   const where = matching(scope, listing, filters)
   for (let after = ''; ; ) {
-    const [rest, bindings] = after === '' ? ['', where.bindings] : [` and ${table}.id > ?`, [...where.bindings, after]]
+    const [rest, bindings] =
+      after === '' ? ['', where.bindings] : [` and ${table}.id > ?`, [...where.bindings, after]]
     const text = `select ${table}.* from ${table} where ${where.sql}${rest} order by ${table}.id limit ?`
     const rows = await select<Row>(scope.sql, text, [...bindings, size])
     if (rows.length > 0) yield rows.map(fromRow)
@@ -85,14 +115,25 @@ function filtersOf(query: ListQuery): Record<string, unknown> {
   )
 }
 
-function matching<Row, Item>(scope: Scope, { table, filters = {} }: Listing<Row, Item>, given: Record<string, unknown>): Condition {
+function matching<Row, Item>(
+  scope: Scope,
+  { table, filters = {} }: Listing<Row, Item>,
+  given: Record<string, unknown>,
+): Condition {
   const all = Object.entries(withStoredIds(given)).map(([name, value]) => {
     const special = filters[name]
     const time = /^(.+)_(after|before)$/.exec(name)
     if (special) return special(String(value), scope)
-    if (time) return { sql: `${column(table, `${time[1]}_at`)} ${time[2] === 'after' ? '>' : '<'} ?`, bindings: [toMillis(String(value))] }
+    if (time)
+      return {
+        sql: `${column(table, `${time[1]}_at`)} ${time[2] === 'after' ? '>' : '<'} ?`,
+        bindings: [toMillis(String(value))],
+      }
     const values: string[] = Array.isArray(value) ? value : [value]
-    return { sql: `${column(table, name)} in (${values.map(() => '?').join(', ')})`, bindings: values }
+    return {
+      sql: `${column(table, name)} in (${values.map(() => '?').join(', ')})`,
+      bindings: values,
+    }
   })
   return {
     sql: [`${table}.account_id = ?`, ...all.map(({ sql }) => sql)].join(' and '),
@@ -102,10 +143,12 @@ function matching<Row, Item>(scope: Scope, { table, filters = {} }: Listing<Row,
 
 function order<Row, Item>({ table, nullable = [] }: Listing<Row, Item>, sorts: string[]): string {
   const fields = sorts.map((sort) => sort.replace(/^-/, ''))
-  if (new Set(fields).size < fields.length) throw new InvalidInput({ sort: ['must not name a field twice.'] })
+  if (new Set(fields).size < fields.length)
+    throw new InvalidInput({ sort: ['must not name a field twice.'] })
   const direction = (sort: string | undefined): string => (sort?.startsWith('-') ? 'desc' : 'asc')
   const terms = fields.map(
-    (field, index) => `${column(table, field)} ${direction(sorts[index])}${nullable.includes(field) ? ' nulls last' : ''}`,
+    (field, index) =>
+      `${column(table, field)} ${direction(sorts[index])}${nullable.includes(field) ? ' nulls last' : ''}`,
   )
   // Ties by id, in the direction of the last field, which is that of the index.
   return [...terms, `${table}.id ${direction(sorts.at(-1))}`].join(', ')
@@ -119,7 +162,10 @@ function column(table: string, name: string): string {
 
 /** A `like` that contains the text, whatever its case. The column holds what `folded` makes of the searchable text. */
 export function containing(name: string, text: string): Condition {
-  return { sql: `${name} like ? escape '\\'`, bindings: [`%${folded(text).replace(/[\\%_]/g, '\\$&')}%`] }
+  return {
+    sql: `${name} like ? escape '\\'`,
+    bindings: [`%${folded(text).replace(/[\\%_]/g, '\\$&')}%`],
+  }
 }
 
 /** Text without its case and its Unicode form: ß is SS, Σ is σ wherever it stands, and é is é whether it is one character or two. */

@@ -1,8 +1,9 @@
 import { v7 as uuidv7 } from 'uuid'
+import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import { nextUpdatedAt } from './changes.ts'
-import { type Scope, uniqueViolation } from './db.ts'
-import { InvalidInput } from './invalid-input.ts'
+import { uniqueViolation } from './database/errors.ts'
+import type { Scope } from './database/scope.ts'
 import { containing, folded, type Listing, toTimestamp } from './list.ts'
 import { clearReferences, counted, countRows, findRow } from './references.ts'
 
@@ -49,18 +50,29 @@ export const participantListing: Listing<ParticipantRow, Participant> = {
   },
 }
 
-export async function findParticipant(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<Participant | undefined> {
+export async function findParticipant(
+  scope: Scope,
+  id: string,
+  options?: { forUpdate: boolean },
+): Promise<Participant | undefined> {
   const row = await findRow<ParticipantRow>(scope, 'participants', id, options)
   return row && fromRow(row)
 }
 
 /** What is stored beside the fields themselves, to find a participant by. */
 function keysOf({ full_name, email }: Pick<Participant, 'full_name' | 'email'>) {
-  return { email_key: email?.toLowerCase() ?? null, search_text: folded(`${full_name}\n${email ?? ''}`) }
+  return {
+    email_key: email?.toLowerCase() ?? null,
+    search_text: folded(`${full_name}\n${email ?? ''}`),
+  }
 }
 
 /** Throws InvalidInput when the email address or the external id is taken. */
-export async function insertParticipant(scope: Scope, given: NewParticipant, now: Date): Promise<Participant> {
+export async function insertParticipant(
+  scope: Scope,
+  given: NewParticipant,
+  now: Date,
+): Promise<Participant> {
   const row: ParticipantRow = {
     id: uuidv7(),
     full_name: given.full_name,
@@ -88,7 +100,12 @@ export async function updateParticipantFields(
   const changed = { ...current, ...changes }
   const { tags, ...columns } = changes
   const updated_at = nextUpdatedAt(current, now)
-  const row = { ...columns, ...(tags && { tags: JSON.stringify(tags) }), ...keysOf(changed), updated_at }
+  const row = {
+    ...columns,
+    ...(tags && { tags: JSON.stringify(tags) }),
+    ...keysOf(changed),
+    updated_at,
+  }
   await refuseTaken(scope.rows('participants').where({ id: current.id }).update(row))
   if (tags) {
     await scope.rows('participant_tags').where({ participant_id: current.id }).delete()
@@ -110,19 +127,32 @@ async function refuseTaken(write: Promise<unknown>): Promise<void> {
     await write
   } catch (error) {
     const index = uniqueViolation(error)
-    if (index?.includes('email_key')) throw new InvalidInput({ email: ['is used by another participant.'] })
-    if (index?.includes('external_id')) throw new InvalidInput({ external_id: ['is used by another participant.'] })
+    if (index?.includes('email_key'))
+      throw new InvalidInput({ email: ['is used by another participant.'] })
+    if (index?.includes('external_id'))
+      throw new InvalidInput({ external_id: ['is used by another participant.'] })
     throw error
   }
 }
 
 /** Deletes a participant; its tasks stay without one. Returns the ids of those tasks. Throws InvalidInput while it has job applications or payments. */
-export async function deleteParticipantRow(scope: Scope, id: string, now: Date): Promise<{ tasks: string[] }> {
+export async function deleteParticipantRow(
+  scope: Scope,
+  id: string,
+  now: Date,
+): Promise<{ tasks: string[] }> {
   const applications = await countRows(scope, 'job_applications', { participant_id: id })
   const payments = await countRows(scope, 'payments', { participant_id: id })
   if (applications + payments > 0) {
-    const what = [applications && counted(applications, 'job application'), payments && counted(payments, 'payment')].filter(Boolean)
-    throw new InvalidInput({ participant: [`still has ${what.join(' and ')}. Delete them first, or archive the participant.`] })
+    const what = [
+      applications && counted(applications, 'job application'),
+      payments && counted(payments, 'payment'),
+    ].filter(Boolean)
+    throw new InvalidInput({
+      participant: [
+        `still has ${what.join(' and ')}. Delete them first, or archive the participant.`,
+      ],
+    })
   }
   const tasks = await clearReferences(scope, 'tasks', 'participant_id', id, now)
   await scope.rows('participants').where({ id }).delete()

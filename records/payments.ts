@@ -1,8 +1,8 @@
 import { v7 as uuidv7 } from 'uuid'
+import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import type { Scope } from './db.ts'
-import { InvalidInput } from './invalid-input.ts'
+import type { Scope } from './database/scope.ts'
 import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, findRow, withStoredIds } from './references.ts'
 
@@ -39,9 +39,17 @@ function fromRow(row: PaymentRow): Payment {
   }
 }
 
-export const paymentListing: Listing<PaymentRow, Payment> = { table: 'payments', fromRow, nullable: ['paid_at'] }
+export const paymentListing: Listing<PaymentRow, Payment> = {
+  table: 'payments',
+  fromRow,
+  nullable: ['paid_at'],
+}
 
-export async function findPayment(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<Payment | undefined> {
+export async function findPayment(
+  scope: Scope,
+  id: string,
+  options?: { forUpdate: boolean },
+): Promise<Payment | undefined> {
   const row = await findRow<PaymentRow>(scope, 'payments', id, options)
   return row && fromRow(row)
 }
@@ -68,15 +76,28 @@ export async function insertPayment(scope: Scope, given: NewPayment, now: Date):
 }
 
 /** Throws InvalidInput for a move that is not possible, an amount that is settled, or a task that is not the account's. */
-export async function updatePaymentFields(scope: Scope, current: Payment, changes: Partial<Payment>, now: Date): Promise<Payment> {
+export async function updatePaymentFields(
+  scope: Scope,
+  current: Payment,
+  changes: Partial<Payment>,
+  now: Date,
+): Promise<Payment> {
   assertMove(MOVES, current.status, changes.status)
   for (const field of ['amount_minor', 'currency'] as const) {
     if (changes[field] !== undefined && current.status !== 'pending')
       throw new InvalidInput({ [field]: [`cannot be changed: the payment is ${current.status}.`] })
   }
   await assertReference(scope, 'task_id', 'tasks', changes.task_id)
-  const row = { ...changes, ...(changes.status === 'paid' && { paid_at: now.getTime() }), updated_at: nextUpdatedAt(current, now) }
-  const [updated] = await scope.rows('payments').where({ id: current.id }).update(row).returning('*')
+  const row = {
+    ...changes,
+    ...(changes.status === 'paid' && { paid_at: now.getTime() }),
+    updated_at: nextUpdatedAt(current, now),
+  }
+  const [updated] = await scope
+    .rows('payments')
+    .where({ id: current.id })
+    .update(row)
+    .returning('*')
   return fromRow(updated as PaymentRow)
 }
 

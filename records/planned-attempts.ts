@@ -1,6 +1,8 @@
 /** Planned attempts, over all accounts: which are due, which are queued, and what each needs. The rows are the truth, and whatever the queue holds
  *  can be made again from them. */
-import { type Db, given, inOrder, type Sql, select, type Trx, transaction } from './db.ts'
+import type { Db } from './database/open.ts'
+import { given, inOrder, type Sql, select } from './database/statements.ts'
+import { type Trx, transaction } from './database/transaction.ts'
 import type { Trigger } from './deliveries.ts'
 
 /** One planned attempt. Its due time tells it from every other that the delivery had or will have: no two are the same. */
@@ -32,7 +34,12 @@ const plannedFromRow = (row: PlannedRow): PlannedAttempt => ({
 const IS_UNQUEUED = 'queued_at is null and next_attempt_at > 0'
 
 /** Attempts due up to `dueUntil` that the records do not know to be in the queue, earliest first, but not of these deliveries. */
-export async function listUnqueued(db: Db, dueUntil: Date, leftOut: string[], limit: number): Promise<PlannedAttempt[]> {
+export async function listUnqueued(
+  db: Db,
+  dueUntil: Date,
+  leftOut: string[],
+  limit: number,
+): Promise<PlannedAttempt[]> {
   const rows: PlannedRow[] = await db
     .read('deliveries')
     .whereRaw(IS_UNQUEUED)
@@ -57,7 +64,8 @@ export async function listUnqueuedOfEach(
   const unqueued = 'queued_at is null and next_attempt_at is not null'
   const [isOther, ids] = noneOf(dialect, leftOut)
   const rooms = [...taken].map(([webhook_id, count]) => ({ webhook_id, room: limit - count }))
-  const listOf = dialect === 'postgres' ? 'json_agg(json_build_array' : 'json_group_array(json_array'
+  const listOf =
+    dialect === 'postgres' ? 'json_agg(json_build_array' : 'json_group_array(json_array'
   // From each webhook to the next, by index.
   const text = `
     with recursive waiting(webhook_id) as (
@@ -86,8 +94,9 @@ export async function listUnqueuedOfEach(
   const rows = dialect === 'postgres' ? await transaction(db, listByIndex) : await list(db.read)
   return rows.flatMap(({ webhook_id, due }) =>
     // PostgreSQL's has been parsed already.
-    ((typeof due === 'string' ? JSON.parse(due) : (due ?? [])) as Due[]).map(([id, attempts, next_attempt_at]) =>
-      plannedFromRow({ id, webhook_id, attempts, next_attempt_at }),
+    ((typeof due === 'string' ? JSON.parse(due) : (due ?? [])) as Due[]).map(
+      ([id, attempts, next_attempt_at]) =>
+        plannedFromRow({ id, webhook_id, attempts, next_attempt_at }),
     ),
   )
 }
@@ -107,7 +116,10 @@ type Due = [string, number, number]
 /** A condition of one parameter, however many ids. */
 function noneOf(dialect: Db['dialect'], ids: string[]): [string, string[]] {
   if (ids.length === 0) return ['true', []]
-  return [dialect === 'postgres' ? 'id <> all (?::uuid[])' : 'id not in (select value from json_each(?))', [asList(dialect, ids)]]
+  return [
+    dialect === 'postgres' ? 'id <> all (?::uuid[])' : 'id not in (select value from json_each(?))',
+    [asList(dialect, ids)],
+  ]
 }
 
 /** The value of such a parameter. */
@@ -116,7 +128,12 @@ function asList(dialect: Db['dialect'], ids: string[]): string {
 }
 
 /** Attempts overdue at `overdueAt` that were given to the queue at or before `queuedUntil`: their jobs may have been lost. */
-export async function listOverdueQueued(db: Db, overdueAt: Date, queuedUntil: Date, limit: number): Promise<PlannedAttempt[]> {
+export async function listOverdueQueued(
+  db: Db,
+  overdueAt: Date,
+  queuedUntil: Date,
+  limit: number,
+): Promise<PlannedAttempt[]> {
   const rows: PlannedRow[] = await db
     .read('deliveries')
     .where('next_attempt_at', '<=', overdueAt.getTime())
@@ -134,7 +151,11 @@ const stillPlanned = (dialect: Db['dialect']): string =>
    on deliveries.id = given."deliveryId" and next_attempt_at = given."dueAt"`
 
 /** Notes that the queue has these, unless one has been made or replaced since, or is at this moment. */
-export async function markQueued({ dialect, sql }: Trx, planned: PlannedAttempt[], now: Date): Promise<void> {
+export async function markQueued(
+  { dialect, sql }: Trx,
+  planned: PlannedAttempt[],
+  now: Date,
+): Promise<void> {
   const isPostgres = dialect === 'postgres'
   // After a crash of the database they are queued again: no need to wait for the disk.
   if (isPostgres) await sql.raw('set local synchronous_commit = off')
@@ -156,7 +177,11 @@ export async function listStillPlanned(db: Db, planned: PlannedAttempt[]): Promi
 
 /** Forgets what the queue had: it is empty after a start of the embedded database. */
 export async function markNoneQueued(db: Db): Promise<void> {
-  await db.write('deliveries').whereNotNull('queued_at').whereNotNull('next_attempt_at').update({ queued_at: null })
+  await db
+    .write('deliveries')
+    .whereNotNull('queued_at')
+    .whereNotNull('next_attempt_at')
+    .update({ queued_at: null })
 }
 
 /** When the next attempt after `now` is planned, of those the queue has. */
@@ -173,7 +198,11 @@ export async function findNextQueuedDueAt(db: Db, now: Date): Promise<number | u
 /** How many due attempts the queue has of each webhook, as far as the records know. */
 export async function countQueued(db: Db, now: Date): Promise<Map<string, number>> {
   // Materialised, or SQLite walks a whole index to group by it.
-  const due = db.read('deliveries').whereNotNull('queued_at').where('next_attempt_at', '<=', now.getTime()).select('webhook_id')
+  const due = db
+    .read('deliveries')
+    .whereNotNull('queued_at')
+    .where('next_attempt_at', '<=', now.getTime())
+    .select('webhook_id')
   const rows = (await db.read
     .withMaterialized('due', due)
     .from('due')
@@ -197,7 +226,9 @@ export async function findOldestDueAt(db: Db): Promise<number | undefined> {
     ).first('next_attempt_at')
     return row?.next_attempt_at
   }
-  const times = (await Promise.all([oldest(true), oldest(false)])).filter((time) => time !== undefined)
+  const times = (await Promise.all([oldest(true), oldest(false)])).filter(
+    (time) => time !== undefined,
+  )
   return times.length > 0 ? Math.min(...times) : undefined
 }
 
@@ -277,7 +308,13 @@ export async function loadSendables(
   )
 }
 
-function endpointFromRow({ id, url, secret_encrypted: sealedSecret, enabled, deleted_at }: EndpointRow): Sendable['webhook'] {
+function endpointFromRow({
+  id,
+  url,
+  secret_encrypted: sealedSecret,
+  enabled,
+  deleted_at,
+}: EndpointRow): Sendable['webhook'] {
   return { id, url, sealedSecret, enabled: Boolean(enabled), deleted: deleted_at !== null }
 }
 

@@ -1,7 +1,7 @@
 /** Ids, and references between records of an account. */
 import type { Knex } from 'knex'
-import type { Scope } from './db.ts'
-import { InvalidInput } from './invalid-input.ts'
+import { InvalidInput } from '../errors.ts'
+import type { Scope } from './database/scope.ts'
 
 const NAMES: Record<string, string> = { participants: 'participant', tasks: 'task', jobs: 'job' }
 
@@ -15,35 +15,62 @@ function toId(uuid: string): string {
 /** What a client gave, with the ids of other records as they are stored. */
 export function withStoredIds<T extends object>(given: T): T {
   return Object.fromEntries(
-    Object.entries(given).map(([name, value]) => [name, ID_FIELDS.has(name) && typeof value === 'string' ? toId(value) : value]),
+    Object.entries(given).map(([name, value]) => [
+      name,
+      ID_FIELDS.has(name) && typeof value === 'string' ? toId(value) : value,
+    ]),
   ) as T
 }
 
 /** Throws InvalidInput unless `id`, as it is stored, is null, absent, or a record of the account, which then cannot be deleted before the
  *  transaction ends. */
-export async function assertReference(scope: Scope, field: string, table: string, id: string | null | undefined): Promise<void> {
+export async function assertReference(
+  scope: Scope,
+  field: string,
+  table: string,
+  id: string | null | undefined,
+): Promise<void> {
   if (id === null || id === undefined) return
   const query = scope.rows(table).where({ id }).select('id')
   const rows = await (scope.dialect === 'postgres' ? query.forKeyShare() : query)
-  if (rows.length === 0) throw new InvalidInput({ [field]: [`does not name a ${NAMES[table]} of your account.`] })
+  if (rows.length === 0)
+    throw new InvalidInput({ [field]: [`does not name a ${NAMES[table]} of your account.`] })
 }
 
 /** The record of an account, locked against changes by others when it is about to be changed. */
-export async function findRow<Row>(scope: Scope, table: string, id: string, { forUpdate = false } = {}): Promise<Row | undefined> {
+export async function findRow<Row>(
+  scope: Scope,
+  table: string,
+  id: string,
+  { forUpdate = false } = {},
+): Promise<Row | undefined> {
   const query: Knex.QueryBuilder = scope.rows(table).where({ id: toId(id) })
   const [row] = await (forUpdate && scope.dialect === 'postgres' ? query.forUpdate() : query)
   return row as Row | undefined
 }
 
-export async function countRows(scope: Scope, table: string, where: Record<string, string>): Promise<number> {
+export async function countRows(
+  scope: Scope,
+  table: string,
+  where: Record<string, string>,
+): Promise<number> {
   const [row] = (await scope.rows(table).where(where).count({ total: '*' })) as { total: number }[]
   return Number(row?.total ?? 0)
 }
 
 /** Clears a reference in every record that holds it. Returns the ids of those records. */
-export async function clearReferences(scope: Scope, table: string, column: string, id: string, now: Date): Promise<string[]> {
+export async function clearReferences(
+  scope: Scope,
+  table: string,
+  column: string,
+  id: string,
+  now: Date,
+): Promise<string[]> {
   // As nextUpdatedAt: a record's version moves on with each change.
-  const updated_at = scope.sql.raw('case when updated_at < ? then ? else updated_at + 1 end', [now.getTime(), now.getTime()])
+  const updated_at = scope.sql.raw('case when updated_at < ? then ? else updated_at + 1 end', [
+    now.getTime(),
+    now.getTime(),
+  ])
   const rows = (await scope
     .rows(table)
     .where({ [column]: id })

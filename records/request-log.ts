@@ -1,9 +1,12 @@
 /** The log of requests: what the API Dashboard lists. */
 import { setImmediate } from 'node:timers/promises'
 import { v7 as uuidv7 } from 'uuid'
-import { type Db, insertText, ONCE, type Scope, type Sql, select } from './db.ts'
+import type { Db } from './database/open.ts'
+import type { Scope } from './database/scope.ts'
+import { ONCE } from './database/sqlite-client.ts'
+import { insertText, type Sql, select } from './database/statements.ts'
 import type { Condition } from './list.ts'
-import { countRequests, deleteOldCounts } from './request-counts.ts'
+import { countRequests, deleteOldCounts } from './reports/request-counts.ts'
 
 export const REQUEST_LOG_DAYS = 30
 const BATCH_ROWS = 500
@@ -44,7 +47,8 @@ export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promi
     response_body: request.responseBody,
     created_at: request.at,
   }))
-  for (let from = 0; from < rows.length; from += BATCH_ROWS) await insertRows(sql, rows.slice(from, from + BATCH_ROWS))
+  for (let from = 0; from < rows.length; from += BATCH_ROWS)
+    await insertRows(sql, rows.slice(from, from + BATCH_ROWS))
   await countRequests(sql, requests)
 }
 
@@ -56,8 +60,13 @@ async function insertRows(sql: Sql, rows: Record<string, string | number | null>
 /** Removes what is older than 30 days, in batches that hold up nobody. */
 export async function deleteOldRequests(db: Db, now: number): Promise<void> {
   const before = now - REQUEST_LOG_DAYS * 86_400_000
-  const old = db.write('request_log').select('id').where('created_at', '<', before).limit(BATCH_ROWS)
-  while ((await db.write('request_log').whereIn('id', old.clone()).delete()) === BATCH_ROWS) await setImmediate()
+  const old = db
+    .write('request_log')
+    .select('id')
+    .where('created_at', '<', before)
+    .limit(BATCH_ROWS)
+  while ((await db.write('request_log').whereIn('id', old.clone()).delete()) === BATCH_ROWS)
+    await setImmediate()
   await deleteOldCounts(db.write, before)
 }
 
@@ -135,16 +144,34 @@ function fromRow(row: Omit<RequestRow, 'request_body' | 'response_body'>): Reque
     durationMs: row.duration_ms,
     ip: row.ip,
     user: { id: row.user_id, fullName: row.user_name ?? 'A former user' },
-    apiKey: { id: row.api_key_id, name: row.key_name ?? 'A former key', tokenPrefix: row.key_prefix ?? '' },
+    apiKey: {
+      id: row.api_key_id,
+      name: row.key_name ?? 'A former key',
+      tokenPrefix: row.key_prefix ?? '',
+    },
     createdAt: row.created_at,
   }
 }
 
-const COLUMNS = ['id', 'request_id', 'operation_id', 'method', 'path', 'status', 'duration_ms', 'ip', 'user_id', 'api_key_id', 'created_at']
+const COLUMNS = [
+  'id',
+  'request_id',
+  'operation_id',
+  'method',
+  'path',
+  'status',
+  'duration_ms',
+  'ip',
+  'user_id',
+  'api_key_id',
+  'created_at',
+]
   .map((column) => `logged.${column}`)
   .join(', ')
-const NAMES = 'users.full_name as user_name, api_keys.name as key_name, api_keys.token_prefix as key_prefix'
-const NAMED = 'left join users on users.id = logged.user_id left join api_keys on api_keys.id = logged.api_key_id'
+const NAMES =
+  'users.full_name as user_name, api_keys.name as key_name, api_keys.token_prefix as key_prefix'
+const NAMED =
+  'left join users on users.id = logged.user_id left join api_keys on api_keys.id = logged.api_key_id'
 
 /** 63 is the question mark, which by itself would be a place for a value. */
 const BEFORE_QUERY = {
@@ -161,11 +188,15 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
   ]
   if (until !== null) conditions.push(['created_at < ?', until])
   if (status) conditions.push(['status between ? and ?', ...status])
-  if (filter.minDurationMs !== undefined) conditions.push(['duration_ms >= ?', filter.minDurationMs])
+  if (filter.minDurationMs !== undefined)
+    conditions.push(['duration_ms >= ?', filter.minDurationMs])
   if (pathContains !== undefined) {
     const position = dialect === 'postgres' ? 'strpos' : 'instr'
     const searched = filter.isQueryHidden ? BEFORE_QUERY[dialect] : 'path'
-    conditions.push([`${position}(lower(${searched}), ?) > 0`, pathContains.replace(/[A-Z]/g, (letter) => letter.toLowerCase())])
+    conditions.push([
+      `${position}(lower(${searched}), ?) > 0`,
+      pathContains.replace(/[A-Z]/g, (letter) => letter.toLowerCase()),
+    ])
   }
   const equal = {
     method: filter.method,
@@ -175,8 +206,12 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
     ip: filter.ip,
     request_id: filter.requestId,
   }
-  for (const [column, value] of Object.entries(equal)) if (value !== undefined) conditions.push([`${column} = ?`, value])
-  return { sql: conditions.map(([sql]) => sql).join(' and '), bindings: conditions.flatMap(([, ...bindings]) => bindings) }
+  for (const [column, value] of Object.entries(equal))
+    if (value !== undefined) conditions.push([`${column} = ?`, value])
+  return {
+    sql: conditions.map(([sql]) => sql).join(' and '),
+    bindings: conditions.flatMap(([, ...bindings]) => bindings),
+  }
 }
 
 /** Where a page begins: next to this request. */
@@ -214,7 +249,11 @@ export async function listRequests(
 }
 
 /** All that match, a batch at a time: memory does not grow with their number. */
-export async function* eachRequest(scope: Scope, filter: RequestFilter, limit: number): AsyncGenerator<RequestEntry[]> {
+export async function* eachRequest(
+  scope: Scope,
+  filter: RequestFilter,
+  limit: number,
+): AsyncGenerator<RequestEntry[]> {
   for (let olderThan: RequestCursor | undefined; ; ) {
     const entries = await listRequests(scope, filter, { limit, olderThan })
     if (entries.length > 0) yield entries

@@ -2,7 +2,8 @@
  *  time is the lower end of a primary key: no index is there for this alone, and a run that finds nothing reads next to nothing. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
-import { type Db, type Trx, transaction } from './db.ts'
+import type { Db } from './database/open.ts'
+import { type Trx, transaction } from './database/transaction.ts'
 import { lowestIdAt } from './ids.ts'
 
 export interface Retention {
@@ -23,7 +24,12 @@ const LOCK = 7_305_518_842
 
 /** Removes all that may go, a small batch at a time, until it is done or `signal` aborts. On PostgreSQL it leaves off where another process is
  *  at it. A delivery that has an attempt planned or is on the schedule stays, with its event and its attempts. */
-export async function deleteOutdated(db: Db, { eventDays, attemptDays }: Retention, now: Date, signal: AbortSignal): Promise<void> {
+export async function deleteOutdated(
+  db: Db,
+  { eventDays, attemptDays }: Retention,
+  now: Date,
+  signal: AbortSignal,
+): Promise<void> {
   const attemptsUntil = now.getTime() - attemptDays * DAY_MS
   const eventsUntil = lowestIdAt(now.getTime() - eventDays * DAY_MS)
   const removals: Removal[] = [
@@ -34,8 +40,20 @@ export async function deleteOutdated(db: Db, { eventDays, attemptDays }: Retenti
       batch: BATCH_ROWS,
       remove: attemptsBegunBefore(attemptsUntil),
     },
-    { table: 'events', id: 'id', below: eventsUntil, batch: BATCH_EVENTS, remove: eventsWithDeliveries(eventsUntil) },
-    { table: 'deliveries', id: 'id', below: eventsUntil, batch: BATCH_ROWS, remove: deliveriesOfNoEvent },
+    {
+      table: 'events',
+      id: 'id',
+      below: eventsUntil,
+      batch: BATCH_EVENTS,
+      remove: eventsWithDeliveries(eventsUntil),
+    },
+    {
+      table: 'deliveries',
+      id: 'id',
+      below: eventsUntil,
+      batch: BATCH_ROWS,
+      remove: deliveriesOfNoEvent,
+    },
   ]
   for (const removal of removals) await removeBelow(db, removal, signal)
 }
@@ -49,7 +67,11 @@ interface Removal {
   remove(trx: Trx, ids: string[]): Promise<void>
 }
 
-async function removeBelow(db: Db, { table, id, below, batch, remove }: Removal, signal: AbortSignal): Promise<void> {
+async function removeBelow(
+  db: Db,
+  { table, id, below, batch, remove }: Removal,
+  signal: AbortSignal,
+): Promise<void> {
   for (let after: string | undefined; !signal.aborted; ) {
     const rows = db.read(table).where(id, '<', below).orderBy(id).limit(batch)
     const ids: string[] = await (after === undefined ? rows : rows.where(id, '>', after)).pluck(id)
@@ -73,7 +95,8 @@ async function takeLock({ dialect, sql }: Trx): Promise<boolean> {
 }
 
 /** On the schedule, or about to be attempted by hand. A delivery that waits for its turn has no time yet. */
-const UNDER_WAY = "(deliveries.next_attempt_at is not null or deliveries.state in ('pending', 'retrying'))"
+const UNDER_WAY =
+  "(deliveries.next_attempt_at is not null or deliveries.state in ('pending', 'retrying'))"
 
 /** Attempts of old deliveries. Those that were made lately, by hand, stay. */
 function attemptsBegunBefore(begunBefore: number): Removal['remove'] {
@@ -92,9 +115,15 @@ function attemptsBegunBefore(begunBefore: number): Removal['remove'] {
 function eventsWithDeliveries(madeBefore: string): Removal['remove'] {
   return async (trx, ids) => {
     const { sql } = trx
-    const kept: string[] = await sql('deliveries').whereIn('event_id', ids).whereRaw(UNDER_WAY).pluck('event_id')
+    const kept: string[] = await sql('deliveries')
+      .whereIn('event_id', ids)
+      .whereRaw(UNDER_WAY)
+      .pluck('event_id')
     const outdated = ids.filter((id) => !kept.includes(id))
-    await deleteWithAttempts(trx, sql('deliveries').whereIn('event_id', outdated).where('id', '<', madeBefore))
+    await deleteWithAttempts(
+      trx,
+      sql('deliveries').whereIn('event_id', outdated).where('id', '<', madeBefore),
+    )
     await sql('events').whereIn('id', outdated).delete()
   }
 }
@@ -105,7 +134,10 @@ const deliveriesOfNoEvent: Removal['remove'] = async (trx, ids) => {
 }
 
 /** Locked, so that no attempt is made of them in between. */
-async function deleteWithAttempts({ dialect, sql }: Trx, deliveries: Knex.QueryBuilder): Promise<void> {
+async function deleteWithAttempts(
+  { dialect, sql }: Trx,
+  deliveries: Knex.QueryBuilder,
+): Promise<void> {
   const ended = deliveries.whereRaw(`not ${UNDER_WAY}`)
   const ids: string[] = await (dialect === 'postgres' ? ended.forUpdate() : ended).pluck('id')
   await sql('attempts').whereIn('delivery_id', ids).delete()

@@ -1,5 +1,7 @@
 import { v7 as uuidv7 } from 'uuid'
-import type { Db, Scope, Sql } from './db.ts'
+import type { Db } from './database/open.ts'
+import type { Scope } from './database/scope.ts'
+import type { Sql } from './database/statements.ts'
 import { type User, type UserRow, fromRow as userFromRow } from './users.ts'
 
 /** Ends when nobody was seen for as long, and at last after its lifetime. */
@@ -85,7 +87,11 @@ export interface SignedIn {
 
 /** Undefined: there is no such session, it has expired, or its user is deactivated. Asked for each page and never cached, so that a
  *  revocation counts at once, on every node. */
-export async function findSignedIn(sql: Sql, tokenHash: string, now: Date): Promise<SignedIn | undefined> {
+export async function findSignedIn(
+  sql: Sql,
+  tokenHash: string,
+  now: Date,
+): Promise<SignedIn | undefined> {
   const session = await sql('sessions')
     .where({ token_hash: tokenHash })
     .where('expires_at', '>', now.getTime())
@@ -94,7 +100,9 @@ export async function findSignedIn(sql: Sql, tokenHash: string, now: Date): Prom
   if (!session) return undefined
   const [user, account] = await Promise.all([
     sql('users').where({ id: session.user_id, status: 'active' }).first<UserRow | undefined>(),
-    sql('accounts').where({ id: session.account_id }).first<{ id: string; name: string } | undefined>('id', 'name'),
+    sql('accounts')
+      .where({ id: session.account_id })
+      .first<{ id: string; name: string } | undefined>('id', 'name'),
   ])
   if (!user || !account) return undefined
   return {
@@ -136,7 +144,11 @@ export async function deleteSession(scope: Scope, userId: string, id: string): P
 }
 
 /** Signs a user out everywhere, or everywhere else. How many sessions that were. */
-export async function deleteSessions(scope: Scope, userId: string, exceptId?: string): Promise<number> {
+export async function deleteSessions(
+  scope: Scope,
+  userId: string,
+  exceptId?: string,
+): Promise<number> {
   const sessions = scope.rows('sessions').where({ user_id: userId })
   return exceptId === undefined ? sessions.delete() : sessions.whereNot({ id: exceptId }).delete()
 }

@@ -1,5 +1,6 @@
 /** Results of attempts, stored: what was made, and what becomes of its delivery. Over all accounts. */
-import { given, type Trx } from './db.ts'
+import { given } from './database/statements.ts'
+import type { Trx } from './database/transaction.ts'
 import type { Attempt, DeliveryState, FailureReason, Trigger } from './deliveries.ts'
 import type { PlannedAttempt } from './planned-attempts.ts'
 
@@ -56,7 +57,10 @@ export async function settle(
 
 /** Plans what has waited for deliveries that have ended. */
 async function planNextInOrder(trx: Trx, settlements: Settlement[]): Promise<void> {
-  const keys = settlements.map(({ planned, orderingKey }) => ({ webhook_id: planned.webhookId, ordering_key: orderingKey }))
+  const keys = settlements.map(({ planned, orderingKey }) => ({
+    webhook_id: planned.webhookId,
+    ordering_key: orderingKey,
+  }))
   const at = Math.max(...settlements.map(({ endedAt }) => endedAt))
   const { dialect, sql } = trx
   const result = await sql.raw(
@@ -81,14 +85,23 @@ export function hasSucceeded(settlement: Settlement): settlement is Success {
 }
 
 /** The attempt that is planned, or one whose plan was withdrawn while it was under way and that nothing came after. */
-const IS_NEW = '(deliveries.next_attempt_at = given.due_at or deliveries.attempts = given.number - 1)'
+const IS_NEW =
+  '(deliveries.next_attempt_at = given.due_at or deliveries.attempts = given.number - 1)'
 
 /** Nearly all results are successes, and what becomes of those does not hang on what is there: no row needs to be read first. */
-async function settleSuccesses(trx: Trx, successes: Success[], plan: DeliveryPlan): Promise<number> {
+async function settleSuccesses(
+  trx: Trx,
+  successes: Success[],
+  plan: DeliveryPlan,
+): Promise<number> {
   const { dialect, sql } = trx
   // In one order everywhere, so that two transactions never wait for each other.
   const rows = successes
-    .map(({ planned, result, endedAt }) => ({ ...attemptToRow(planned, result.attempt), ended_at: endedAt, due_at: planned.dueAt }))
+    .map(({ planned, result, endedAt }) => ({
+      ...attemptToRow(planned, result.attempt),
+      ended_at: endedAt,
+      due_at: planned.dueAt,
+    }))
     .sort((a, b) => (a.delivery_id < b.delivery_id ? -1 : 1))
   const source = given(dialect, { ...ATTEMPT_COLUMNS, ended_at: 'bigint', due_at: 'bigint' })
   const update = (from: string): string => `update deliveries
@@ -108,7 +121,10 @@ async function settleSuccesses(trx: Trx, successes: Success[], plan: DeliveryPla
     )
     return rowCount
   }
-  const stored: { id: string; account_id: string; attempts: number }[] = await sql.raw(update(source), [...changed, text])
+  const stored: { id: string; account_id: string; attempts: number }[] = await sql.raw(
+    update(source),
+    [...changed, text],
+  )
   const found = new Map(stored.map((row) => [row.id, row]))
   const made = rows.flatMap((row) => {
     const delivery = found.get(row.delivery_id)
@@ -134,10 +150,19 @@ async function settleOthers(
     const { planned, result, endedAt } = settlement
     const delivery = current.get(planned.deliveryId)
     // As IS_NEW.
-    if (!delivery || (delivery.nextAttemptAt !== planned.dueAt && delivery.attempts !== planned.number - 1)) continue
+    if (
+      !delivery ||
+      (delivery.nextAttemptAt !== planned.dueAt && delivery.attempts !== planned.number - 1)
+    )
+      continue
     const made = 'attempt' in result
     const number = made ? delivery.attempts + 1 : delivery.attempts
-    if (made) attempts.push({ ...attemptToRow(planned, result.attempt), account_id: delivery.accountId, number })
+    if (made)
+      attempts.push({
+        ...attemptToRow(planned, result.attempt),
+        account_id: delivery.accountId,
+        number,
+      })
     const plan = decide(delivery, settlement)
     // The same attempt may be in a batch twice.
     Object.assign(delivery, plan, { attempts: number })
@@ -165,7 +190,10 @@ async function settleOthers(
   return plans
 }
 
-async function insertAttempts({ dialect, sql }: Trx, attempts: Record<string, unknown>[]): Promise<void> {
+async function insertAttempts(
+  { dialect, sql }: Trx,
+  attempts: Record<string, unknown>[],
+): Promise<void> {
   if (attempts.length === 0) return
   const columns = ['account_id', ...ATTEMPT_FIELDS].join(', ')
   await sql.raw(
@@ -210,7 +238,8 @@ function attemptToRow(planned: PlannedAttempt, attempt: MadeAttempt) {
     duration_ms: attempt.durationMs,
     outcome: attempt.outcome,
     status: attempt.status,
-    response_headers: attempt.responseHeaders === null ? null : JSON.stringify(attempt.responseHeaders),
+    response_headers:
+      attempt.responseHeaders === null ? null : JSON.stringify(attempt.responseHeaders),
     response_body: attempt.responseBody,
     error: attempt.error,
     address: attempt.address,
@@ -248,7 +277,9 @@ async function lockForSettling(trx: Trx, ids: string[]): Promise<Map<string, Set
       'enabled',
       'deleted_at',
     )
-  const rows: SettlingRow[] = await (trx.dialect === 'postgres' ? query.forUpdate('deliveries') : query)
+  const rows: SettlingRow[] = await (trx.dialect === 'postgres'
+    ? query.forUpdate('deliveries')
+    : query)
   return new Map(
     rows.map((row) => [
       row.id,

@@ -1,8 +1,8 @@
 import { v7 as uuidv7 } from 'uuid'
+import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
-import type { Scope } from './db.ts'
-import { InvalidInput } from './invalid-input.ts'
+import type { Scope } from './database/scope.ts'
 import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, clearReferences, findRow, withStoredIds } from './references.ts'
 
@@ -42,9 +42,17 @@ function fromRow(row: TaskRow): Task {
   }
 }
 
-export const taskListing: Listing<TaskRow, Task> = { table: 'tasks', fromRow, nullable: ['due_at', 'completed_at'] }
+export const taskListing: Listing<TaskRow, Task> = {
+  table: 'tasks',
+  fromRow,
+  nullable: ['due_at', 'completed_at'],
+}
 
-export async function findTask(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<Task | undefined> {
+export async function findTask(
+  scope: Scope,
+  id: string,
+  options?: { forUpdate: boolean },
+): Promise<Task | undefined> {
   const row = await findRow<TaskRow>(scope, 'tasks', id, options)
   return row && fromRow(row)
 }
@@ -55,7 +63,8 @@ const END_MILLIS = Date.UTC(3000, 0)
 
 function dueMillis(time: string): number {
   const millis = toMillis(time)
-  if (millis < FIRST_MILLIS || millis >= END_MILLIS) throw new InvalidInput({ due_at: ['must be in the years 1000 to 2999, in UTC.'] })
+  if (millis < FIRST_MILLIS || millis >= END_MILLIS)
+    throw new InvalidInput({ due_at: ['must be in the years 1000 to 2999, in UTC.'] })
   return millis
 }
 
@@ -79,7 +88,12 @@ export async function insertTask(scope: Scope, given: NewTask, now: Date): Promi
 }
 
 /** Throws InvalidInput for a move that is not possible or a participant that is not the account's. */
-export async function updateTaskFields(scope: Scope, current: Task, changes: Partial<Task>, now: Date): Promise<Task> {
+export async function updateTaskFields(
+  scope: Scope,
+  current: Task,
+  changes: Partial<Task>,
+  now: Date,
+): Promise<Task> {
   assertMove(MOVES, current.status, changes.status)
   await assertReference(scope, 'participant_id', 'participants', changes.participant_id)
   const row = {
@@ -93,7 +107,11 @@ export async function updateTaskFields(scope: Scope, current: Task, changes: Par
 }
 
 /** Deletes a task; payments for it stay without one. Returns the ids of those payments. */
-export async function deleteTaskRow(scope: Scope, id: string, now: Date): Promise<{ payments: string[] }> {
+export async function deleteTaskRow(
+  scope: Scope,
+  id: string,
+  now: Date,
+): Promise<{ payments: string[] }> {
   const payments = await clearReferences(scope, 'payments', 'task_id', id, now)
   await scope.rows('tasks').where({ id }).delete()
   return { payments }

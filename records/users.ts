@@ -1,7 +1,10 @@
 import { v7 as uuidv7 } from 'uuid'
-import { type Scope, type Sql, uniqueViolation } from './db.ts'
+import { Refused } from '../errors.ts'
+import { uniqueViolation } from './database/errors.ts'
+import type { Scope } from './database/scope.ts'
+import type { Sql } from './database/statements.ts'
+import { assertName } from './names.ts'
 import { countRows, findRow } from './references.ts'
-import { assertName, Refused } from './refused.ts'
 
 export const modules = ['participants', 'tasks', 'jobs', 'exports', 'finance'] as const
 export const permissions = ['none', 'read', 'write'] as const
@@ -55,8 +58,20 @@ export interface NewUser {
 }
 
 export const permissionsByRole: Record<Role, Permissions> = {
-  owner: { participants: 'write', tasks: 'write', jobs: 'write', exports: 'write', finance: 'write' },
-  admin: { participants: 'write', tasks: 'write', jobs: 'write', exports: 'write', finance: 'none' },
+  owner: {
+    participants: 'write',
+    tasks: 'write',
+    jobs: 'write',
+    exports: 'write',
+    finance: 'write',
+  },
+  admin: {
+    participants: 'write',
+    tasks: 'write',
+    jobs: 'write',
+    exports: 'write',
+    finance: 'none',
+  },
   member: { participants: 'read', tasks: 'read', jobs: 'read', exports: 'read', finance: 'none' },
 }
 
@@ -99,7 +114,8 @@ export function assertEmail(value: string): string {
 }
 
 function assertGrants(role: Role, given: Grant[]): void {
-  if (role === 'member' && given.length > 0) throw new Refused('A member cannot manage API keys or webhooks: grants are for admins')
+  if (role === 'member' && given.length > 0)
+    throw new Refused('A member cannot manage API keys or webhooks: grants are for admins')
 }
 
 const grantColumns = (role: Role, given: Grant[]): Record<string, boolean> => ({
@@ -108,7 +124,9 @@ const grantColumns = (role: Role, given: Grant[]): Record<string, boolean> => ({
 })
 
 const permissionColumns = (given: Partial<Permissions>): Record<string, Permission> =>
-  Object.fromEntries(Object.entries(given).map(([module, permission]) => [`${module}_permission`, permission]))
+  Object.fromEntries(
+    Object.entries(given).map(([module, permission]) => [`${module}_permission`, permission]),
+  )
 
 /** As many as one page shows. */
 export const MAX_USERS_PER_ACCOUNT = 500
@@ -149,7 +167,11 @@ function refuseTaken(error: unknown, email: string): never {
   throw error
 }
 
-export async function findUser(scope: Scope, id: string, options?: { forUpdate: boolean }): Promise<User | undefined> {
+export async function findUser(
+  scope: Scope,
+  id: string,
+  options?: { forUpdate: boolean },
+): Promise<User | undefined> {
   const row = await findRow<UserRow>(scope, 'users', id, options)
   return row && fromRow(row)
 }
@@ -171,16 +193,25 @@ export async function findUserByEmail(sql: Sql, email: string): Promise<User | u
 }
 
 /** For signing in. The hash is null when the user has not chosen a password yet. */
-export async function findCredentials(sql: Sql, email: string): Promise<{ user: User; passwordHash: string | null } | undefined> {
+export async function findCredentials(
+  sql: Sql,
+  email: string,
+): Promise<{ user: User; passwordHash: string | null } | undefined> {
   const row = await sql('users').where('email_key', emailKey(email)).first<UserRow | undefined>()
   return row && { user: fromRow(row), passwordHash: row.password_hash }
 }
 
 /** Deactivates a user, whose keys stop working at once, or takes them back. Throws `Refused` for the Owner. */
-export async function updateUserStatus(scope: Scope, id: string, status: User['status'], now: Date): Promise<boolean> {
+export async function updateUserStatus(
+  scope: Scope,
+  id: string,
+  status: User['status'],
+  now: Date,
+): Promise<boolean> {
   const user = await findUser(scope, id, { forUpdate: true })
   if (!user) return false
-  if (user.role === 'owner') throw new Refused('The Account Owner cannot be deactivated: transfer the ownership first')
+  if (user.role === 'owner')
+    throw new Refused('The Account Owner cannot be deactivated: transfer the ownership first')
   await scope.rows('users').where({ id: user.id }).update({ status, updated_at: now.getTime() })
   return true
 }
@@ -202,21 +233,35 @@ export async function updateAccess(
 ): Promise<{ before: User; after: User } | undefined> {
   const before = await findUser(scope, id, { forUpdate: true })
   if (!before) return undefined
-  if (before.role === 'owner') throw new Refused('The Account Owner may do everything: transfer the ownership first')
+  if (before.role === 'owner')
+    throw new Refused('The Account Owner may do everything: transfer the ownership first')
   const role = given.role ?? before.role
   const newGrants = given.grants ?? (role === 'admin' ? before.grants : [])
   assertGrants(role, newGrants)
   await scope
     .rows('users')
     .where({ id: before.id })
-    .update({ role, ...grantColumns(role, newGrants), ...permissionColumns(given.permissions ?? {}), updated_at: now.getTime() })
+    .update({
+      role,
+      ...grantColumns(role, newGrants),
+      ...permissionColumns(given.permissions ?? {}),
+      updated_at: now.getTime(),
+    })
   const permissions = { ...before.permissions, ...given.permissions }
-  return { before, after: { ...before, role, grants: newGrants, permissions, updatedAt: now.getTime() } }
+  return {
+    before,
+    after: { ...before, role, grants: newGrants, permissions, updatedAt: now.getTime() },
+  }
 }
 
 /** Makes another user the Owner, and the Owner an Admin with both grants. Throws `Refused` when `fromId` is not the Owner any more, or the
  *  other one is not active or has never chosen a password. Call it in a transaction: of two at once one is refused. */
-export async function transferOwnership(scope: Scope, fromId: string, toId: string, now: Date): Promise<void> {
+export async function transferOwnership(
+  scope: Scope,
+  fromId: string,
+  toId: string,
+  now: Date,
+): Promise<void> {
   const stepped = await scope
     .rows('users')
     .where({ id: fromId, role: 'owner' })
@@ -227,17 +272,33 @@ export async function transferOwnership(scope: Scope, fromId: string, toId: stri
     .where({ id: toId, status: 'active' })
     .whereNot({ id: fromId })
     .whereNotNull('password_hash')
-    .update({ role: 'owner', ...grantColumns('owner', []), ...permissionColumns(permissionsByRole.owner), updated_at: now.getTime() })
-  if (risen === 0) throw new Refused('The ownership goes to an active person of the account who has joined')
+    .update({
+      role: 'owner',
+      ...grantColumns('owner', []),
+      ...permissionColumns(permissionsByRole.owner),
+      updated_at: now.getTime(),
+    })
+  if (risen === 0)
+    throw new Refused('The ownership goes to an active person of the account who has joined')
 }
 
-export async function updateFullName(scope: Scope, id: string, fullName: string, now: Date): Promise<void> {
+export async function updateFullName(
+  scope: Scope,
+  id: string,
+  fullName: string,
+  now: Date,
+): Promise<void> {
   const full_name = assertName('The full name', fullName)
   await scope.rows('users').where({ id }).update({ full_name, updated_at: now.getTime() })
 }
 
 /** Throws `Refused` when the address cannot be, `EmailTaken` when somebody has it. */
-export async function updateEmail(scope: Scope, id: string, given: string, now: Date): Promise<void> {
+export async function updateEmail(
+  scope: Scope,
+  id: string,
+  given: string,
+  now: Date,
+): Promise<void> {
   const email = assertEmail(given)
   await scope
     .rows('users')
@@ -248,12 +309,23 @@ export async function updateEmail(scope: Scope, id: string, given: string, now: 
 
 /** Null: the user has not chosen a password yet. */
 export async function findPasswordHash(scope: Scope, id: string): Promise<string | null> {
-  const row = await scope.rows('users').where({ id }).first<{ password_hash: string | null } | undefined>('password_hash')
+  const row = await scope
+    .rows('users')
+    .where({ id })
+    .first<{ password_hash: string | null } | undefined>('password_hash')
   return row?.password_hash ?? null
 }
 
-export async function updatePassword(scope: Scope, id: string, passwordHash: string, now: Date): Promise<void> {
-  await scope.rows('users').where({ id }).update({ password_hash: passwordHash, updated_at: now.getTime() })
+export async function updatePassword(
+  scope: Scope,
+  id: string,
+  passwordHash: string,
+  now: Date,
+): Promise<void> {
+  await scope
+    .rows('users')
+    .where({ id })
+    .update({ password_hash: passwordHash, updated_at: now.getTime() })
 }
 
 /** The account's users who have chosen a password. */
@@ -263,7 +335,15 @@ export async function listJoinedIds(scope: Scope): Promise<string[]> {
 
 /** Removes a user who has never joined, with an address that others may then use. False: there is no such user, or they have joined. */
 export async function deleteInvitedUser(scope: Scope, id: string): Promise<boolean> {
-  const invited = scope.rows('users').where({ id }).whereNull('password_hash').whereNot({ role: 'owner' })
+  const invited = scope
+    .rows('users')
+    .where({ id })
+    .whereNull('password_hash')
+    .whereNot({ role: 'owner' })
   // A key from the command line may be in use.
-  return (await invited.whereNotExists(scope.sql('api_keys').whereRaw('api_keys.user_id = users.id')).delete()) > 0
+  return (
+    (await invited
+      .whereNotExists(scope.sql('api_keys').whereRaw('api_keys.user_id = users.id'))
+      .delete()) > 0
+  )
 }

@@ -1,7 +1,8 @@
 import { v7 as uuidv7 } from 'uuid'
-import { type Scope, type Sql, select, type WriteScope } from './db.ts'
+import { Refused } from '../errors.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
+import { type Sql, select } from './database/statements.ts'
 import { endScheduledDeliveries } from './deliveries.ts'
-import { Refused } from './refused.ts'
 
 export interface Webhook {
   id: string
@@ -92,7 +93,12 @@ export interface NewWebhook {
 }
 
 /** Makes a webhook. `seal` encrypts the signing secret for the new webhook's id. Throws `TooManyWebhooks`. */
-export async function insertWebhook(scope: WriteScope, given: NewWebhook, seal: (id: string) => string, now: Date): Promise<Webhook> {
+export async function insertWebhook(
+  scope: WriteScope,
+  given: NewWebhook,
+  seal: (id: string) => string,
+  now: Date,
+): Promise<Webhook> {
   // The account's row is the lock: two at once would both count 49.
   const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
   await (scope.dialect === 'postgres' ? account.forUpdate() : account)
@@ -125,10 +131,23 @@ export async function listWebhooks(scope: Scope): Promise<Webhook[]> {
 }
 
 /** The enabled ones, with what they are subscribed to. */
-export async function listSubscribedWebhooks({ sql, accountId }: Scope): Promise<Pick<Webhook, 'id' | 'eventTypes' | 'ordering'>[]> {
-  const text = 'select id, event_types, ordering from webhooks where account_id = ? and deleted_at is null and enabled'
-  const rows = await select<Pick<WebhookRow, 'id' | 'event_types' | 'ordering'>>(sql, text, [accountId], 'list_subscribed_webhooks')
-  return rows.map((row) => ({ id: row.id, eventTypes: JSON.parse(row.event_types) as string[], ordering: row.ordering }))
+export async function listSubscribedWebhooks({
+  sql,
+  accountId,
+}: Scope): Promise<Pick<Webhook, 'id' | 'eventTypes' | 'ordering'>[]> {
+  const text =
+    'select id, event_types, ordering from webhooks where account_id = ? and deleted_at is null and enabled'
+  const rows = await select<Pick<WebhookRow, 'id' | 'event_types' | 'ordering'>>(
+    sql,
+    text,
+    [accountId],
+    'list_subscribed_webhooks',
+  )
+  return rows.map((row) => ({
+    id: row.id,
+    eventTypes: JSON.parse(row.event_types) as string[],
+    ordering: row.ordering,
+  }))
 }
 
 export async function findWebhook(scope: Scope, id: string): Promise<Webhook | undefined> {
@@ -152,14 +171,19 @@ export function webhookName({ url, description }: Pick<Webhook, 'url' | 'descrip
 
 /** The account that a webhook belongs to: for the operator's command line, which names no account. */
 export async function findAccountOfWebhook(sql: Sql, id: string): Promise<string | undefined> {
-  const row: { account_id: string } | undefined = await sql('webhooks').where({ id }).whereNull('deleted_at').first('account_id')
+  const row: { account_id: string } | undefined = await sql('webhooks')
+    .where({ id })
+    .whereNull('deleted_at')
+    .first('account_id')
   return row?.account_id
 }
 
-export async function findSealedSecrets(scope: Scope, id: string): Promise<SealedSecrets | undefined> {
-  const row: Pick<WebhookRow, 'secret_encrypted' | 'next_secret_encrypted'> | undefined = await present(scope)
-    .where({ id })
-    .first('secret_encrypted', 'next_secret_encrypted')
+export async function findSealedSecrets(
+  scope: Scope,
+  id: string,
+): Promise<SealedSecrets | undefined> {
+  const row: Pick<WebhookRow, 'secret_encrypted' | 'next_secret_encrypted'> | undefined =
+    await present(scope).where({ id }).first('secret_encrypted', 'next_secret_encrypted')
   return row && { current: row.secret_encrypted, next: row.next_secret_encrypted }
 }
 
@@ -170,7 +194,12 @@ export interface WebhookChange {
   ordering?: Ordering
 }
 
-export async function updateWebhook(scope: WriteScope, id: string, change: WebhookChange, now: Date): Promise<Webhook | undefined> {
+export async function updateWebhook(
+  scope: WriteScope,
+  id: string,
+  change: WebhookChange,
+  now: Date,
+): Promise<Webhook | undefined> {
   return write(scope, id, now, {
     ...(change.url === undefined ? {} : { url: change.url }),
     ...(change.description === undefined ? {} : { description: change.description }),
@@ -179,12 +208,20 @@ export async function updateWebhook(scope: WriteScope, id: string, change: Webho
   })
 }
 
-export async function enableWebhook(scope: WriteScope, id: string, now: Date): Promise<Webhook | undefined> {
+export async function enableWebhook(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<Webhook | undefined> {
   return write(scope, id, now, { enabled: true })
 }
 
 /** No new deliveries, and those that are scheduled end as failed. */
-export async function disableWebhook(scope: WriteScope, id: string, now: Date): Promise<Webhook | undefined> {
+export async function disableWebhook(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<Webhook | undefined> {
   // Disabled again, it misses events since the first time.
   const disabledAt = scope.sql.raw('case when enabled then ? else disabled_at end', [now.getTime()])
   const webhook = await write(scope, id, now, { enabled: false, disabled_at: disabledAt })
@@ -193,29 +230,51 @@ export async function disableWebhook(scope: WriteScope, id: string, now: Date): 
 }
 
 /** Hides the webhook for good; its deliveries stay for the log, and those that are scheduled end as failed. */
-export async function deleteWebhook(scope: WriteScope, id: string, now: Date): Promise<Webhook | undefined> {
+export async function deleteWebhook(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<Webhook | undefined> {
   const webhook = await write(scope, id, now, { enabled: false, deleted_at: now.getTime() })
   if (webhook) await endScheduledDeliveries(scope, id, 'webhook_deleted', now)
   return webhook
 }
 
 /** Keeps the next secret beside the one that signs. Preparing again replaces it. */
-export async function prepareSecret(scope: WriteScope, id: string, sealed: string, now: Date): Promise<Webhook | undefined> {
+export async function prepareSecret(
+  scope: WriteScope,
+  id: string,
+  sealed: string,
+  now: Date,
+): Promise<Webhook | undefined> {
   return write(scope, id, now, { next_secret_encrypted: sealed })
 }
 
 /** From the next attempt on, the next secret signs. Throws `NoNextSecret`. */
-export async function activateSecret(scope: WriteScope, id: string, now: Date): Promise<Webhook | undefined> {
+export async function activateSecret(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<Webhook | undefined> {
   const updated = await present(scope)
     .where({ id })
     .whereNotNull('next_secret_encrypted')
-    .update({ secret_encrypted: scope.sql.raw('next_secret_encrypted'), next_secret_encrypted: null, updated_at: now.getTime() })
+    .update({
+      secret_encrypted: scope.sql.raw('next_secret_encrypted'),
+      next_secret_encrypted: null,
+      updated_at: now.getTime(),
+    })
   const webhook = await findWebhook(scope, id)
   if (webhook && updated === 0) throw new NoNextSecret()
   return webhook
 }
 
-async function write(scope: WriteScope, id: string, now: Date, columns: Record<string, unknown>): Promise<Webhook | undefined> {
+async function write(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+  columns: Record<string, unknown>,
+): Promise<Webhook | undefined> {
   const [row]: WebhookRow[] = await present(scope)
     .where({ id })
     .update({ ...columns, updated_at: now.getTime() })

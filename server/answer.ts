@@ -16,7 +16,12 @@ export interface AnswerServices {
 }
 
 /** Turns the handler's body into the answer. Throws `ContractViolation` when that is to be enforced. */
-export function answer(services: AnswerServices, id: OperationId, operation: Operation, ctx: Context): void {
+export function answer(
+  services: AnswerServices,
+  id: OperationId,
+  operation: Operation,
+  ctx: Context,
+): void {
   if (ctx.body instanceof Readable) return
   const record: unknown = ctx.body
   if (operation.success === 204) {
@@ -74,27 +79,48 @@ export function checkErrors(services: AnswerServices) {
   return async (ctx: Context, next: Next): Promise<void> => {
     await next()
     const id: OperationId | undefined = ctx.state.operationId
-    if (id === undefined || ctx.status < 400 || ctx.status === NOT_IMPLEMENTED || !isChecked(services.config, id)) return
+    if (
+      id === undefined ||
+      ctx.status < 400 ||
+      ctx.status === NOT_IMPLEMENTED ||
+      !isChecked(services.config, id)
+    )
+      return
     if (typeof ctx.body === 'string') assertContract(services, id, ctx, JSON.parse(ctx.body))
   }
 }
 
-function assertContract({ config, log, onViolation }: AnswerServices, id: OperationId, ctx: Context, record: unknown): void {
+function assertContract(
+  { config, log, onViolation }: AnswerServices,
+  id: OperationId,
+  ctx: Context,
+  record: unknown,
+): void {
   const found = problemOf(id, ctx, record)
   if (found === undefined) return
   onViolation?.({ operation: id, status: ctx.status, ...found })
   const { pointer, problem } = found
-  if (config.validateResponses === 'enforce') throw new ContractViolation(`${id} ${ctx.status}: ${pointer} ${problem}`)
-  log.error({ operationId: id, status: ctx.status, pointer, problem, requestId: ctx.state.requestId }, 'A response breaks the contract')
+  if (config.validateResponses === 'enforce')
+    throw new ContractViolation(`${id} ${ctx.status}: ${pointer} ${problem}`)
+  log.error(
+    { operationId: id, status: ctx.status, pointer, problem, requestId: ctx.state.requestId },
+    'A response breaks the contract',
+  )
 }
 
 function problemOf(id: OperationId, ctx: Context, record: unknown): Problem | undefined {
   const expected = responses[id][ctx.status]
-  if (expected === undefined) return { pointer: '', problem: `status ${ctx.status} is not in the contract` }
+  if (expected === undefined)
+    return { pointer: '', problem: `status ${ctx.status} is not in the contract` }
   const parts = [
     { validator: expected.headers, value: ctx.response.headers as unknown, root: HEADERS },
-    { validator: ctx.body === null ? null : expected.body?.['application/json'], value: record, root: '' },
+    {
+      validator: ctx.body === null ? null : expected.body?.['application/json'],
+      value: record,
+      root: '',
+    },
   ]
-  for (const { validator, value, root } of parts) if (validator && !validator(value)) return problemIn(validator.errors, root)
+  for (const { validator, value, root } of parts)
+    if (validator && !validator(value)) return problemIn(validator.errors, root)
   return undefined
 }

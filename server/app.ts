@@ -2,12 +2,12 @@
 import Router from '@koa/router'
 import Koa, { type Context } from 'koa'
 import type { Logger } from 'pino'
-import type { Db } from '../records/db.ts'
+import type { Db } from '../records/database/open.ts'
+import { consoleRoutes } from '../web/console/app.ts'
+import { docsRoutes } from '../web/docs/routes.ts'
 import { checkErrors } from './answer.ts'
 import type { Config } from './config.ts'
-import { consoleRoutes } from './console.ts'
 import { crossOrigin } from './cross-origin.ts'
-import { docsRoutes } from './docs.ts'
 import { answerErrors } from './errors.ts'
 import { identify } from './identify.ts'
 import type { Metrics } from './metrics.ts'
@@ -31,7 +31,8 @@ export function createApp(services: AppServices): Koa {
   const app = new Koa({ proxy: config.trustedProxies > 0, maxIpsCount: config.trustedProxies })
   // Errors that reach Koa itself come after the answer has begun, such as a client that went away during a download.
   app.on('error', (error: NodeJS.ErrnoException) => {
-    if (!/^(EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? '')) log.error({ err: error }, 'An answer could not be sent')
+    if (!/^(EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
+      log.error({ err: error }, 'An answer could not be sent')
   })
 
   const outside = operatorRoutes(services)
@@ -42,8 +43,12 @@ export function createApp(services: AppServices): Koa {
   app.use(answerErrors(log))
   app.use(checkErrors({ config, log, onViolation: metrics.sawViolation }))
   app.use(answerErrors(log))
-  if (config.corsOrigins.length > 0) app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
-  if (config.role !== 'worker') app.use(onlyBelow('/public', serveOperations({ ...services, onViolation: metrics.sawViolation })))
+  if (config.corsOrigins.length > 0)
+    app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
+  if (config.role !== 'worker')
+    app.use(
+      onlyBelow('/public', serveOperations({ ...services, onViolation: metrics.sawViolation })),
+    )
   if (config.role !== 'worker') app.use(docsRoutes(config).routes())
   if (config.role !== 'worker') app.use(consoleRoutes(services))
   app.use(outside.routes())
@@ -52,7 +57,8 @@ export function createApp(services: AppServices): Koa {
 }
 
 function onlyBelow(prefix: string, serve: (ctx: Context) => Promise<void>): Koa.Middleware {
-  return (ctx, next) => (ctx.path === prefix || ctx.path.startsWith(`${prefix}/`) ? serve(ctx) : next())
+  return (ctx, next) =>
+    ctx.path === prefix || ctx.path.startsWith(`${prefix}/`) ? serve(ctx) : next()
 }
 
 /** What is not in the contract: for the operator of the service. */
@@ -64,7 +70,8 @@ function operatorRoutes({ config, metrics, unready }: AppServices): Router {
   router.get('/readyz', async (ctx) => {
     const missing = await unready()
     ctx.status = missing.length === 0 ? 200 : 503
-    ctx.body = missing.length === 0 ? { status: 'ready' } : { status: 'not ready', unreachable: missing }
+    ctx.body =
+      missing.length === 0 ? { status: 'ready' } : { status: 'not ready', unreachable: missing }
   })
   router.get('/metrics', async (ctx) => {
     ctx.set('Content-Type', metrics.registry.contentType)

@@ -1,7 +1,7 @@
 import { type ContentType, parse as parseContentType } from 'content-type'
 import type { Context } from 'koa'
 import getRawBody from 'raw-body'
-import { type FieldErrors, InvalidInput } from '../records/invalid-input.ts'
+import { type FieldErrors, InvalidInput } from '../errors.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 const MAX_DEPTH = 32
@@ -30,14 +30,21 @@ export function assertStorable(ctx: Context, value: unknown): void {
 }
 
 function assertJson(ctx: Context): void {
-  const refuse = (message: string): never => ctx.throw(415, message, { headers: { Accept: 'application/json' } })
+  const refuse = (message: string): never =>
+    ctx.throw(415, message, { headers: { Accept: 'application/json' } })
   const header = ctx.get('Content-Type')
   const type = header === '' ? undefined : readType(header)
-  if (type === undefined) refuse('The Content-Type header is missing or cannot be read: the body must be application/json.')
-  if (type?.type.toLowerCase() !== 'application/json') refuse(`The body must be application/json, not ${type?.type}.`)
+  if (type === undefined)
+    refuse(
+      'The Content-Type header is missing or cannot be read: the body must be application/json.',
+    )
+  if (type?.type.toLowerCase() !== 'application/json')
+    refuse(`The body must be application/json, not ${type?.type}.`)
   const charset = type?.parameters.charset?.toLowerCase() ?? 'utf-8'
-  if (charset !== 'utf-8' && charset !== 'utf8') refuse(`The body must be in UTF-8, not ${charset}.`)
-  if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) refuse('The body must not be compressed.')
+  if (charset !== 'utf-8' && charset !== 'utf8')
+    refuse(`The body must be in UTF-8, not ${charset}.`)
+  if (!/^(identity)?$/i.test(ctx.get('Content-Encoding')))
+    refuse('The body must not be compressed.')
 }
 
 function readType(header: string): ContentType | undefined {
@@ -50,7 +57,10 @@ function readType(header: string): ContentType | undefined {
 
 async function readBytes(ctx: Context): Promise<Buffer> {
   try {
-    return await getRawBody(ctx.req, { limit: MAX_BODY_BYTES, length: ctx.get('Content-Length') || undefined })
+    return await getRawBody(ctx.req, {
+      limit: MAX_BODY_BYTES,
+      length: ctx.get('Content-Length') || undefined,
+    })
   } catch (error) {
     const type = (error as { type?: string }).type
     // The rest of the body is not read, so the connection cannot carry another request.
@@ -72,8 +82,13 @@ function parse(ctx: Context, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const where = (error as Error).message.match(/position \d+ \(line \d+ column \d+\)|position \d+|end of JSON input/i)?.[0]
-    ctx.throw(400, `The body is not valid JSON${where ? `: look at ${where.replace('end of JSON input', 'its end')}` : ''}.`)
+    const where = (error as Error).message.match(
+      /position \d+ \(line \d+ column \d+\)|position \d+|end of JSON input/i,
+    )?.[0]
+    ctx.throw(
+      400,
+      `The body is not valid JSON${where ? `: look at ${where.replace('end of JSON input', 'its end')}` : ''}.`,
+    )
   }
 }
 
@@ -89,14 +104,19 @@ function inspect(ctx: Context, body: unknown): FieldErrors {
   const unstorable: FieldErrors = Object.create(null)
   let values = 0
   const visit = (value: unknown, path: string, depth: number): void => {
-    if (++values > MAX_VALUES) ctx.throw(400, `The body has more than ${MAX_VALUES.toLocaleString('en')} fields and entries.`)
+    if (++values > MAX_VALUES)
+      ctx.throw(
+        400,
+        `The body has more than ${MAX_VALUES.toLocaleString('en')} fields and entries.`,
+      )
     if (typeof value === 'string' && !isStorable(value)) unstorable[path] = [UNSTORABLE]
     if (typeof value !== 'object' || value === null) return
     if (depth > MAX_DEPTH) ctx.throw(400, `The body is nested deeper than ${MAX_DEPTH} levels.`)
     for (const [key, child] of Object.entries(value)) {
       const at = path === '' ? key : `${path}.${key}`
       if (isStorable(key)) visit(child, at, depth + 1)
-      else unstorable[at.toWellFormed().replaceAll('\0', '\uFFFD')] = [`has a name that ${UNSTORABLE}`]
+      else
+        unstorable[at.toWellFormed().replaceAll('\0', '\uFFFD')] = [`has a name that ${UNSTORABLE}`]
     }
   }
   visit(body, '', 1)

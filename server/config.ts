@@ -63,7 +63,8 @@ const list = (input: string): string[] =>
 const integer = (min: number, max: number) =>
   makeValidator<number>((input) => {
     const value = Number(input)
-    if (!/^\d+$/.test(input) || value < min || value > max) throw new Error(`must be a whole number from ${min} to ${max}, not "${input}"`)
+    if (!/^\d+$/.test(input) || value < min || value > max)
+      throw new Error(`must be a whole number from ${min} to ${max}, not "${input}"`)
     return value
   })
 
@@ -74,7 +75,8 @@ const httpUrl = makeValidator<string>((input) => {
 })
 
 const postgresUrl = makeValidator<string>((input) => {
-  if (!/^postgres(ql)?:\/\//.test(input) || !URL.canParse(input)) throw new Error('must begin with postgres:// or postgresql://')
+  if (!/^postgres(ql)?:\/\//.test(input) || !URL.canParse(input))
+    throw new Error('must begin with postgres:// or postgresql://')
   return input
 })
 
@@ -88,7 +90,9 @@ const cidrs = makeValidator<Cidr[]>((input) =>
     try {
       return ipaddr.parseCIDR(range)
     } catch {
-      throw new Error(`must be comma-separated address ranges such as 127.0.0.0/8, and "${range}" is none`)
+      throw new Error(
+        `must be comma-separated address ranges such as 127.0.0.0/8, and "${range}" is none`,
+      )
     }
   }),
 )
@@ -96,14 +100,19 @@ const cidrs = makeValidator<Cidr[]>((input) =>
 const origins = makeValidator<string[]>((input) =>
   list(input).map((origin) => {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin)
-      throw new Error(`must be comma-separated origins such as https://app.example.com, and "${origin}" is none`)
+      throw new Error(
+        `must be comma-separated origins such as https://app.example.com, and "${origin}" is none`,
+      )
     return origin
   }),
 )
 
 const delays = makeValidator<number[]>((input) => {
   const seconds = list(input).map(Number)
-  if (seconds.length !== RETRY_DELAYS_SECONDS.length || !seconds.every((value) => value >= 0 && value <= 7 * 86_400))
+  if (
+    seconds.length !== RETRY_DELAYS_SECONDS.length ||
+    !seconds.every((value) => value >= 0 && value <= 7 * 86_400)
+  )
     throw new Error(
       `must be ${RETRY_DELAYS_SECONDS.length} comma-separated numbers of seconds, such as "${RETRY_DELAYS_SECONDS.join(',')}"`,
     )
@@ -122,7 +131,10 @@ const settings = {
   SECRET_KEY: secret({ default: undefined }),
   NODE_ENV: str({ default: 'development' }),
   SIGN_UP: str({ choices: ['on', 'off'], default: 'on' }),
-  LOG_LEVEL: str({ choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], default: 'info' }),
+  LOG_LEVEL: str({
+    choices: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    default: 'info',
+  }),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000_000)({ default: 60 }),
   WEBHOOK_ALLOW_ADDRESSES: cidrs({ default: [] }),
   WEBHOOK_RETRY_DELAYS: delays({ default: RETRY_DELAYS_SECONDS }),
@@ -142,7 +154,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     ...cleanEnv(given, settings, {
       reporter({ errors }) {
         const lines = Object.entries(errors).map(
-          ([name, error]) => `${name} ${error instanceof EnvMissingError ? 'is missing' : error?.message}`,
+          ([name, error]) =>
+            `${name} ${error instanceof EnvMissingError ? 'is missing' : error?.message}`,
         )
         if (lines.length > 0) throw new ConfigError(lines.join('\n'))
       },
@@ -150,15 +163,24 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   }
   const embedded = env.DATABASE_URL === undefined
   const dataDir = resolve(env.DATA_DIR)
-  if (embedded && env.ROLE !== 'all') throw new ConfigError(`ROLE ${env.ROLE} needs DATABASE_URL: the embedded database serves one process`)
+  if (embedded && env.ROLE !== 'all')
+    throw new ConfigError(
+      `ROLE ${env.ROLE} needs DATABASE_URL: the embedded database serves one process`,
+    )
   if (!embedded && env.SECRET_KEY === undefined)
-    throw new ConfigError('SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters')
+    throw new ConfigError(
+      'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters',
+    )
 
   return {
     port: env.PORT,
     host: env.HOST,
-    baseUrl: env.BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
-    database: env.DATABASE_URL === undefined ? { dataDir } : { databaseUrl: env.DATABASE_URL, backend: env.QUEUE_BACKEND },
+    baseUrl:
+      env.BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
+    database:
+      env.DATABASE_URL === undefined
+        ? { dataDir }
+        : { databaseUrl: env.DATABASE_URL, backend: env.QUEUE_BACKEND },
     role: env.ROLE,
     secretKey: env.SECRET_KEY ?? keptSecretKey(dataDir),
     isProduction: env.NODE_ENV === 'production',
@@ -182,7 +204,9 @@ function keptSecretKey(dataDir: string): string {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   } catch (error) {
-    throw new ConfigError(`DATA_DIR ${dataDir} cannot be made: ${(error as Error).message}`, { cause: error })
+    throw new ConfigError(`DATA_DIR ${dataDir} cannot be made: ${(error as Error).message}`, {
+      cause: error,
+    })
   }
   if (!existsSync(file)) {
     // Written aside and linked into place: the file is never seen half written, and of two processes that start at once one wins.

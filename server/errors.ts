@@ -2,8 +2,8 @@
 import { HttpError } from 'http-errors'
 import type { Context, Next } from 'koa'
 import type { Logger } from 'pino'
-import { isUnavailable } from '../records/db.ts'
-import { InvalidInput } from '../records/invalid-input.ts'
+import { InvalidInput } from '../errors.ts'
+import { isUnavailable } from '../records/database/errors.ts'
 
 const RETRY_AFTER_SECONDS = 5
 
@@ -13,8 +13,10 @@ export function answerErrors(log: Logger) {
   return async (ctx: Context, next: Next): Promise<void> => {
     try {
       await next()
-      if (ctx.status === 404 && ctx.body == null) ctx.throw(404, 'There is nothing at this address.')
-      if (ctx.status >= 400 && ctx.body == null) ctx.throw(ctx.status, `${ctx.method} is not possible here.`)
+      if (ctx.status === 404 && ctx.body == null)
+        ctx.throw(404, 'There is nothing at this address.')
+      if (ctx.status >= 400 && ctx.body == null)
+        ctx.throw(ctx.status, `${ctx.method} is not possible here.`)
     } catch (error) {
       answer(ctx, error, log)
     }
@@ -32,12 +34,28 @@ function answer(ctx: Context, error: unknown, log: Logger): void {
     ctx.set(error.headers ?? {})
     reply(ctx, error.status, { message: error.message })
   } else if (isUnavailable(error) || (error instanceof HttpError && error.status === 503)) {
-    log.error({ err: error, requestId, path: ctx.path }, 'The database cannot be reached or is overloaded')
+    log.error(
+      { err: error, requestId, path: ctx.path },
+      'The database cannot be reached or is overloaded',
+    )
     ctx.set('Retry-After', String(RETRY_AFTER_SECONDS))
-    reply(ctx, 503, { message: 'The service is not available just now. Try again in a few seconds.' })
+    reply(ctx, 503, {
+      message: 'The service is not available just now. Try again in a few seconds.',
+    })
   } else {
-    log.error({ err: error, requestId, operationId: ctx.state.operationId, method: ctx.method, path: ctx.path }, 'A request failed')
-    reply(ctx, 500, { message: `Something went wrong on our side. When you report it, name request ${requestId}.` })
+    log.error(
+      {
+        err: error,
+        requestId,
+        operationId: ctx.state.operationId,
+        method: ctx.method,
+        path: ctx.path,
+      },
+      'A request failed',
+    )
+    reply(ctx, 500, {
+      message: `Something went wrong on our side. When you report it, name request ${requestId}.`,
+    })
   }
 }
 

@@ -12,7 +12,10 @@ export interface HttpServer {
 }
 
 /** Listens on the configured address. Throws when that cannot be, with the system's code. */
-export async function listen(handle: RequestListener, { host, port }: Pick<Config, 'host' | 'port'>): Promise<HttpServer> {
+export async function listen(
+  handle: RequestListener,
+  { host, port }: Pick<Config, 'host' | 'port'>,
+): Promise<HttpServer> {
   const server = createServer(handle)
   // Node takes a connection for idle only after its first answer. These have no request in flight, for whatever reason.
   const waiting = new Set<Socket>()
@@ -59,7 +62,10 @@ const UNREADABLE: Record<string, { status: number; message: string }> = {
 /** What Node's parser refuses before there is a request: answered in the shape of every other error. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
-  const { status, message } = UNREADABLE[error.code ?? ''] ?? { status: 400, message: 'This is not a valid HTTP request.' }
+  const { status, message } = UNREADABLE[error.code ?? ''] ?? {
+    status: 400,
+    message: 'This is not a valid HTTP request.',
+  }
   const body = JSON.stringify({ message })
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -1,8 +1,9 @@
 /** One server: its database, delivery engine and HTTP, from start to stop. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { makeExport } from '../operations/export-job.ts'
 import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
-import { type Db, openDatabase } from '../records/db.ts'
+import { type Db, openDatabase } from '../records/database/open.ts'
 import { deleteExpiredFiles, listDueExportIds } from '../records/exports.ts'
 import { deleteExpiredIdempotencyKeys, releaseAbandonedKeys } from '../records/idempotency-keys.ts'
 import { deleteOldRequests } from '../records/request-log.ts'
@@ -10,11 +11,10 @@ import { deleteOutdated } from '../records/retention.ts'
 import { deleteExpiredSessions } from '../records/sessions.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
 import { watchInvalidEvents } from '../webhooks/emit.ts'
-import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine.ts'
-import { wakeable } from '../webhooks/wakeable.ts'
+import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine/engine.ts'
+import { wakeable } from '../webhooks/engine/wakeable.ts'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
-import { makeExport } from './exports.ts'
 import { type HttpServer, listen } from './http.ts'
 import { newMetrics, reportDeliveries } from './metrics.ts'
 import { startRequestLog } from './request-log.ts'
@@ -41,10 +41,15 @@ export interface StartOptions {
 }
 
 /** Starts a server on a migrated database. Throws when the port is taken or the database is out of reach; nothing is left open then. */
-export async function start(config: Config, { log, now = () => new Date() }: StartOptions): Promise<Running> {
+export async function start(
+  config: Config,
+  { log, now = () => new Date() }: StartOptions,
+): Promise<Running> {
   const db = openDatabase(config.database, { queryTimeoutMs: QUERY_TIMEOUT_MS })
   const metrics = newMetrics()
-  const unwatch = watchInvalidEvents((event, errors) => metrics.sawViolation({ event, ...problemIn(errors) }))
+  const unwatch = watchInvalidEvents((event, errors) =>
+    metrics.sawViolation({ event, ...problemIn(errors) }),
+  )
   const requestLog = startRequestLog(db, log)
   let engine: Engine | undefined
   let http: HttpServer | undefined
@@ -60,7 +65,10 @@ export async function start(config: Config, { log, now = () => new Date() }: Sta
     await Promise.all([http?.stop(GRACE_MS), engine?.stop(GRACE_MS), retention.stop()])
     await requestLog.stop()
     await db.close()
-    if (Date.now() > deadline) log.warn('Some requests or attempts did not finish in time; attempts are made again at the next start')
+    if (Date.now() > deadline)
+      log.warn(
+        'Some requests or attempts did not finish in time; attempts are made again at the next start',
+      )
   }
 
   async function unready(): Promise<string[]> {
@@ -70,7 +78,10 @@ export async function start(config: Config, { log, now = () => new Date() }: Sta
     )
     const isScheduleUp = config.role === 'api' || (engine?.ready() ?? false)
     const tooLate = delay(PROBE_MS, false, { ref: false })
-    const [database, schedule] = await Promise.all([Promise.race([isDatabaseUp, tooLate]), Promise.race([isScheduleUp, tooLate])])
+    const [database, schedule] = await Promise.all([
+      Promise.race([isDatabaseUp, tooLate]),
+      Promise.race([isScheduleUp, tooLate]),
+    ])
     return [database ? [] : ['database'], schedule ? [] : ['schedule']].flat()
   }
 
@@ -89,11 +100,22 @@ export async function start(config: Config, { log, now = () => new Date() }: Sta
         due: () => listRunningBulkJobIds(db),
         run: (id: string, signal: AbortSignal) => runBulkJob(db, id, now, signal),
       }
-      engine = await startEngine({ ...queuePlace(config), db, config, log, now, jobs: { exports, bulk } })
+      engine = await startEngine({
+        ...queuePlace(config),
+        db,
+        config,
+        log,
+        now,
+        jobs: { exports, bulk },
+      })
       reportDeliveries(metrics.registry, engine)
       retention.start()
     }
-    return { url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`, db, stop: close }
+    return {
+      url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`,
+      db,
+      stop: close,
+    }
   } catch (error) {
     await close()
     throw error
@@ -101,7 +123,9 @@ export async function start(config: Config, { log, now = () => new Date() }: Sta
 }
 
 /** The queue is in the same PostgreSQL, or embedded, where only what makes its next start quicker is kept. */
-function queuePlace({ database }: Config): Pick<EngineOptions, 'databaseUrl' | 'backend' | 'cacheDir'> {
+function queuePlace({
+  database,
+}: Config): Pick<EngineOptions, 'databaseUrl' | 'backend' | 'cacheDir'> {
   return 'databaseUrl' in database ? database : { cacheDir: database.dataDir }
 }
 
@@ -117,11 +141,26 @@ async function cleanUp(db: Db, now: number, log: Logger): Promise<void> {
 }
 
 /** Removes what is outdated now, once started, and every hour. */
-function startRetention(db: Db, config: Config, now: () => Date, log: Logger): { start(): void; stop(): Promise<void> } {
+function startRetention(
+  db: Db,
+  config: Config,
+  now: () => Date,
+  log: Logger,
+): { start(): void; stop(): Promise<void> } {
   const stopping = new AbortController()
   const loop = wakeable(
-    () => deleteOutdated(db, { eventDays: config.eventRetentionDays, attemptDays: config.attemptRetentionDays }, now(), stopping.signal),
-    (error) => log.warn({ err: error }, 'Outdated events and attempts could not be removed; trying again in an hour'),
+    () =>
+      deleteOutdated(
+        db,
+        { eventDays: config.eventRetentionDays, attemptDays: config.attemptRetentionDays },
+        now(),
+        stopping.signal,
+      ),
+    (error) =>
+      log.warn(
+        { err: error },
+        'Outdated events and attempts could not be removed; trying again in an hour',
+      ),
   )
   let timer: NodeJS.Timeout | undefined
   return {

@@ -1,6 +1,6 @@
 import type { Context, Next } from 'koa'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Engine } from '../webhooks/engine.ts'
+import type { Engine } from '../webhooks/engine/engine.ts'
 import { newViolations, type SeenViolation, type Violation } from './violations.ts'
 
 export interface Metrics {
@@ -47,7 +47,10 @@ export function newMetrics(): Metrics {
       const start = performance.now()
       await next()
       const operation = ctx.state.operationId ?? 'none'
-      duration.observe({ operation, status: String(ctx.status) }, (performance.now() - start) / 1000)
+      duration.observe(
+        { operation, status: String(ctx.status) },
+        (performance.now() - start) / 1000,
+      )
     },
   }
 }
@@ -80,7 +83,8 @@ export function reportDeliveries(registry: Registry, engine: Engine): void {
     registers: [registry],
     collect() {
       attempts.reset()
-      for (const [outcome, count] of Object.entries(engine.stats().outcomes)) attempts.inc({ outcome }, count)
+      for (const [outcome, count] of Object.entries(engine.stats().outcomes))
+        attempts.inc({ outcome }, count)
     },
   })
   const ended = new Counter({

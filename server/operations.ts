@@ -2,21 +2,29 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Context as KoaContext } from 'koa'
-import OpenAPIBackendModule, { type Document, type Context as OperationMatch } from 'openapi-backend'
+import OpenAPIBackendModule, {
+  type Document,
+  type Context as OperationMatch,
+} from 'openapi-backend'
 import { authenticator, hashToken, isWellFormed, type Principal } from '../auth/api-key.ts'
 import { networkOf, newRateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
+import { InvalidInput, Refused } from '../errors.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type Operation, type OperationId, operations } from '../generated/operations.ts'
-import { accountScope, type Db, type Trx, transaction, writeScope } from '../records/db.ts'
-import { claimIdempotencyKey, keepAnswer, releaseIdempotencyKey } from '../records/idempotency-keys.ts'
-import { InvalidInput } from '../records/invalid-input.ts'
-import { Refused } from '../records/refused.ts'
+import { type AnyHandler, writeState } from '../operations/call.ts'
+import { isNotImplemented } from '../operations/not-implemented.ts'
+import type { Db } from '../records/database/open.ts'
+import { accountScope, writeScope } from '../records/database/scope.ts'
+import { type Trx, transaction } from '../records/database/transaction.ts'
+import {
+  claimIdempotencyKey,
+  keepAnswer,
+  releaseIdempotencyKey,
+} from '../records/idempotency-keys.ts'
 import { type AnswerServices, answer, sendJson } from './answer.ts'
-import { type AnyHandler, writeState } from './call.ts'
 import type { Config } from './config.ts'
 import { deprecationHeaders } from './deprecation.ts'
 import { etagOf, ifMatchHolds } from './etag.ts'
-import { isNotImplemented } from './not-implemented.ts'
 import { compileRoutes, findOperation } from './router.ts'
 import { readInput } from './validate.ts'
 
@@ -51,12 +59,15 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
   const unknownKeys = newRateLimiter(db, 'unknown_keys', UNKNOWN_KEYS_PER_MINUTE, WINDOW_SECONDS)
 
   const api = new OpenAPIBackend({
-    definition: JSON.parse(readFileSync(new URL('../generated/openapi.json', import.meta.url), 'utf8')) as Document,
+    definition: JSON.parse(
+      readFileSync(new URL('../generated/openapi.json', import.meta.url), 'utf8'),
+    ) as Document,
     strict: true,
     validate: false,
     quick: true,
     handlers: {
-      notFound: (_: OperationMatch, ctx: KoaContext) => ctx.throw(404, 'There is nothing at this address.'),
+      notFound: (_: OperationMatch, ctx: KoaContext) =>
+        ctx.throw(404, 'There is nothing at this address.'),
       unauthorizedHandler: (found: OperationMatch, ctx: KoaContext) => refuse(found, ctx),
       ...Object.fromEntries(
         operationIds.map((id) => [
@@ -82,10 +93,20 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
   })
   const ready = api.init().then(() => {
     // Ours is compiled once; theirs is rebuilt for every request. The match was made before: see below.
-    const documented = new Map(api.router.getOperations().map((operation) => [operation.operationId ?? '', operation]))
-    api.router.matchOperation = ((request: { operationId: string }) => documented.get(request.operationId)) as never
+    const documented = new Map(
+      api.router.getOperations().map((operation) => [operation.operationId ?? '', operation]),
+    )
+    api.router.matchOperation = ((request: { operationId: string }) =>
+      documented.get(request.operationId)) as never
     api.router.parseRequest = (request) =>
-      ({ ...request, params: {}, query: {}, headers: {}, cookies: {}, requestBody: undefined }) as never
+      ({
+        ...request,
+        params: {},
+        query: {},
+        headers: {},
+        cookies: {},
+        requestBody: undefined,
+      }) as never
   })
 
   /** Whose key it was the last time, by its hash: the request is counted while that is looked up again. Some that come right after a key is revoked
@@ -142,8 +163,13 @@ function reportUnwritten({ config, log }: OperationServices): void {
   const unwritten = operationIds.filter((id) => isNotImplemented(handlers[id]))
   if (unwritten.length === 0) return
   if (config.isProduction)
-    throw new Refused(`These operations have no handler yet, and NODE_ENV is production: ${unwritten.join(', ')}. Write handlers/*.ts.`)
-  log.warn({ operations: unwritten }, 'These operations answer 501 until their handlers are written')
+    throw new Refused(
+      `These operations have no handler yet, and NODE_ENV is production: ${unwritten.join(', ')}. Write handlers/*.ts.`,
+    )
+  log.warn(
+    { operations: unwritten },
+    'These operations answer 501 until their handlers are written',
+  )
 }
 
 /** 401, or the error that kept us from knowing: openapi-backend would swallow it. */
@@ -155,9 +181,13 @@ function refuse(found: OperationMatch, ctx: KoaContext): void {
 
 function tooManyRequests(ctx: KoaContext, { msBeforeNext }: RateLimitState): never {
   const seconds = Math.max(1, Math.ceil(msBeforeNext / 1000))
-  return ctx.throw(429, `Too many requests. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`, {
-    headers: { 'Retry-After': String(seconds) },
-  })
+  return ctx.throw(
+    429,
+    `Too many requests. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`,
+    {
+      headers: { 'Retry-After': String(seconds) },
+    },
+  )
 }
 
 /** One call of an operation, on its way through the steps. */
@@ -186,12 +216,17 @@ async function serve(call: Call): Promise<void> {
   })
 
   if (operation.access === 'read') {
-    ctx.state.scope = accountScope({ dialect: services.db.dialect, sql: services.db.read }, principal.accountId)
+    ctx.state.scope = accountScope(
+      { dialect: services.db.dialect, sql: services.db.read },
+      principal.accountId,
+    )
     await handler(ctx)
     answer(services, id, operation, ctx)
   } else {
     const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
-    await (key === '' ? transaction(services.db, (trx) => run(call, trx)) : runOnce(call, key, text))
+    await (key === ''
+      ? transaction(services.db, (trx) => run(call, trx))
+      : runOnce(call, key, text))
   }
 }
 
@@ -207,14 +242,23 @@ function limit(ctx: KoaContext, state: RateLimitState): void {
 }
 
 function assertPermitted(ctx: KoaContext, operation: Operation, principal: Principal): void {
-  if (operation.access === 'write' && principal.accessLevel !== 'full_access') ctx.throw(403, 'This API key is Read Only.')
+  if (operation.access === 'write' && principal.accessLevel !== 'full_access')
+    ctx.throw(403, 'This API key is Read Only.')
   if (operation.permission !== 'finance') return
-  const isAllowed = principal.finance === 'write' || (principal.finance === 'read' && operation.access === 'read')
-  if (!isAllowed) ctx.throw(403, `The owner of this API key has no Finance permission to ${operation.access} payments.`)
+  const isAllowed =
+    principal.finance === 'write' || (principal.finance === 'read' && operation.access === 'read')
+  if (!isAllowed)
+    ctx.throw(
+      403,
+      `The owner of this API key has no Finance permission to ${operation.access} payments.`,
+    )
 }
 
 /** Runs the handler. Its changes, its events and, with `runOnce`, the answer kept for repeats are committed together or not at all. */
-async function run({ services, id, operation, handler, ctx, principal }: Call, trx: Trx): Promise<void> {
+async function run(
+  { services, id, operation, handler, ctx, principal }: Call,
+  trx: Trx,
+): Promise<void> {
   Object.assign(ctx.state, writeState(writeScope(trx, principal.accountId), ctx.state.now))
   await handler(ctx)
   answer(services, id, operation, ctx)
@@ -229,9 +273,16 @@ export function idempotencyFingerprint(method: string, url: string, body: string
 async function runOnce(call: Call, key: string, text: string): Promise<void> {
   const { services, ctx, principal } = call
   const fingerprint = idempotencyFingerprint(ctx.method, ctx.url, text)
-  const claim = await claimIdempotencyKey(services.db, principal.userId, key, fingerprint, services.now().getTime())
+  const claim = await claimIdempotencyKey(
+    services.db,
+    principal.userId,
+    key,
+    fingerprint,
+    services.now().getTime(),
+  )
   if (claim.kind === 'in_flight') stillWorking(ctx)
-  if (claim.kind === 'other_request') throw new InvalidInput({ 'Idempotency-Key': ['was used for another request.'] })
+  if (claim.kind === 'other_request')
+    throw new InvalidInput({ 'Idempotency-Key': ['was used for another request.'] })
   if (claim.kind === 'answered') {
     ctx.set(claim.answer.headers)
     ctx.set('Idempotent-Replayed', 'true')
@@ -241,19 +292,27 @@ async function runOnce(call: Call, key: string, text: string): Promise<void> {
     await transaction(services.db, async (trx) => {
       await run(call, trx)
       const headers = Object.fromEntries(
-        ['Location', 'ETag'].map((name) => [name, ctx.response.get(name)]).filter(([, value]) => value !== ''),
+        ['Location', 'ETag']
+          .map((name) => [name, ctx.response.get(name)])
+          .filter(([, value]) => value !== ''),
       )
       const kept = { status: ctx.status, headers, body: ctx.state.responseText ?? '' }
-      if (!(await keepAnswer(trx, principal.userId, key, claim.lockedUntil, kept))) stillWorking(ctx)
+      if (!(await keepAnswer(trx, principal.userId, key, claim.lockedUntil, kept)))
+        stillWorking(ctx)
     })
   } catch (error) {
     await releaseIdempotencyKey(services.db, principal.userId, key, claim.lockedUntil).catch(() => {
-      services.log.warn({ requestId: ctx.state.requestId }, 'An idempotency key could not be released; it is free again in a minute')
+      services.log.warn(
+        { requestId: ctx.state.requestId },
+        'An idempotency key could not be released; it is free again in a minute',
+      )
     })
     throw error
   }
 }
 
 function stillWorking(ctx: KoaContext): never {
-  return ctx.throw(409, 'A request with this Idempotency-Key is still being worked on.', { headers: { 'Retry-After': '1' } })
+  return ctx.throw(409, 'A request with this Idempotency-Key is still being worked on.', {
+    headers: { 'Retry-After': '1' },
+  })
 }

@@ -3,7 +3,9 @@ import type { Context, Next } from 'koa'
 import type { Logger } from 'pino'
 import type { Principal } from '../auth/api-key.ts'
 import { touchApiKeys } from '../records/api-keys.ts'
-import { type Db, isUnavailable, transaction } from '../records/db.ts'
+import { isUnavailable } from '../records/database/errors.ts'
+import type { Db } from '../records/database/open.ts'
+import { transaction } from '../records/database/transaction.ts'
 import { insertRequests, type LoggedRequest } from '../records/request-log.ts'
 
 const FLUSH_MS = 1_000
@@ -50,7 +52,10 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
     } catch (error) {
       if (isUnavailable(error)) {
         waiting = [...batch, ...waiting].slice(-MAX_WAITING)
-        log.warn({ err: error, waiting: waiting.length }, 'The request log could not be written; trying again')
+        log.warn(
+          { err: error, waiting: waiting.length },
+          'The request log could not be written; trying again',
+        )
       } else if (batch.length > 1) {
         // A row that the database will never take must not hold up the others.
         for (const request of batch) await write([request])

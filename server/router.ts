@@ -18,7 +18,9 @@ export interface Match {
   params: Record<string, string>
 }
 
-export function compileRoutes(operations: Record<string, Operation>): (path: string) => Match | undefined {
+export function compileRoutes(
+  operations: Record<string, Operation>,
+): (path: string) => Match | undefined {
   const routes = new Map<string, Route>()
   for (const [id, { path, method }] of Object.entries(operations)) {
     const route = routes.get(path) ?? newRoute(path)
@@ -37,7 +39,12 @@ export function compileRoutes(operations: Record<string, Operation>): (path: str
     for (const route of templates) {
       const found = route.pattern.exec(path)
       if (found)
-        return { route, params: Object.fromEntries(route.names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')])) }
+        return {
+          route,
+          params: Object.fromEntries(
+            route.names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')]),
+          ),
+        }
     }
     return undefined
   }
@@ -47,7 +54,10 @@ const MAX_URL_BYTES = 8 * 1024
 
 /** The operation of a request, which is then in `ctx.state`, as are the parameters of its path. Undefined for OPTIONS, which is answered here.
  *  Throws 400, 404, 405 and 414. */
-export function findOperation(ctx: Context, match: (path: string) => Match | undefined): OperationId | undefined {
+export function findOperation(
+  ctx: Context,
+  match: (path: string) => Match | undefined,
+): OperationId | undefined {
   const { route, params } = findRoute(ctx, match)
   if (ctx.method === 'OPTIONS') {
     ctx.set('Allow', route.allow)
@@ -56,7 +66,9 @@ export function findOperation(ctx: Context, match: (path: string) => Match | und
   }
   const operationId = route.operations.get(ctx.method === 'HEAD' ? 'GET' : ctx.method)
   if (operationId === undefined)
-    return ctx.throw(405, `${ctx.method} is not possible here; ${route.allow} are.`, { headers: { Allow: route.allow } })
+    return ctx.throw(405, `${ctx.method} is not possible here; ${route.allow} are.`, {
+      headers: { Allow: route.allow },
+    })
   Object.assign(ctx.state, { operationId, params })
   return operationId
 }

@@ -1,19 +1,28 @@
 import type { Context } from 'koa'
+import { type FieldErrors, InvalidInput } from '../errors.ts'
 import type { Operation, OperationId } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
-import { type FieldErrors, InvalidInput } from '../records/invalid-input.ts'
-import { assertValid, convertParameter } from '../records/validate.ts'
+import { assertValid, convertParameter } from '../operations/validation.ts'
 import { isStorable, readJson, UNSTORABLE } from './body.ts'
 
 /** Puts `path`, `query` and `input` of the request into `ctx.state`, valid and with their defaults, and returns the text of the body. Throws, in
  *  this order, what is wrong with the body as such (415, 413, 400), with the query, the headers and the body (422), with the path (404). */
-export async function readInput(ctx: Context, id: OperationId, operation: Operation): Promise<string> {
+export async function readInput(
+  ctx: Context,
+  id: OperationId,
+  operation: Operation,
+): Promise<string> {
   const bodyValidator = validators.bodies[id]
   const body = bodyValidator ? await readJson(ctx) : undefined
   const { path, query, headers } = validators.params[id]
   const values = readQuery(ctx, operation)
   assertValid(query, values, ([name = '']) => name)
-  if (headers) assertValid(headers.validator, ctx.headers, ([name]) => headers.names.find((header) => header.toLowerCase() === name) ?? '')
+  if (headers)
+    assertValid(
+      headers.validator,
+      ctx.headers,
+      ([name]) => headers.names.find((header) => header.toLowerCase() === name) ?? '',
+    )
   if (bodyValidator) assertValid(bodyValidator, body?.value)
   // A path that cannot name a record is a record that does not exist.
   if (!path(ctx.state.params)) ctx.throw(404, 'There is no such record.')
@@ -48,7 +57,9 @@ function decodePair(ctx: Context, part: string): [string, string] {
   const equals = part.indexOf('=')
   const decode = (text: string): string => decodeURIComponent(text.replaceAll('+', ' '))
   try {
-    return equals === -1 ? [decode(part), ''] : [decode(part.slice(0, equals)), decode(part.slice(equals + 1))]
+    return equals === -1
+      ? [decode(part), '']
+      : [decode(part.slice(0, equals)), decode(part.slice(equals + 1))]
   } catch {
     return ctx.throw(400, 'The address holds a broken percent-encoding.')
   }

@@ -18,7 +18,8 @@ export interface Problem {
 }
 
 /** Of the answer to an operation, or of an event, which has no status. */
-export type Violation = Problem & ({ operation: OperationId; status: number } | { event: DeliveredType })
+export type Violation = Problem &
+  ({ operation: OperationId; status: number } | { event: DeliveredType })
 
 export interface SeenViolation {
   operation: OperationId | null
@@ -45,12 +46,23 @@ export function newViolations(): Violations {
   return {
     saw(violation, now) {
       const known = { operation: null, event: null, status: null, ...violation }
-      const key = JSON.stringify([known.operation, known.event, known.status, known.pointer, known.problem])
+      const key = JSON.stringify([
+        known.operation,
+        known.event,
+        known.status,
+        known.pointer,
+        known.problem,
+      ])
       const before = kept.get(key)
       const at = now.toISOString()
       // Put in anew, so that the map is in the order of last sight.
       kept.delete(key)
-      kept.set(key, { ...known, count: (before?.count ?? 0) + 1, first_seen_at: before?.first_seen_at ?? at, last_seen_at: at })
+      kept.set(key, {
+        ...known,
+        count: (before?.count ?? 0) + 1,
+        first_seen_at: before?.first_seen_at ?? at,
+        last_seen_at: at,
+      })
       for (const oldest of kept.keys()) if (kept.size > MAX_KEPT) kept.delete(oldest)
     },
     list: () => [...kept.values()].reverse(),
@@ -58,7 +70,17 @@ export function newViolations(): Violations {
 }
 
 /** What the contract says of the thing. Others would be the value itself, such as the tag of a union or the name of an entry. */
-const TOLD = ['type', 'limit', 'allowedValue', 'allowedValues', 'format', 'pattern', 'missingProperty', 'additionalProperty', 'multipleOf']
+const TOLD = [
+  'type',
+  'limit',
+  'allowedValue',
+  'allowedValues',
+  'format',
+  'pattern',
+  'missingProperty',
+  'additionalProperty',
+  'multipleOf',
+]
 
 /** The first of the errors. `root` is where the value stands in the answer. */
 export function problemIn(errors: SchemaError[] | null | undefined, root = ''): Problem {
@@ -67,7 +89,10 @@ export function problemIn(errors: SchemaError[] | null | undefined, root = ''): 
   // The message names what is missing, and says the limits.
   const detail = told.filter(([, value]) => !message.includes(String(value)))
   return {
-    pointer: root === HEADERS ? `${root}${instancePath}` : `${root}${instancePath.split('/').map(declaredName).join('/')}`,
+    pointer:
+      root === HEADERS
+        ? `${root}${instancePath}`
+        : `${root}${instancePath.split('/').map(declaredName).join('/')}`,
     problem: [message, ...detail.map(([, value]) => JSON.stringify(value))].join(' '),
   }
 }
@@ -87,7 +112,8 @@ function declaredNames(): Set<string> {
   const visit = (node: unknown): void => {
     if (typeof node !== 'object' || node === null) return
     for (const [key, value] of Object.entries(node)) {
-      if (key === 'properties' && typeof value === 'object') for (const name of Object.keys(value)) names?.add(name)
+      if (key === 'properties' && typeof value === 'object')
+        for (const name of Object.keys(value)) names?.add(name)
       visit(value)
     }
   }

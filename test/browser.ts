@@ -26,24 +26,32 @@ const TIMEOUT_MS = 60_000
 /** The caller closes it. `BROWSER=/usr/bin/chromium` takes another one. */
 export async function openBrowser(): Promise<Browser> {
   const own = process.env.BROWSER
-  if (own !== undefined) return chromium.launch({ executablePath: own, args: FLAGS, timeout: TIMEOUT_MS })
+  if (own !== undefined)
+    return chromium.launch({ executablePath: own, args: FLAGS, timeout: TIMEOUT_MS })
   const home = unpacked()
   return chromium.launch({
     executablePath: join(home, 'chromium'),
     args: FLAGS,
     timeout: TIMEOUT_MS,
-    env: { ...process.env, LD_LIBRARY_PATH: join(home, 'lib'), FONTCONFIG_FILE: join(home, 'fonts.conf') },
+    env: {
+      ...process.env,
+      LD_LIBRARY_PATH: join(home, 'lib'),
+      FONTCONFIG_FILE: join(home, 'fonts.conf'),
+    },
   })
 }
 
 /** The folder of the unpacked browser. It is unpacked once, aside, and moved into place: of several at once one wins. */
 function unpacked(): string {
-  const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as { version: string }
+  const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as {
+    version: string
+  }
   const home = join(ROOT, 'node_modules/.cache', `chromium-${version}`)
   if (existsSync(home)) return home
   const draft = `${home}.${process.pid}`
   mkdirSync(draft, { recursive: true })
-  const read = (name: string): Buffer => brotliDecompressSync(readFileSync(join(PACKAGE, 'bin', name)))
+  const read = (name: string): Buffer =>
+    brotliDecompressSync(readFileSync(join(PACKAGE, 'bin', name)))
   writeFileSync(join(draft, 'chromium'), read('chromium.br'), { mode: 0o755 })
   // What a bare Debian has not: some libraries, and a font, without which no page can be drawn.
   for (const name of ['al2023.tar.br', 'fonts.tar.br', 'swiftshader.tar.br'])
@@ -65,7 +73,9 @@ const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 
 /** The page is no wider than the screen, and axe finds nothing in it. */
 export async function assertReadable(page: Page, what: string): Promise<void> {
-  const excess = (await page.evaluate('document.documentElement.scrollWidth - innerWidth')) as number
+  const excess = (await page.evaluate(
+    'document.documentElement.scrollWidth - innerWidth',
+  )) as number
   assert.ok(excess <= 0, `${what} is ${excess} px wider than the screen`)
   await page.evaluate(axe)
   const { violations } = (await page.evaluate('axe.run()')) as {

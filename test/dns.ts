@@ -3,10 +3,13 @@ import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { isIPv4 } from 'node:net'
 import packet, { type Answer, type DecodedPacket } from 'dns-packet'
-import type { Lookup } from '../webhooks/egress.ts'
+import type { Lookup } from '../webhooks/transport/egress.ts'
 
 /** What a name has: addresses of both families, a name that it stands for (with addresses of its own), nothing, or no answer at all. */
-export type Zone = (name: string, query: number) => string[] | { cname: string; addresses: string[] } | 'no such name' | 'silence'
+export type Zone = (
+  name: string,
+  query: number,
+) => string[] | { cname: string; addresses: string[] } | 'no such name' | 'silence'
 
 export interface NameServer extends AsyncDisposable {
   /** Asks this server, as `dns.lookup` asks the system's. */
@@ -53,21 +56,42 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
   }
 }
 
-function answerTo({ id, questions = [] }: DecodedPacket, has: Exclude<ReturnType<Zone>, 'silence'>): Buffer {
+function answerTo(
+  { id, questions = [] }: DecodedPacket,
+  has: Exclude<ReturnType<Zone>, 'silence'>,
+): Buffer {
   const [question] = questions
   const name = question?.name ?? ''
-  if (has === 'no such name') return packet.encode({ id, type: 'response', flags: packet.RECURSION_DESIRED | NXDOMAIN, questions })
+  if (has === 'no such name')
+    return packet.encode({
+      id,
+      type: 'response',
+      flags: packet.RECURSION_DESIRED | NXDOMAIN,
+      questions,
+    })
   const { cname, addresses } = Array.isArray(has) ? { addresses: has } : has
   const answers: Answer[] = addresses
     .filter((address) => isIPv4(address) === (question?.type === 'A'))
     .map((data) => ({ type: isIPv4(data) ? 'A' : 'AAAA', name: cname ?? name, ttl: 0, data }))
   if (cname) answers.unshift({ type: 'CNAME', name, ttl: 0, data: cname })
-  return packet.encode({ id, type: 'response', flags: packet.RECURSION_DESIRED, questions, answers })
+  return packet.encode({
+    id,
+    type: 'response',
+    flags: packet.RECURSION_DESIRED,
+    questions,
+    answers,
+  })
 }
 
 /** Fails only when neither family has an address, as `dns.lookup` does. */
-async function addressesOf(resolver: Resolver, hostname: string): Promise<{ address: string; family: number }[]> {
-  const [four, six] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)])
+async function addressesOf(
+  resolver: Resolver,
+  hostname: string,
+): Promise<{ address: string; family: number }[]> {
+  const [four, six] = await Promise.allSettled([
+    resolver.resolve4(hostname),
+    resolver.resolve6(hostname),
+  ])
   const found = [
     ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
     ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),

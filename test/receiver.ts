@@ -1,5 +1,11 @@
 /** A real receiver of webhooks on loopback. Every request that it gets is held against asyncapi.yaml. */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { createServer as createTcpServer, type Socket } from 'node:net'
 import type { EventType } from '../generated/asyncapi.ts'
@@ -53,7 +59,11 @@ export interface Receiver extends AsyncDisposable {
 
 const DRIP_MS = 20
 
-export async function startReceiver({ answers = [204], validate = true, tls }: ReceiverOptions = {}): Promise<Receiver> {
+export async function startReceiver({
+  answers = [204],
+  validate = true,
+  tls,
+}: ReceiverOptions = {}): Promise<Receiver> {
   const requests: ReceivedRequest[] = []
   const violations: string[] = []
   const sockets = new Set<Socket>()
@@ -65,7 +75,12 @@ export async function startReceiver({ answers = [204], validate = true, tls }: R
     if (!received) return
     const index = requests.push(received) - 1
     if (validate) violations.push(...contractViolations(received))
-    answer(response, typeof answers === 'function' ? answers(received, index) : (answers[Math.min(index, answers.length - 1)] ?? 204))
+    answer(
+      response,
+      typeof answers === 'function'
+        ? answers(received, index)
+        : (answers[Math.min(index, answers.length - 1)] ?? 204),
+    )
   }
   const server = tls ? createTlsServer(tls, onRequest) : createServer(onRequest)
   server.on('connection', (socket: Socket) => {
@@ -85,7 +100,8 @@ export async function startReceiver({ answers = [204], validate = true, tls }: R
     }
     if (typeof what === 'number') return void response.writeHead(what).end()
     if ('raw' in what) return void what.raw(response.socket as Socket)
-    if ('afterMs' in what) return void timers.add(setTimeout(() => response.writeHead(200).end(), what.afterMs))
+    if ('afterMs' in what)
+      return void timers.add(setTimeout(() => response.writeHead(200).end(), what.afterMs))
     response.writeHead(what.status, what.headers).end(what.body)
   }
 
@@ -108,7 +124,10 @@ export async function startReceiver({ answers = [204], validate = true, tls }: R
     async received(count, timeoutMs = 10_000) {
       const deadline = Date.now() + timeoutMs
       while (requests.length < count) {
-        if (Date.now() > deadline) throw new Error(`The receiver got ${requests.length} requests, not ${count}, within ${timeoutMs} ms`)
+        if (Date.now() > deadline)
+          throw new Error(
+            `The receiver got ${requests.length} requests, not ${count}, within ${timeoutMs} ms`,
+          )
         await new Promise((resolve) => setTimeout(resolve, 2))
       }
       return requests
@@ -116,7 +135,8 @@ export async function startReceiver({ answers = [204], validate = true, tls }: R
     close,
     async [Symbol.asyncDispose]() {
       await close()
-      if (violations.length > 0) throw new Error(`Requests break asyncapi.yaml:\n${violations.join('\n')}`)
+      if (violations.length > 0)
+        throw new Error(`Requests break asyncapi.yaml:\n${violations.join('\n')}`)
     },
   }
 }
@@ -150,7 +170,9 @@ export async function startListener({
     socket.on('error', () => undefined)
     onConnection(socket)
   })
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, host, resolve))
+  await new Promise<void>((resolve, reject) =>
+    server.once('error', reject).listen(port, host, resolve),
+  )
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('The listener has no port')
   return {

@@ -10,7 +10,9 @@ const NOT_COPIED = ['node_modules', '.git', 'data', 'coverage']
 /** In a temporary folder, with the packages of this one. Returns where. */
 export async function copyRepository(): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), 'muster-tree-'))
-  for (const name of await readdir(ROOT)) if (!NOT_COPIED.includes(name)) await cp(join(ROOT, name), join(root, name), { recursive: true })
+  for (const name of await readdir(ROOT))
+    if (!NOT_COPIED.includes(name))
+      await cp(join(ROOT, name), join(root, name), { recursive: true })
   await symlink(join(ROOT, 'node_modules'), join(root, 'node_modules'))
   return root
 }

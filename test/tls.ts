@@ -25,30 +25,47 @@ export interface Authority {
 const DAY_MS = 86_400_000
 
 export async function newAuthority(): Promise<Authority> {
-  const { private: key, cert } = await generate([{ name: 'commonName', value: `Test authority ${randomUUID()}` }], {
-    ...common({}),
-    extensions: [
-      { name: 'basicConstraints', cA: true, critical: true },
-      { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
-    ],
-  })
+  const { private: key, cert } = await generate(
+    [{ name: 'commonName', value: `Test authority ${randomUUID()}` }],
+    {
+      ...common({}),
+      extensions: [
+        { name: 'basicConstraints', cA: true, critical: true },
+        { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
+      ],
+    },
+  )
   return { cert, issue: (wanted = {}) => newCertificate(wanted, { key, cert }) }
 }
 
 /** Signed by itself unless there is an authority. For 127.0.0.1 and today unless something else is wanted. */
-export async function newCertificate(wanted: Wanted = {}, authority?: Certificate): Promise<Certificate> {
+export async function newCertificate(
+  wanted: Wanted = {},
+  authority?: Certificate,
+): Promise<Certificate> {
   const { host = '127.0.0.1' } = wanted
   const { private: key, cert } = await generate([{ name: 'commonName', value: host }], {
     ...common(wanted),
     ca: authority,
     extensions: [
       { name: 'basicConstraints', cA: false },
-      { name: 'subjectAltName', altNames: [isIP(host) === 0 ? { type: 2, value: host } : { type: 7, ip: host }] },
+      {
+        name: 'subjectAltName',
+        altNames: [isIP(host) === 0 ? { type: 2, value: host } : { type: 7, ip: host }],
+      },
     ],
   })
   return { key, cert }
 }
 
-function common({ notBefore = new Date(Date.now() - DAY_MS), notAfter = new Date(Date.now() + DAY_MS) }: Wanted) {
-  return { keyType: 'ec', algorithm: 'sha256', notBeforeDate: notBefore, notAfterDate: notAfter } as const
+function common({
+  notBefore = new Date(Date.now() - DAY_MS),
+  notAfter = new Date(Date.now() + DAY_MS),
+}: Wanted) {
+  return {
+    keyType: 'ec',
+    algorithm: 'sha256',
+    notBeforeDate: notBefore,
+    notAfterDate: notAfter,
+  } as const
 }

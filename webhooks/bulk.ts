@@ -1,5 +1,6 @@
 /** Work at many deliveries: started by people, done in the background, at a rate that leaves room for what happens meanwhile. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { Refused } from '../errors.ts'
 import {
   type BulkBatch,
   type BulkJob,
@@ -15,10 +16,11 @@ import {
   storeHindrance,
   storeProgress,
 } from '../records/bulk-jobs.ts'
-import { accountScope, type Db, type Trx, transaction, type WriteScope, writeScope } from '../records/db.ts'
+import type { Db } from '../records/database/open.ts'
+import { accountScope, type WriteScope, writeScope } from '../records/database/scope.ts'
+import { type Trx, transaction } from '../records/database/transaction.ts'
 import { insertDeliveries, reschedule, retryFailedDeliveries } from '../records/deliveries.ts'
 import { type EventRow, listEventRows } from '../records/events.ts'
-import { Refused } from '../records/refused.ts'
 import { findWebhook, type Webhook } from '../records/webhooks.ts'
 import { newDelivery } from './emit.ts'
 
@@ -38,7 +40,9 @@ export interface Span {
  *  does no harm. Throws `Refused` when there is nothing to go by. */
 export function missedBy(webhook: Webhook, { since, until }: Span, now: Date): BulkSelection {
   if (since === undefined && webhook.disabledAt === null)
-    throw new Refused(`Webhook ${webhook.id} has not been disabled: say since when it has missed events.`)
+    throw new Refused(
+      `Webhook ${webhook.id} has not been disabled: say since when it has missed events.`,
+    )
   return {
     kind: 'send_missed',
     webhookId: webhook.id,
@@ -74,8 +78,13 @@ export async function startBulkJob(
   { rate, createdBy }: StartOptions,
   now: Date,
 ): Promise<BulkJob> {
-  const total = await countSelected(accountScope({ dialect: db.dialect, sql: db.read }, accountId), selection)
-  return transaction(db, (trx) => insertBulkJob(writeScope(trx, accountId), { selection, rate, total, createdBy }, now))
+  const total = await countSelected(
+    accountScope({ dialect: db.dialect, sql: db.read }, accountId),
+    selection,
+  )
+  return transaction(db, (trx) =>
+    insertBulkJob(writeScope(trx, accountId), { selection, rate, total, createdBy }, now),
+  )
 }
 
 /** Then other jobs have their turn. */
@@ -88,7 +97,12 @@ const LONGEST_WAIT_MS = 1_000
 const COMMIT_WAIT_MS = 200
 
 /** Works at one job for some seconds, or until it ends, somebody pauses or cancels it, or `signal` aborts. */
-export async function runBulkJob(db: Db, id: string, now: () => Date, signal: AbortSignal): Promise<void> {
+export async function runBulkJob(
+  db: Db,
+  id: string,
+  now: () => Date,
+  signal: AbortSignal,
+): Promise<void> {
   const turnEndsAt = performance.now() + TURN_MS
   while (!signal.aborted && performance.now() < turnEndsAt) {
     const job = await findRunningBulkJob(db, id)
@@ -108,24 +122,38 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (ms > 0) await delay(ms, undefined, { signal }).catch(() => undefined)
 }
 
-async function doBatch(trx: Trx, job: RunningBulkJob, { ids, next }: BulkBatch, now: Date): Promise<void> {
+async function doBatch(
+  trx: Trx,
+  job: RunningBulkJob,
+  { ids, next }: BulkBatch,
+  now: Date,
+): Promise<void> {
   if (!(await lockBulkJob(trx, job))) return
   const scope = writeScope(trx, job.accountId)
   const hindrance = job.webhookId === null ? null : await findHindrance(scope, job.webhookId)
   if (hindrance !== null) return storeHindrance(trx, job.id, hindrance, now)
   const done = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
-  const nextAt = Math.max(job.nextAt, now.getTime() - CATCH_UP_MS) + Math.round((done * 1_000) / job.rate)
+  const nextAt =
+    Math.max(job.nextAt, now.getTime() - CATCH_UP_MS) + Math.round((done * 1_000) / job.rate)
   await storeProgress(trx, job, { done, nextAt, next }, now)
 }
 
 /** Each says how many needed it. */
-const WORK: Record<RunningBulkJob['stage'], (scope: WriteScope, job: RunningBulkJob, ids: string[], now: Date) => Promise<number>> = {
+const WORK: Record<
+  RunningBulkJob['stage'],
+  (scope: WriteScope, job: RunningBulkJob, ids: string[], now: Date) => Promise<number>
+> = {
   cut_off: (scope, _, ids, now) => reschedule(scope, ids, now),
   missed: makeDeliveries,
   failed: (scope, _, ids, now) => retryFailedDeliveries(scope, ids, now),
 }
 
-async function makeDeliveries(scope: WriteScope, { webhookId }: RunningBulkJob, eventIds: string[], now: Date): Promise<number> {
+async function makeDeliveries(
+  scope: WriteScope,
+  { webhookId }: RunningBulkJob,
+  eventIds: string[],
+  now: Date,
+): Promise<number> {
   const webhook = webhookId === null ? undefined : await findWebhook(scope, webhookId)
   if (webhook === undefined) return 0
   const events = await listEventRows(scope, eventIds)
@@ -136,5 +164,10 @@ async function makeDeliveries(scope: WriteScope, { webhookId }: RunningBulkJob, 
 
 function payloadOf(event: EventRow): Parameters<typeof newDelivery>[2] {
   const { id, event_type, resource_type, resource_id, data } = event
-  return { id, event_type, resource: { type: resource_type, id: resource_id }, data: JSON.parse(data) }
+  return {
+    id,
+    event_type,
+    resource: { type: resource_type, id: resource_id },
+    data: JSON.parse(data),
+  }
 }

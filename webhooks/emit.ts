@@ -2,8 +2,14 @@ import { v7 as uuidv7 } from 'uuid'
 import type { DeliveredType, EventData, EventPayloads, EventType } from '../generated/asyncapi.ts'
 import { eventTypes } from '../generated/events.ts'
 import { type Validator, events as validators } from '../generated/validators.js'
-import { inOrder, type WriteScope } from '../records/db.ts'
-import { DeliveryRefused, insertDeliveries, type NewDelivery, TEST_EVENT } from '../records/deliveries.ts'
+import type { WriteScope } from '../records/database/scope.ts'
+import { inOrder } from '../records/database/statements.ts'
+import {
+  DeliveryRefused,
+  insertDeliveries,
+  type NewDelivery,
+  TEST_EVENT,
+} from '../records/deliveries.ts'
 import { type EventRow, insertEvents } from '../records/events.ts'
 import { findWebhook, listSubscribedWebhooks, type Webhook } from '../records/webhooks.ts'
 
@@ -40,11 +46,17 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
   for (const event of events) {
     const id = uuidv7()
     const row = eventRow(id, event, now)
-    const payload = { id, event_type: row.event_type, resource: { type: row.resource_type, id: row.resource_id }, data: event.data }
+    const payload = {
+      id,
+      event_type: row.event_type,
+      resource: { type: row.resource_type, id: row.resource_id },
+      data: event.data,
+    }
     assertPayload(payload)
     rows.push(row)
     for (const webhook of webhooks) {
-      if (!webhook.eventTypes.includes('*') && !webhook.eventTypes.includes(event.eventType)) continue
+      if (!webhook.eventTypes.includes('*') && !webhook.eventTypes.includes(event.eventType))
+        continue
       deliveries.push(newDelivery(webhook, id, payload))
     }
   }
@@ -88,28 +100,57 @@ function assertPayload(payload: Payload): void {
   const validator = validators[payload.event_type].payload
   if (validator(payload)) return
   for (const watch of watchers) watch(payload.event_type, validator.errors)
-  const problems = validator.errors?.map(({ instancePath, message }) => `${instancePath || '/'} ${message}`)
-  throw new InvalidEvent(`An event ${payload.event_type} breaks asyncapi.yaml: ${problems?.join(', ')}`)
+  const problems = validator.errors?.map(
+    ({ instancePath, message }) => `${instancePath || '/'} ${message}`,
+  )
+  throw new InvalidEvent(
+    `An event ${payload.event_type} breaks asyncapi.yaml: ${problems?.join(', ')}`,
+  )
 }
 
 /** What webhooks want in order is each resource's events. The body is serialised here and never again: these bytes are stored, signed, sent and
  *  shown. */
-export function newDelivery({ id: webhookId, ordering }: Pick<Webhook, 'id' | 'ordering'>, eventId: string, payload: Payload): NewDelivery {
+export function newDelivery(
+  { id: webhookId, ordering }: Pick<Webhook, 'id' | 'ordering'>,
+  eventId: string,
+  payload: Payload,
+): NewDelivery {
   const id = uuidv7()
   const { event_type: eventType, resource } = payload
   const orderingKey = ordering === 'by_resource' ? resource.id : undefined
-  return { id, webhookId, eventId, eventType, body: Buffer.from(JSON.stringify({ ...payload, id })), trigger: 'schedule', orderingKey }
+  return {
+    id,
+    webhookId,
+    eventId,
+    eventType,
+    body: Buffer.from(JSON.stringify({ ...payload, id })),
+    trigger: 'schedule',
+    orderingKey,
+  }
 }
 
 /** Sends a test event to one webhook, subscribed or not: one attempt, and no event on record. Undefined when there is no such webhook; throws
  *  `DeliveryRefused` when it is disabled. */
-export async function emitTest(scope: WriteScope, webhookId: string, now: Date): Promise<string | undefined> {
+export async function emitTest(
+  scope: WriteScope,
+  webhookId: string,
+  now: Date,
+): Promise<string | undefined> {
   const webhook = await findWebhook(scope, webhookId)
   if (!webhook) return undefined
   if (!webhook.enabled) throw new DeliveryRefused('webhook_disabled')
   const id = uuidv7()
-  const payload: EventPayloads['webhook.test'] = { id, event_type: TEST_EVENT, resource: { type: 'webhook', id: webhookId }, data: [] }
+  const payload: EventPayloads['webhook.test'] = {
+    id,
+    event_type: TEST_EVENT,
+    resource: { type: 'webhook', id: webhookId },
+    data: [],
+  }
   const body = Buffer.from(JSON.stringify(payload))
-  await insertDeliveries(scope, [{ id, webhookId, eventId: null, eventType: TEST_EVENT, body, trigger: 'test' }], now)
+  await insertDeliveries(
+    scope,
+    [{ id, webhookId, eventId: null, eventType: TEST_EVENT, body, trigger: 'test' }],
+    now,
+  )
   return id
 }

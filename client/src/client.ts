@@ -1,4 +1,9 @@
-import createClient, { type Client, type ClientPathsWithMethod, type FetchResponse, type MaybeOptionalInit } from 'openapi-fetch'
+import createClient, {
+  type Client,
+  type ClientPathsWithMethod,
+  type FetchResponse,
+  type MaybeOptionalInit,
+} from 'openapi-fetch'
 import type { paths } from '../../generated/client.ts'
 import { MusterError } from './error.ts'
 import { type ListPath, type ListQuery, type Page, type RecordOf, walk } from './pages.ts'
@@ -30,7 +35,10 @@ export interface Answer<Operation extends Record<string | number, unknown>, Init
 
 type InitParameter<Init> = object extends Init ? [init?: Init] : [init: Init]
 
-type Call<M extends Method> = <Path extends ClientPathsWithMethod<Api, M>, Init extends MaybeOptionalInit<paths[Path], M>>(
+type Call<M extends Method> = <
+  Path extends ClientPathsWithMethod<Api, M>,
+  Init extends MaybeOptionalInit<paths[Path], M>,
+>(
   path: Path,
   ...init: InitParameter<Init>
 ) => Promise<Answer<Extract<paths[Path][M], Record<string | number, unknown>>, Init>>
@@ -49,7 +57,11 @@ export interface Muster {
     options?: ListOptions,
   ): AsyncGenerator<RecordOf<Path>, void, undefined>
   /** The same, as whole pages: `data` and `meta`. */
-  pages<Path extends ListPath>(path: Path, query?: ListQuery<Path>, options?: ListOptions): AsyncGenerator<Page<Path>, void, undefined>
+  pages<Path extends ListPath>(
+    path: Path,
+    query?: ListQuery<Path>,
+    options?: ListOptions,
+  ): AsyncGenerator<Page<Path>, void, undefined>
 }
 
 interface ListOptions {
@@ -58,7 +70,13 @@ interface ListOptions {
 
 /** A client of one service with one key. Makes no request by itself. */
 export function createMuster(options: MusterOptions): Muster {
-  const { baseUrl, apiKey, maxRetries = 3, maxWaitMs = 60_000, fetch = (request) => globalThis.fetch(request) } = options
+  const {
+    baseUrl,
+    apiKey,
+    maxRetries = 3,
+    maxWaitMs = 60_000,
+    fetch = (request) => globalThis.fetch(request),
+  } = options
   const api = createClient<paths>({
     baseUrl,
     headers: { Authorization: `Bearer ${apiKey}`, Accept: 'application/json' },
@@ -68,11 +86,16 @@ export function createMuster(options: MusterOptions): Muster {
   })
   api.use({
     onRequest({ request }) {
-      if (request.method === 'POST' && !request.headers.has('Idempotency-Key')) request.headers.set('Idempotency-Key', crypto.randomUUID())
+      if (request.method === 'POST' && !request.headers.has('Idempotency-Key'))
+        request.headers.set('Idempotency-Key', crypto.randomUUID())
     },
     async onResponse({ request, response }) {
       if (response.status >= 400)
-        throw new MusterError(`${request.method} ${new URL(request.url).pathname}`, response, await response.text())
+        throw new MusterError(
+          `${request.method} ${new URL(request.url).pathname}`,
+          response,
+          await response.text(),
+        )
     },
   })
 

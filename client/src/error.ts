@@ -13,7 +13,10 @@ export class MusterError extends Error {
 
   constructor(request: string, response: Response, body: string) {
     const { message, errors } = parsed(body)
-    super(message ?? `${request} was answered with ${response.status}, and nothing that this client understands.`)
+    super(
+      message ??
+        `${request} was answered with ${response.status}, and nothing that this client understands.`,
+    )
     this.request = request
     this.status = response.status
     this.errors = errors ?? {}
@@ -38,7 +41,8 @@ function parsed(body: string): { message?: string; errors?: Record<string, strin
     const { message, errors } = value as { message?: unknown; errors?: unknown }
     return {
       ...(typeof message === 'string' && { message }),
-      ...(typeof errors === 'object' && errors !== null && { errors: errors as Record<string, string[]> }),
+      ...(typeof errors === 'object' &&
+        errors !== null && { errors: errors as Record<string, string[]> }),
     }
   } catch {
     return {}

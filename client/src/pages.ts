@@ -1,16 +1,24 @@
 import type { paths } from '../../generated/client.ts'
 
 interface List {
-  get: { parameters: { query?: object }; responses: { 200: { content: { 'application/json': { data: unknown[]; meta: object } } } } }
+  get: {
+    parameters: { query?: object }
+    responses: { 200: { content: { 'application/json': { data: unknown[]; meta: object } } } }
+  }
 }
 
 /** The paths that answer with pages of records. */
-export type ListPath = { [Path in keyof paths]: paths[Path] extends List ? Path : never }[keyof paths]
+export type ListPath = {
+  [Path in keyof paths]: paths[Path] extends List ? Path : never
+}[keyof paths]
 
 /** Filters, `sort` and `page[size]`. With `page[number]` it begins there. */
-export type ListQuery<Path extends ListPath> = NonNullable<paths[Path]['get']['parameters']['query']>
+export type ListQuery<Path extends ListPath> = NonNullable<
+  paths[Path]['get']['parameters']['query']
+>
 
-export type Page<Path extends ListPath> = paths[Path]['get']['responses'][200]['content']['application/json']
+export type Page<Path extends ListPath> =
+  paths[Path]['get']['responses'][200]['content']['application/json']
 
 export type RecordOf<Path extends ListPath> = Page<Path>['data'][number]
 

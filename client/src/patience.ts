@@ -13,7 +13,10 @@ const FIRST_PAUSE_MS = 250
 
 /** Sends the request again, after the pause that the service asks for. A broken connection is tried again where a repeat does no harm.
  *  What would take longer than allowed is not waited for: the answer is returned, or the error thrown, at once. */
-export async function fetchPatiently(request: Request, { fetch, maxRetries, maxWaitMs }: Patience): Promise<Response> {
+export async function fetchPatiently(
+  request: Request,
+  { fetch, maxRetries, maxWaitMs }: Patience,
+): Promise<Response> {
   let left = maxWaitMs
   for (let retries = 0; ; retries++) {
     const isLast = retries >= maxRetries
@@ -43,11 +46,14 @@ async function attempt(fetch: Patience['fetch'], request: Request): Promise<Outc
 /** Milliseconds; null: there is no use in trying again. */
 function pauseAfter(outcome: Outcome, request: Request, retries: number): number | null {
   if ('response' in outcome) {
-    const seconds = WORTH_WAITING.includes(outcome.response.status) ? retryAfterSeconds(outcome.response, Date.now()) : null
+    const seconds = WORTH_WAITING.includes(outcome.response.status)
+      ? retryAfterSeconds(outcome.response, Date.now())
+      : null
     return seconds === null ? null : seconds * 1000
   }
   if (request.signal.aborted) return null
-  const isHarmless = request.method === 'GET' || request.method === 'HEAD' || request.headers.has('Idempotency-Key')
+  const isHarmless =
+    request.method === 'GET' || request.method === 'HEAD' || request.headers.has('Idempotency-Key')
   // Half of it by chance: those who lost their connection together must not come back together.
   return isHarmless ? FIRST_PAUSE_MS * 2 ** retries * (0.5 + Math.random() / 2) : null
 }

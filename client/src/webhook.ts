@@ -5,7 +5,9 @@ import type { EventPayloads } from '../../generated/asyncapi.ts'
 export type WebhookEvent = EventPayloads[keyof EventPayloads]
 
 /** The headers of a request: `Headers`, or an object as Node.js has it. */
-export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>
+export type WebhookHeaders =
+  | Headers
+  | Readonly<Record<string, string | readonly string[] | undefined>>
 
 export interface VerifyOptions {
   /** How far the time of the delivery may be from now, in seconds. 300 by default. */
@@ -41,7 +43,8 @@ export async function verifyWebhook(
   if (secrets.length === 0 || secrets.some((one) => typeof one !== 'string' || one === ''))
     throw new TypeError('The signing secret is missing')
   const verified = await Promise.all(secrets.map((one) => isSignedWith(one, bytes, headers)))
-  if (!verified.includes(true)) throw new WebhookRefused('signature', 'The signature is missing or wrong')
+  if (!verified.includes(true))
+    throw new WebhookRefused('signature', 'The signature is missing or wrong')
   assertFresh(headers, options)
   return eventOf(bytes)
 }
@@ -49,23 +52,36 @@ export async function verifyWebhook(
 const PREFIX = 'whsec_'
 const TOLERANCE_SECONDS = 300
 
-async function isSignedWith(secret: string, body: Uint8Array<ArrayBuffer>, headers: WebhookHeaders): Promise<boolean> {
+async function isSignedWith(
+  secret: string,
+  body: Uint8Array<ArrayBuffer>,
+  headers: WebhookHeaders,
+): Promise<boolean> {
   const given = bytesOfHex(header(headers, 'x-service-signature'))
   if (!given || !(await isHmac(new TextEncoder().encode(secret), given, body))) return false
   const timestamp = header(headers, 'webhook-timestamp')
   if (timestamp === '') return true
   // The time counts only if it is signed (Standard Webhooks 1.0.0, "Signature scheme").
   const key = bytesOfBase64(secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret)
-  const signed = joined(new TextEncoder().encode(`${header(headers, 'webhook-id')}.${timestamp}.`), body)
+  const signed = joined(
+    new TextEncoder().encode(`${header(headers, 'webhook-id')}.${timestamp}.`),
+    body,
+  )
   const signatures = header(headers, 'webhook-signature')
     .split(' ')
     .map((one) => (one.startsWith('v1,') ? bytesOfBase64(one.slice('v1,'.length)) : undefined))
-  const right = await Promise.all(signatures.map((one) => key !== undefined && one !== undefined && isHmac(key, one, signed)))
+  const right = await Promise.all(
+    signatures.map((one) => key !== undefined && one !== undefined && isHmac(key, one, signed)),
+  )
   return right.includes(true)
 }
 
 /** In constant time: the comparison is the platform's own. */
-async function isHmac(key: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>, data: Uint8Array<ArrayBuffer>): Promise<boolean> {
+async function isHmac(
+  key: Uint8Array<ArrayBuffer>,
+  signature: Uint8Array<ArrayBuffer>,
+  data: Uint8Array<ArrayBuffer>,
+): Promise<boolean> {
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
   const imported = await crypto.subtle.importKey('raw', key, algorithm, false, ['verify'])
   return crypto.subtle.verify(algorithm.name, imported, signature, data)
@@ -73,19 +89,29 @@ async function isHmac(key: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayB
 
 function assertFresh(
   headers: WebhookHeaders,
-  { toleranceSeconds = TOLERANCE_SECONDS, requireTimestamp = false, now = () => new Date() }: VerifyOptions,
+  {
+    toleranceSeconds = TOLERANCE_SECONDS,
+    requireTimestamp = false,
+    now = () => new Date(),
+  }: VerifyOptions,
 ) {
   const timestamp = header(headers, 'webhook-timestamp')
   if (timestamp === '' && !requireTimestamp) return
-  const age = Math.abs(now().getTime() / 1000 - (/^\d+$/.test(timestamp) ? Number(timestamp) : Number.NaN))
+  const age = Math.abs(
+    now().getTime() / 1000 - (/^\d+$/.test(timestamp) ? Number(timestamp) : Number.NaN),
+  )
   if (!(age <= toleranceSeconds))
-    throw new WebhookRefused('timestamp', 'The delivery is too old, too new or without a time: it may be a repeat')
+    throw new WebhookRefused(
+      'timestamp',
+      'The delivery is too old, too new or without a time: it may be a repeat',
+    )
 }
 
 function eventOf(body: Uint8Array<ArrayBuffer>): WebhookEvent {
   try {
     const event: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
-    if (typeof event === 'object' && event !== null && 'event_type' in event) return event as WebhookEvent
+    if (typeof event === 'object' && event !== null && 'event_type' in event)
+      return event as WebhookEvent
   } catch {
     // Said below.
   }
@@ -94,7 +120,8 @@ function eventOf(body: Uint8Array<ArrayBuffer>): WebhookEvent {
 
 function header(headers: WebhookHeaders, name: string): string {
   if (isHeaders(headers)) return headers.get(name) ?? ''
-  const value = headers[name] ?? Object.entries(headers).find(([other]) => other.toLowerCase() === name)?.[1]
+  const value =
+    headers[name] ?? Object.entries(headers).find(([other]) => other.toLowerCase() === name)?.[1]
   return typeof value === 'string' ? value : (value?.join(', ') ?? '')
 }
 
@@ -107,7 +134,9 @@ function bytesOf(body: unknown): Uint8Array<ArrayBuffer> {
   if (typeof body === 'string') return new TextEncoder().encode(body)
   if (body instanceof ArrayBuffer) return new Uint8Array(body)
   if (body instanceof Uint8Array) return new Uint8Array(body)
-  throw new TypeError('The body must be the text or the bytes as they came: what a framework has parsed cannot be verified')
+  throw new TypeError(
+    'The body must be the text or the bytes as they came: what a framework has parsed cannot be verified',
+  )
 }
 
 /** Undefined for what is not 32 bytes in lower-case hexadecimal. */

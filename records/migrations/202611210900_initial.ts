@@ -18,14 +18,18 @@ export async function up(knex: Knex): Promise<void> {
   const index = (table: string, name: string, columns: string, where = ''): Promise<unknown> =>
     knex.raw(`create index ${table}_${name} on ${table} (${columns})${where && ` where ${where}`}`)
   const unique = (table: string, name: string, columns: string, where = ''): Promise<unknown> =>
-    knex.raw(`create unique index ${table}_${name} on ${table} (${columns})${where && ` where ${where}`}`)
+    knex.raw(
+      `create unique index ${table}_${name} on ${table} (${columns})${where && ` where ${where}`}`,
+    )
   /** For a sort: by the column, ties by id. Nulls come last in both directions: SQLite reads them so from one index, PostgreSQL needs a second. */
   const sortIndex = async (table: string, column: string, nullable = false): Promise<void> => {
     await index(table, `by_${column}`, `account_id, ${column}, id`)
-    if (nullable && postgres) await index(table, `by_${column}_desc`, `account_id, ${column} desc nulls last, id desc`)
+    if (nullable && postgres)
+      await index(table, `by_${column}_desc`, `account_id, ${column} desc nulls last, id desc`)
   }
   /** For a reference: the other record's id first, so that its deletion finds what points to it, and for a filter by it. */
-  const referenceIndex = (table: string, name: string): Promise<unknown> => index(table, `by_${name}`, `${name}_id, account_id, id`)
+  const referenceIndex = (table: string, name: string): Promise<unknown> =>
+    index(table, `by_${name}`, `${name}_id, account_id, id`)
 
   await knex.schema.createTable('accounts', (table) => {
     table.uuid('id').primary()
@@ -167,7 +171,12 @@ export async function up(knex: Knex): Promise<void> {
   await index('exports', 'by_status', 'account_id, status, id')
   await index('exports', 'by_resource', 'account_id, resource, id')
   await index('exports', 'unfinished', 'lease_expires_at, id', "status in ('queued', 'processing')")
-  await index('exports', 'expiring', 'expires_at', 'expires_at is not null and file_removed_at is null')
+  await index(
+    'exports',
+    'expiring',
+    'expires_at',
+    'expires_at is not null and file_removed_at is null',
+  )
   await sortIndex('exports', 'created_at')
   await sortIndex('exports', 'completed_at', true)
 
@@ -246,14 +255,34 @@ export async function up(knex: Knex): Promise<void> {
     table.uuid('ordering_key').nullable()
     times(table)
   })
-  await index('deliveries', 'to_queue', 'next_attempt_at, id, webhook_id', 'queued_at is null and next_attempt_at is not null')
-  await index('deliveries', 'queued', 'next_attempt_at, queued_at', 'queued_at is not null and next_attempt_at is not null')
+  await index(
+    'deliveries',
+    'to_queue',
+    'next_attempt_at, id, webhook_id',
+    'queued_at is null and next_attempt_at is not null',
+  )
+  await index(
+    'deliveries',
+    'queued',
+    'next_attempt_at, queued_at',
+    'queued_at is not null and next_attempt_at is not null',
+  )
   await index('deliveries', 'by_webhook', 'webhook_id, id')
   await index('deliveries', 'by_event', 'event_id')
-  await index('deliveries', 'in_order', 'webhook_id, ordering_key, id', "ordering_key is not null and state in ('pending', 'retrying')")
+  await index(
+    'deliveries',
+    'in_order',
+    'webhook_id, ordering_key, id',
+    "ordering_key is not null and state in ('pending', 'retrying')",
+  )
   // Most are delivered, and leave these by it: an update writes to every index that a row is in.
   await index('deliveries', 'undelivered', 'account_id, id', "state <> 'delivered'")
-  await index('deliveries', 'undelivered_by_webhook', 'webhook_id, state, id', "state <> 'delivered'")
+  await index(
+    'deliveries',
+    'undelivered_by_webhook',
+    'webhook_id, state, id',
+    "state <> 'delivered'",
+  )
 
   await knex.schema.createTable('attempts', (table) => {
     table.uuid('account_id').notNullable()
@@ -342,7 +371,9 @@ export async function up(knex: Knex): Promise<void> {
 
   // rate-limiter-flexible's own shape. Unlogged on PostgreSQL: a crash resets the counters of the running minute, nothing more.
   if (postgres)
-    await knex.raw('create unlogged table rate_limits (key varchar(255) primary key, points integer not null default 0, expire bigint)')
+    await knex.raw(
+      'create unlogged table rate_limits (key varchar(255) primary key, points integer not null default 0, expire bigint)',
+    )
 }
 
 export async function down(knex: Knex): Promise<void> {

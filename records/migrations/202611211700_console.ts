@@ -7,7 +7,8 @@ export async function up(knex: Knex): Promise<void> {
     table.specificType(name, postgres ? 'text collate "C"' : 'text')
   const account = (table: Knex.CreateTableBuilder): unknown =>
     table.uuid('account_id').notNullable().references('accounts.id').onDelete('cascade')
-  const user = (table: Knex.CreateTableBuilder): unknown => table.uuid('user_id').notNullable().references('users.id').onDelete('cascade')
+  const user = (table: Knex.CreateTableBuilder): unknown =>
+    table.uuid('user_id').notNullable().references('users.id').onDelete('cascade')
 
   await knex.schema.createTable('sessions', (table) => {
     table.uuid('id').primary()
@@ -65,7 +66,8 @@ export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('request_minutes', (table) => {
     account(table)
     table.bigInteger('minute').notNullable()
-    for (const name of ['ok', 'client_errors', 'server_errors', ...bins.map((bin) => `d${bin}`)]) table.integer(name).notNullable()
+    for (const name of ['ok', 'client_errors', 'server_errors', ...bins.map((bin) => `d${bin}`)])
+      table.integer(name).notNullable()
     table.primary(['account_id', 'minute'])
   })
   await knex.raw('create index request_minutes_by_age on request_minutes (minute)')

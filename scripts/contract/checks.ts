@@ -39,27 +39,48 @@ export class ContractBroken extends Error {
 /** Throws ContractBroken for the first thing about the answer that the contract does not have. */
 export function assertConforms(id: OperationId, request: Request, answer: Answer): void {
   const { status, headers, text } = answer
-  const broken = (check: Check, message: string): ContractBroken => new ContractBroken(check, request, message)
+  const broken = (check: Check, message: string): ContractBroken =>
+    new ContractBroken(check, request, message)
   if (status >= 500) throw broken('not_a_server_error', `answered ${status}: ${beginningOf(text)}`)
   const expected = responses[id][status]
-  if (expected === undefined) throw broken('status_code_conformance', `answered ${status}, which the contract does not have for ${id}`)
+  if (expected === undefined)
+    throw broken(
+      'status_code_conformance',
+      `answered ${status}, which the contract does not have for ${id}`,
+    )
 
   const mediaType = headers.get('content-type') ?? ''
   if (expected.body === null) {
-    if (text !== '') throw broken('response_schema_conformance', `${status} has a body, and must have none: ${beginningOf(text)}`)
+    if (text !== '')
+      throw broken(
+        'response_schema_conformance',
+        `${status} has a body, and must have none: ${beginningOf(text)}`,
+      )
   } else if (!Object.hasOwn(expected.body, mediaType)) {
     const declared = Object.keys(expected.body).join(' or ')
-    throw broken('content_type_conformance', `${status} is ${mediaType || 'of no media type'}, and must be ${declared}`)
+    throw broken(
+      'content_type_conformance',
+      `${status} is ${mediaType || 'of no media type'}, and must be ${declared}`,
+    )
   }
   if (expected.headers && !expected.headers(Object.fromEntries(headers)))
-    throw broken('response_headers_conformance', `${status}: the headers ${whyNot(expected.headers)}`)
+    throw broken(
+      'response_headers_conformance',
+      `${status}: the headers ${whyNot(expected.headers)}`,
+    )
   const validator = expected.body?.[mediaType]
   if (!validator) return
-  if (answer.json === undefined) throw broken('response_schema_conformance', `${status} is not JSON: ${beginningOf(text)}`)
-  if (!validator(answer.json)) throw broken('response_schema_conformance', `${status}: the body ${whyNot(validator)}`)
+  if (answer.json === undefined)
+    throw broken('response_schema_conformance', `${status} is not JSON: ${beginningOf(text)}`)
+  if (!validator(answer.json))
+    throw broken('response_schema_conformance', `${status}: the body ${whyNot(validator)}`)
 }
 
-function whyNot({ errors }: { errors?: { instancePath: string; message?: string; params: object }[] | null }): string {
+function whyNot({
+  errors,
+}: {
+  errors?: { instancePath: string; message?: string; params: object }[] | null
+}): string {
   const [error] = errors ?? []
   return `at ${error?.instancePath || '/'} ${error?.message} ${JSON.stringify(error?.params ?? {})}`
 }

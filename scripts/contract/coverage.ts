@@ -29,15 +29,20 @@ const UNREACHABLE: Record<number, string> = {
   501: 'needs an operation without a handler',
   503: 'needs a database that is down',
 }
-const NO_RESTRICTED_KEY = 'needs a Read Only key of a user without Finance permission: give it as --restricted-key'
+const NO_RESTRICTED_KEY =
+  'needs a Read Only key of a user without Finance permission: give it as --restricted-key'
 
-export function newCoverage(ids: readonly OperationId[], { hasRestrictedKey }: { hasRestrictedKey: boolean }): Coverage {
+export function newCoverage(
+  ids: readonly OperationId[],
+  { hasRestrictedKey }: { hasRestrictedKey: boolean },
+): Coverage {
   const counts = new Map<string, number>()
   const key = (operation: OperationId, name: string | number): string => `${operation} ${name}`
   const count = (operation: OperationId, name: string | number): void => {
     counts.set(key(operation, name), (counts.get(key(operation, name)) ?? 0) + 1)
   }
-  const seen = (operation: OperationId, name: string | number): number => counts.get(key(operation, name)) ?? 0
+  const seen = (operation: OperationId, name: string | number): number =>
+    counts.get(key(operation, name)) ?? 0
   const reasonFor = (status: number): string | null =>
     status === 403 && !hasRestrictedKey ? NO_RESTRICTED_KEY : (UNREACHABLE[status] ?? null)
   return {
@@ -47,10 +52,22 @@ export function newCoverage(ids: readonly OperationId[], { hasRestrictedKey }: {
     cells: () =>
       ids.flatMap((operation): Cell[] => [
         ...operations[operation].statuses.map((status): Cell => {
-          return { operation, kind: 'status', name: String(status), seen: seen(operation, status), reason: reasonFor(status) }
+          return {
+            operation,
+            kind: 'status',
+            name: String(status),
+            seen: seen(operation, status),
+            reason: reasonFor(status),
+          }
         }),
         ...operations[operation].emits.map((event): Cell => {
-          return { operation, kind: 'event', name: event, seen: seen(operation, event), reason: null }
+          return {
+            operation,
+            kind: 'event',
+            name: event,
+            seen: seen(operation, event),
+            reason: null,
+          }
         }),
       ]),
   }

@@ -57,14 +57,22 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
     (status === 304 && 'If-None-Match' in request.headers) ||
     (status === 412 && 'If-Match' in request.headers) ||
     (status === 422 && isExplained(operation, answer))
-  if (!isFine) throw new ContractBroken('positive_data_acceptance', request, `valid data got ${status}: ${beginningOf(answer.text)}`)
+  if (!isFine)
+    throw new ContractBroken(
+      'positive_data_acceptance',
+      request,
+      `valid data got ${status}: ${beginningOf(answer.text)}`,
+    )
   return answer
 }
 
 /** The key, ending so that no other request has had it. */
 function unused(key: string): { 'Idempotency-Key': string } {
   const unique = randomUUID()
-  return { 'Idempotency-Key': key.length < unique.length ? key + unique : key.slice(0, -unique.length) + unique }
+  return {
+    'Idempotency-Key':
+      key.length < unique.length ? key + unique : key.slice(0, -unique.length) + unique,
+  }
 }
 
 function isExplained(operation: Operation, { json }: Answer): boolean {
@@ -77,7 +85,11 @@ function isExplained(operation: Operation, { json }: Answer): boolean {
 async function sendInvalid(run: Run, operation: Operation, request: Request): Promise<void> {
   const { status, text } = await run.send(idOf(operation), request)
   if (status !== 422 && status !== 400)
-    throw new ContractBroken('negative_data_rejection', request, `invalid data got ${status}: ${beginningOf(text)}`)
+    throw new ContractBroken(
+      'negative_data_rejection',
+      request,
+      `invalid data got ${status}: ${beginningOf(text)}`,
+    )
 }
 
 export async function* askLimits(run: Run, operation: Operation): AsyncGenerator<Question> {
@@ -96,7 +108,10 @@ export async function* askLimits(run: Run, operation: Operation): AsyncGenerator
         const rest = where === 'query' ? { query: given } : { headers: given }
         // An empty header is the same as none, to most servers; text beyond Latin-1 cannot be one.
         if (where === 'query' || /^[ -~]+$/.test(String(value)))
-          yield question(`${parameter.name}: ${what}`, { ...rest, body: body[0]?.value as Input['body'] })
+          yield question(`${parameter.name}: ${what}`, {
+            ...rest,
+            body: body[0]?.value as Input['body'],
+          })
       }
 }
 
@@ -116,10 +131,17 @@ function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input> {
     )
   const schema = run.records.schemaOf(operation)
   return fc.record({
-    query: values('query', (given, _, name) => (name === 'sort' ? given.map((sorts) => oncePerField(sorts as string[])) : given)),
+    query: values('query', (given, _, name) =>
+      name === 'sort' ? given.map((sorts) => oncePerField(sorts as string[])) : given,
+    ),
     // HTTP takes away spaces at both ends.
-    headers: values('header', (given, { pattern }) => (pattern ? given : fc.string({ unit: 'grapheme-ascii' }).map((text) => text.trim()))),
-    body: schema === null ? fc.constant(undefined) : (validValues(schema) as fc.Arbitrary<Input['body']>),
+    headers: values('header', (given, { pattern }) =>
+      pattern ? given : fc.string({ unit: 'grapheme-ascii' }).map((text) => text.trim()),
+    ),
+    body:
+      schema === null
+        ? fc.constant(undefined)
+        : (validValues(schema) as fc.Arbitrary<Input['body']>),
   })
 }
 
@@ -128,7 +150,11 @@ function oncePerField(sorts: string[]): string[] {
 }
 
 /** One property of random data as one question: what fails is shrunk first. */
-function property<T>({ options, records }: Run, values: fc.Arbitrary<T>, holds: (value: T) => Promise<void>): Question {
+function property<T>(
+  { options, records }: Run,
+  values: fc.Arbitrary<T>,
+  holds: (value: T) => Promise<void>,
+): Question {
   return {
     what: 'at random',
     async ask() {
@@ -151,7 +177,11 @@ function property<T>({ options, records }: Run, values: fc.Arbitrary<T>, holds: 
 }
 
 export function* askValid(run: Run, operation: Operation): Generator<Question> {
-  yield property(run, validInputs(run, operation), async (input) => void (await sendValid(run, operation, input)))
+  yield property(
+    run,
+    validInputs(run, operation),
+    async (input) => void (await sendValid(run, operation, input)),
+  )
 }
 
 /** Text that is no value of a query parameter of the type. */
@@ -167,17 +197,27 @@ function textFaults(schema: Schema): Sample[] {
     schema.type === 'array'
       ? Array.isArray(value) && value.every((item) => typeof item === 'string')
       : typeof value === (schema.type === 'integer' ? 'number' : schema.type)
-  const texts = (WRONG_TEXTS[String(schema.type)] ?? []).map((value) => ({ what: `is "${value}"`, value }))
-  return [...faults(schema).filter(isWritten), ...texts].filter(({ value }) => textOf(value).isWellFormed())
+  const texts = (WRONG_TEXTS[String(schema.type)] ?? []).map((value) => ({
+    what: `is "${value}"`,
+    value,
+  }))
+  return [...faults(schema).filter(isWritten), ...texts].filter(({ value }) =>
+    textOf(value).isWellFormed(),
+  )
 }
 
 /** Ways to spoil the operation's request: each with the fault of its body, or of its parameters. */
-function faultsOf(run: Run, operation: Operation): { body: Fault[]; input: { what: string; spoil(request: Request): Request }[] } {
+function faultsOf(
+  run: Run,
+  operation: Operation,
+): { body: Fault[]; input: { what: string; spoil(request: Request): Request }[] } {
   const schema = run.records.schemaOf(operation)
   const query = (what: string, ...pairs: [string, unknown][]) => ({
     what,
     spoil: (request: Request): Request => {
-      const search = pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(textOf(value))}`).join('&')
+      const search = pairs
+        .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(textOf(value))}`)
+        .join('&')
       return { ...request, path: `${request.path.split('?')[0]}?${search}` }
     },
   })
@@ -185,8 +225,14 @@ function faultsOf(run: Run, operation: Operation): { body: Fault[]; input: { wha
     const given = schemaOf(run, parameter)
     const [valid] = limits(given)
     return [
-      ...textFaults(given).map(({ what, value }) => query(`${parameter.name}: ${what}`, [parameter.name, value])),
-      query(`${parameter.name}: given twice`, [parameter.name, valid?.value], [parameter.name, valid?.value]),
+      ...textFaults(given).map(({ what, value }) =>
+        query(`${parameter.name}: ${what}`, [parameter.name, value]),
+      ),
+      query(
+        `${parameter.name}: given twice`,
+        [parameter.name, valid?.value],
+        [parameter.name, valid?.value],
+      ),
     ]
   })
   const ofHeaders = parametersIn(operation, 'header').flatMap((parameter) =>
@@ -194,12 +240,19 @@ function faultsOf(run: Run, operation: Operation): { body: Fault[]; input: { wha
       .filter(({ value }) => typeof value === 'string' && /^[!-~]([ -~]*[!-~])?$/.test(value))
       .map(({ what, value }) => ({
         what: `${parameter.name}: ${what}`,
-        spoil: (request: Request): Request => ({ ...request, headers: { ...request.headers, [parameter.name]: String(value) } }),
+        spoil: (request: Request): Request => ({
+          ...request,
+          headers: { ...request.headers, [parameter.name]: String(value) },
+        }),
       })),
   )
   return {
     body: schema === null ? [] : objectFaults(schema),
-    input: [...ofQuery, query('a parameter that there is not', ['not_a_parameter', 1]), ...ofHeaders],
+    input: [
+      ...ofQuery,
+      query('a parameter that there is not', ['not_a_parameter', 1]),
+      ...ofHeaders,
+    ],
   }
 }
 
@@ -211,21 +264,41 @@ export async function* askFaults(run: Run, operation: Operation): AsyncGenerator
   const others = (run.records.schemaOf(operation) === null ? [] : [[], 'x', 1, null]).map(
     (value): Fault => ({ what: `is ${JSON.stringify(value)}`, applyTo: () => value }),
   )
-  const send = (what: string, spoiled: Request): Question => ({ what, ask: () => sendInvalid(run, operation, spoiled) })
-  for (const { what, applyTo } of [...body, ...others]) yield send(what, { ...request, body: JSON.stringify(applyTo(valid ?? {})) })
+  const send = (what: string, spoiled: Request): Question => ({
+    what,
+    ask: () => sendInvalid(run, operation, spoiled),
+  })
+  for (const { what, applyTo } of [...body, ...others])
+    yield send(what, { ...request, body: JSON.stringify(applyTo(valid ?? {})) })
   for (const { what, spoil } of input) yield send(what, spoil(request))
 }
 
 /** As above, with the rest of the request at random. */
 export function* askInvalid(run: Run, operation: Operation): Generator<Question> {
   const { body, input } = faultsOf(run, operation)
-  const choices = [...body.map((fault) => ({ fault, spoil: undefined })), ...input.map(({ spoil }) => ({ fault: undefined, spoil }))]
-  yield property(run, fc.tuple(validInputs(run, operation), fc.constantFrom(...choices)), async ([valid, { fault, spoil }]) => {
-    // What has been refused for another reason would hide the fault.
-    const given = { ...valid, headers: {} }
-    const spoiled = fault === undefined ? given : { ...given, body: fault.applyTo(given.body ?? {}) as Input['body'] }
-    const path = await run.records.knownPath(operation)
-    const request = newRequest(run, operation, spoiled, operation.body === null ? undefined : JSON.stringify(spoiled.body), path)
-    await sendInvalid(run, operation, spoil === undefined ? request : spoil(request))
-  })
+  const choices = [
+    ...body.map((fault) => ({ fault, spoil: undefined })),
+    ...input.map(({ spoil }) => ({ fault: undefined, spoil })),
+  ]
+  yield property(
+    run,
+    fc.tuple(validInputs(run, operation), fc.constantFrom(...choices)),
+    async ([valid, { fault, spoil }]) => {
+      // What has been refused for another reason would hide the fault.
+      const given = { ...valid, headers: {} }
+      const spoiled =
+        fault === undefined
+          ? given
+          : { ...given, body: fault.applyTo(given.body ?? {}) as Input['body'] }
+      const path = await run.records.knownPath(operation)
+      const request = newRequest(
+        run,
+        operation,
+        spoiled,
+        operation.body === null ? undefined : JSON.stringify(spoiled.body),
+        path,
+      )
+      await sendInvalid(run, operation, spoil === undefined ? request : spoil(request))
+    },
+  )
 }

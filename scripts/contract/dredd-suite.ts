@@ -1,13 +1,21 @@
 /** Dredd, with records for each transaction and a way to bring about every status that the contract documents. */
 import { randomUUID } from 'node:crypto'
 import type { OperationId } from '../../generated/operations.ts'
+import { makeExport } from '../../operations/export-job.ts'
 import type { AccessLevel } from '../../records/api-keys.ts'
-import { accountScope, type Db } from '../../records/db.ts'
+import type { Db } from '../../records/database/open.ts'
+import { accountScope } from '../../records/database/scope.ts'
 import { claimIdempotencyKey } from '../../records/idempotency-keys.ts'
-import { makeExport } from '../../server/exports.ts'
 import { idempotencyFingerprint } from '../../server/operations.ts'
 import type { Contract } from '../generate/contract.ts'
-import { type Declared, declaredFor, expectSchema, runDredd, type Transaction, transactionCount } from './dredd.ts'
+import {
+  type Declared,
+  declaredFor,
+  expectSchema,
+  runDredd,
+  type Transaction,
+  transactionCount,
+} from './dredd.ts'
 
 interface Account {
   accountId: string
@@ -31,7 +39,11 @@ export interface Server {
   newAccount(): Promise<Account>
   newUser(accountId: string): Promise<{ userId: string }>
   newKey(account: { accountId: string; userId: string }, accessLevel?: AccessLevel): Promise<string>
-  call(method: string, path: string, options?: { key?: string; body?: unknown; headers?: Record<string, string> }): Promise<Answer>
+  call(
+    method: string,
+    path: string,
+    options?: { key?: string; body?: unknown; headers?: Record<string, string> },
+  ): Promise<Answer>
 }
 
 export interface Servers {
@@ -53,7 +65,11 @@ export interface DreddResult {
 }
 
 /** Sends every transaction that the contract declares for these operations and holds the whole answer to it. */
-export async function runDreddSuite(contract: Contract, servers: Servers, ids: readonly string[]): Promise<DreddResult> {
+export async function runDreddSuite(
+  contract: Contract,
+  servers: Servers,
+  ids: readonly string[],
+): Promise<DreddResult> {
   const declared = new Map<string, Declared>()
   const { statistics, passed, failures } = await runDredd(servers.app.url, async (transaction) => {
     const one = declaredFor(contract, transaction)
@@ -63,14 +79,21 @@ export async function runDreddSuite(contract: Contract, servers: Servers, ids: r
     await prepare(contract, servers, transaction)
   })
   // Dredd drops what it does not understand, and says nothing.
-  const expected = transactionCount({ ...contract, operations: contract.operations.filter(({ id }) => ids.includes(id)) })
+  const expected = transactionCount({
+    ...contract,
+    operations: contract.operations.filter(({ id }) => ids.includes(id)),
+  })
   if (statistics.passes + failures.length !== expected)
-    failures.push(`Dredd: ${statistics.passes} transactions passed, and the contract declares ${expected}`)
+    failures.push(
+      `Dredd: ${statistics.passes} transactions passed, and the contract declares ${expected}`,
+    )
   return {
     failures,
     passed: passed.flatMap((id) => {
       const one = declared.get(id)
-      return one === undefined ? [] : [{ operation: one.operation.id as OperationId, status: one.response.status }]
+      return one === undefined
+        ? []
+        : [{ operation: one.operation.id as OperationId, status: one.response.status }]
     }),
   }
 }
@@ -84,7 +107,11 @@ interface Fixtures {
 async function newFixtures(app: Server): Promise<Fixtures> {
   const account = await app.newAccount()
   const create = async (path: string, body: object): Promise<string> => {
-    const { status, body: record, text } = await app.call('POST', `/public/v1${path}`, { key: account.key, body })
+    const {
+      status,
+      body: record,
+      text,
+    } = await app.call('POST', `/public/v1${path}`, { key: account.key, body })
     if (status !== 201) throw new Error(`${path} answered ${status}: ${text}`)
     return record.id
   }
@@ -92,19 +119,34 @@ async function newFixtures(app: Server): Promise<Fixtures> {
   const task = await create('/tasks', { title: 'Find the moth' })
   const job = await create('/jobs', { title: 'Navigator', status: 'open' })
   const applicant = await create('/participants', { full_name: 'Katherine Johnson' })
-  const job_application = await create('/job-applications', { job_id: job, participant_id: applicant })
-  const payment = await create('/payments', { participant_id: applicant, amount_minor: 100, currency: 'EUR' })
+  const job_application = await create('/job-applications', {
+    job_id: job,
+    participant_id: applicant,
+  })
+  const payment = await create('/payments', {
+    participant_id: applicant,
+    amount_minor: 100,
+    currency: 'EUR',
+  })
   const exported = await create('/exports', { resource: 'participants', format: 'csv' })
   const event = (await app.call('GET', '/public/v1/events', { key: account.key })).body.data[0].id
-  return { account, ids: { participant, task, job, job_application, payment, export: exported, event } }
+  return {
+    account,
+    ids: { participant, task, job, job_application, payment, export: exported, event },
+  }
 }
 
-async function prepare(contract: Contract, servers: Servers, transaction: Transaction): Promise<void> {
+async function prepare(
+  contract: Contract,
+  servers: Servers,
+  transaction: Transaction,
+): Promise<void> {
   const declared = declaredFor(contract, transaction)
   expectSchema(contract, transaction, declared)
   const { account, ids } = await newFixtures(servers.app)
   // Dredd sends header parameters empty.
-  for (const parameter of declared.operation.parameters) if (parameter.in === 'header') delete transaction.request.headers[parameter.name]
+  for (const parameter of declared.operation.parameters)
+    if (parameter.in === 'header') delete transaction.request.headers[parameter.name]
   transaction.request.headers.Authorization = `Bearer ${account.key}`
   for (const [name, id] of Object.entries(ids)) {
     const example = exampleOf(declared, name)
@@ -112,7 +154,10 @@ async function prepare(contract: Contract, servers: Servers, transaction: Transa
   }
   if (declared.operation.body) {
     transaction.request.headers['Content-Type'] = 'application/json'
-    transaction.request.body = JSON.stringify({ ...JSON.parse(transaction.request.body), ...references(declared.operation.id, ids) })
+    transaction.request.body = JSON.stringify({
+      ...JSON.parse(transaction.request.body),
+      ...references(declared.operation.id, ids),
+    })
   }
   await provoke(servers, transaction, declared, { account, ids })
 }
@@ -134,8 +179,10 @@ const transactionExamples: Record<string, string> = {
 }
 
 function references(operationId: string, ids: Record<string, string>): object {
-  if (operationId === 'createTask' || operationId === 'createPayment') return { participant_id: ids.participant }
-  if (operationId === 'createJobApplication') return { participant_id: ids.participant, job_id: ids.job }
+  if (operationId === 'createTask' || operationId === 'createPayment')
+    return { participant_id: ids.participant }
+  if (operationId === 'createJobApplication')
+    return { participant_id: ids.participant, job_id: ids.job }
   return {}
 }
 
@@ -165,10 +212,13 @@ async function provoke(
       return
     case 204:
       if (operation.id === 'deleteJob' && ids.job_application)
-        await app.call('DELETE', `/public/v1/job-applications/${ids.job_application}`, { key: account.key })
+        await app.call('DELETE', `/public/v1/job-applications/${ids.job_application}`, {
+          key: account.key,
+        })
       return
     case 304:
-      request.headers['If-None-Match'] = (await app.call('GET', url(), { key: account.key })).headers.get('etag') ?? ''
+      request.headers['If-None-Match'] =
+        (await app.call('GET', url(), { key: account.key })).headers.get('etag') ?? ''
       return
     case 400:
       if (operation.body) request.body = '{"broken"'
@@ -194,11 +244,22 @@ async function provoke(
       if (isFile) return
       const key = randomUUID()
       request.headers['Idempotency-Key'] = key
-      await claimIdempotencyKey(app.db, account.userId, key, idempotencyFingerprint(request.method, url(), request.body), Date.now())
+      await claimIdempotencyKey(
+        app.db,
+        account.userId,
+        key,
+        idempotencyFingerprint(request.method, url(), request.body),
+        Date.now(),
+      )
       return
     }
     case 410:
-      await makeExport(app.db, ids.export ?? '', () => new Date(Date.now() - 8 * 86_400_000), new AbortController().signal)
+      await makeExport(
+        app.db,
+        ids.export ?? '',
+        () => new Date(Date.now() - 8 * 86_400_000),
+        new AbortController().signal,
+      )
       return
     case 412:
       request.headers['If-Match'] = '"another-version"'

@@ -18,7 +18,12 @@ export interface Transaction {
   fail?: string
   skip?: boolean
   request: { method: string; body: string; headers: Record<string, string> }
-  expected: { statusCode: string; headers: Record<string, string>; body?: string; bodySchema?: string }
+  expected: {
+    statusCode: string
+    headers: Record<string, string>
+    body?: string
+    bodySchema?: string
+  }
 }
 
 export interface Declared {
@@ -41,9 +46,13 @@ type Expand = (template: string, parameters: Record<string, unknown>) => { uri: 
 function mendBracketedNames(): void {
   const path = require.resolve('dredd-transactions/compile/compileURI/expandURItemplate')
   const original = require(path) as Expand
-  const hide = (text: string): string => text.replace(/%5B|\[/gi, '__LB__').replace(/%5D|\]/gi, '__RB__')
+  const hide = (text: string): string =>
+    text.replace(/%5B|\[/gi, '__LB__').replace(/%5D|\]/gi, '__RB__')
   const mended: Expand = (template, parameters) => {
-    const result = original(hide(template), Object.fromEntries(Object.entries(parameters).map(([name, value]) => [hide(name), value])))
+    const result = original(
+      hide(template),
+      Object.fromEntries(Object.entries(parameters).map(([name, value]) => [hide(name), value])),
+    )
     if (result.uri) result.uri = result.uri.replaceAll('__LB__', '%5B').replaceAll('__RB__', '%5D')
     return result
   }
@@ -61,7 +70,11 @@ export async function runDredd(
   const Dredd = require('dredd') as new (
     configuration: object,
   ) => {
-    configuration: { emitter: { on(event: string, listener: (test: { title: string; message: string }) => void): void } }
+    configuration: {
+      emitter: {
+        on(event: string, listener: (test: { title: string; message: string }) => void): void
+      }
+    }
     run(done: (error: Error | null, statistics: Statistics) => void): void
   }
   // Its reports go to standard output whatever the level; what failed is collected below.
@@ -70,7 +83,9 @@ export async function runDredd(
   const passed: string[] = []
   const failures: string[] = []
   emitter.on('test pass', ({ title }: { title: string }) => passed.push(title))
-  emitter.on('test fail', (test: { title: string; message: string }) => failures.push(`${test.title}: ${test.message}`))
+  emitter.on('test fail', (test: { title: string; message: string }) =>
+    failures.push(`${test.title}: ${test.message}`),
+  )
   Object.assign(globalThis, { beforeDreddTransaction: prepare })
   const dredd = new Dredd({
     endpoint,
@@ -90,7 +105,9 @@ export async function runDredd(
 /** What the contract declares for a transaction, found by its name: `path > summary > status > media type`. */
 export function declaredFor(contract: Contract, { name }: Transaction): Declared {
   const [path, summary, status, mediaType] = name.slice(name.indexOf('/')).split(' > ')
-  const operation = contract.operations.find((candidate) => candidate.path === path && candidate.summary === summary)
+  const operation = contract.operations.find(
+    (candidate) => candidate.path === path && candidate.summary === summary,
+  )
   const response = operation?.responses.find((candidate) => String(candidate.status) === status)
   if (!operation || !response) throw new Error(`${name} is not an operation of the contract`)
   return { operation, response, mediaType }
@@ -99,7 +116,9 @@ export function declaredFor(contract: Contract, { name }: Transaction): Declared
 /** How many transactions the contract declares. */
 export function transactionCount(contract: Contract): number {
   return contract.operations
-    .flatMap(({ responses }) => responses.map(({ content }) => Math.max(1, Object.keys(content).length)))
+    .flatMap(({ responses }) =>
+      responses.map(({ content }) => Math.max(1, Object.keys(content).length)),
+    )
     .reduce((sum, count) => sum + count, 0)
 }
 
@@ -107,17 +126,26 @@ export function transactionCount(contract: Contract): number {
 const UNKNOWN_FORMATS = ['int32', 'int64', 'float', 'double', 'byte', 'binary', 'password']
 
 /** The expectation that Dredd should have made: the whole schema, closed; headers that are always there. */
-export function expectSchema(contract: Contract, transaction: Transaction, { response, mediaType }: Declared): void {
+export function expectSchema(
+  contract: Contract,
+  transaction: Transaction,
+  { response, mediaType }: Declared,
+): void {
   const schema = mediaType === undefined ? undefined : response.content[mediaType]
   delete transaction.expected.body
   if (schema && mediaType === 'application/json') {
     const whole = toJsonSchema(inlineReferences(contract.sources, schema))
-    transaction.expected.bodySchema = JSON.stringify({ $schema: 'http://json-schema.org/draft-07/schema#', ...closed(whole) })
+    transaction.expected.bodySchema = JSON.stringify({
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      ...closed(whole),
+    })
   }
   for (const name of Object.keys(transaction.expected.headers)) {
-    if (response.headers[name.toLowerCase()]?.required === false) delete transaction.expected.headers[name]
+    if (response.headers[name.toLowerCase()]?.required === false)
+      delete transaction.expected.headers[name]
     // Of this header it compares the value, and knows none.
-    if (name === 'Accept' && transaction.expected.headers[name] !== undefined) transaction.expected.headers[name] = 'application/json'
+    if (name === 'Accept' && transaction.expected.headers[name] !== undefined)
+      transaction.expected.headers[name] = 'application/json'
   }
 }
 
@@ -126,11 +154,15 @@ function closed(schema: Schema): Schema {
   delete copy.examples
   if (UNKNOWN_FORMATS.includes(String(copy.format))) delete copy.format
   if (copy.properties) {
-    copy.properties = Object.fromEntries(Object.entries(copy.properties).map(([name, child]) => [name, closed(child)]))
+    copy.properties = Object.fromEntries(
+      Object.entries(copy.properties).map(([name, child]) => [name, closed(child)]),
+    )
     copy.additionalProperties ??= false
   }
   if (copy.items) copy.items = closed(copy.items)
-  if (typeof copy.additionalProperties === 'object') copy.additionalProperties = closed(copy.additionalProperties)
-  for (const list of ['oneOf', 'anyOf', 'allOf'] as const) if (copy[list]) copy[list] = copy[list].map(closed)
+  if (typeof copy.additionalProperties === 'object')
+    copy.additionalProperties = closed(copy.additionalProperties)
+  for (const list of ['oneOf', 'anyOf', 'allOf'] as const)
+    if (copy[list]) copy[list] = copy[list].map(closed)
   return copy
 }

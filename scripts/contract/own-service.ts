@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { issueApiKey } from '../../auth/api-key.ts'
 import { insertAccount } from '../../records/accounts.ts'
-import { accountScope, openDatabase, transaction } from '../../records/db.ts'
-import { migrate, whileAlone } from '../../records/migrate.ts'
+import { migrate, whileAlone } from '../../records/database/migrate.ts'
+import { openDatabase } from '../../records/database/open.ts'
+import { accountScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { insertUser } from '../../records/users.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import { type Running, start } from '../../server/main.ts'
@@ -25,9 +27,21 @@ interface ServerOptions {
 }
 
 /** On a free port of the loopback. It does not check its answers by itself. */
-async function startServer({ directory, role, perMinute = OUT_OF_REACH }: ServerOptions): Promise<Server & Running> {
-  const settings = { DATA_DIR: directory, PORT: '0', VALIDATE_RESPONSES: 'off', LOG_LEVEL: 'silent' }
-  const config: Config = { ...readConfig({ ...settings, RATE_LIMIT_PER_MINUTE: String(perMinute) }), role }
+async function startServer({
+  directory,
+  role,
+  perMinute = OUT_OF_REACH,
+}: ServerOptions): Promise<Server & Running> {
+  const settings = {
+    DATA_DIR: directory,
+    PORT: '0',
+    VALIDATE_RESPONSES: 'off',
+    LOG_LEVEL: 'silent',
+  }
+  const config: Config = {
+    ...readConfig({ ...settings, RATE_LIMIT_PER_MINUTE: String(perMinute) }),
+    role,
+  }
   await whileAlone(config.database, async () => {
     const db = openDatabase(config.database)
     await migrate(db).finally(() => db.close())
@@ -35,34 +49,69 @@ async function startServer({ directory, role, perMinute = OUT_OF_REACH }: Server
   const running = await start(config, { log: pino({ level: config.logLevel }) })
   const { url, db } = running
 
-  const person = () => ({ email: `${randomUUID()}@example.com`, fullName: 'Tester', passwordHash: 'none' })
+  const person = () => ({
+    email: `${randomUUID()}@example.com`,
+    fullName: 'Tester',
+    passwordHash: 'none',
+  })
   const newKey: Server['newKey'] = ({ accountId, userId }, accessLevel = 'full_access') =>
     transaction(
       db,
-      async (trx) => (await issueApiKey(accountScope(trx, accountId), { userId, name: 'Contract tests', accessLevel }, new Date())).token,
+      async (trx) =>
+        (
+          await issueApiKey(
+            accountScope(trx, accountId),
+            { userId, name: 'Contract tests', accessLevel },
+            new Date(),
+          )
+        ).token,
     )
   return {
     ...running,
     newKey,
     async newAccount() {
-      const ids = await transaction(db, (trx) => insertAccount(trx, { name: 'Contract tests', ...person() }, new Date()))
+      const ids = await transaction(db, (trx) =>
+        insertAccount(trx, { name: 'Contract tests', ...person() }, new Date()),
+      )
       return { ...ids, key: await newKey(ids) }
     },
     async newUser(accountId) {
-      const user = { ...person(), role: 'admin' as const, permissions: { finance: 'none' as const } }
-      return { userId: await transaction(db, (trx) => insertUser(accountScope(trx, accountId), user, new Date())) }
+      const user = {
+        ...person(),
+        role: 'admin' as const,
+        permissions: { finance: 'none' as const },
+      }
+      return {
+        userId: await transaction(db, (trx) =>
+          insertUser(accountScope(trx, accountId), user, new Date()),
+        ),
+      }
     },
     async call(method, path, { key, body, headers = {} } = {}) {
       const authorization = key === undefined ? {} : { Authorization: `Bearer ${key}` }
       const type = body === undefined ? {} : { 'Content-Type': 'application/json' }
-      const response = await fetch(url + path, { method, headers: { ...authorization, ...type, ...headers }, body: JSON.stringify(body) })
+      const response = await fetch(url + path, {
+        method,
+        headers: { ...authorization, ...type, ...headers },
+        body: JSON.stringify(body),
+      })
       const text = await response.text()
-      return { status: response.status, headers: response.headers, text, body: text === '' ? undefined : JSON.parse(text) }
+      return {
+        status: response.status,
+        headers: response.headers,
+        text,
+        body: text === '' ? undefined : JSON.parse(text),
+      }
     },
   }
 }
 
-async function withDirectories<T>(work: (newDirectory: () => Promise<string>, onEnd: (end: () => Promise<void>) => void) => Promise<T>) {
+async function withDirectories<T>(
+  work: (
+    newDirectory: () => Promise<string>,
+    onEnd: (end: () => Promise<void>) => void,
+  ) => Promise<T>,
+) {
   const ends: (() => Promise<void>)[] = []
   const newDirectory = async (): Promise<string> => {
     const directory = await mkdtemp(join(tmpdir(), 'muster-contract-'))
@@ -87,7 +136,11 @@ export function startOwnService(): Promise<Disposable<Target>> {
     onEnd(server.stop)
     const account = await server.newAccount()
     const { userId } = await server.newUser(account.accountId)
-    return { url: server.url, key: account.key, restrictedKey: await server.newKey({ ...account, userId }, 'read_only') }
+    return {
+      url: server.url,
+      key: account.key,
+      restrictedKey: await server.newKey({ ...account, userId }, 'read_only'),
+    }
   })
 }
 

@@ -5,7 +5,17 @@ import { operations } from '../../generated/operations.ts'
 import type { Operation } from '../generate/contract.ts'
 import { assertConforms, ContractBroken } from './checks.ts'
 import type { Answer, Request } from './request.ts'
-import { emptyInput, type Input, idOf, newRequest, pathOf, type Question, type Run, requestFor, validBody } from './run.ts'
+import {
+  emptyInput,
+  type Input,
+  idOf,
+  newRequest,
+  pathOf,
+  type Question,
+  type Run,
+  requestFor,
+  validBody,
+} from './run.ts'
 import { limits } from './values.ts'
 
 const MORE_THAN_A_BODY_MAY_HAVE = 1024 * 1024 + 1
@@ -23,10 +33,16 @@ export async function* askKeys(run: Run, operation: Operation): AsyncGenerator<Q
     async ask() {
       const answer = await run.plain(changed)
       run.records.note(answer)
-      if (answer.status < 400) throw new ContractBroken('ignored_auth', changed, `${what} got ${answer.status}`)
+      if (answer.status < 400)
+        throw new ContractBroken('ignored_auth', changed, `${what} got ${answer.status}`)
       run.coverage.sawStatus(id, answer.status)
       assertConforms(id, changed, answer)
-      if (answer.status !== 401) throw new ContractBroken('ignored_auth', changed, `${what} got ${answer.status}, and not 401`)
+      if (answer.status !== 401)
+        throw new ContractBroken(
+          'ignored_auth',
+          changed,
+          `${what} got ${answer.status}, and not 401`,
+        )
     },
   })
   if (!operations[id].isPublic) {
@@ -39,21 +55,36 @@ export async function* askKeys(run: Run, operation: Operation): AsyncGenerator<Q
     })
   }
   const { restrictedKey } = target
-  if (restrictedKey === undefined || !operations[id].statuses.some((status) => status === 403)) return
+  if (restrictedKey === undefined || !operations[id].statuses.some((status) => status === 403))
+    return
   yield {
     what: 'with a key that may not do this',
     async ask() {
-      const asked = { ...request, path: id === 'getExportFile' ? await pathOfPayments(run, operation) : request.path, key: restrictedKey }
+      const asked = {
+        ...request,
+        path: id === 'getExportFile' ? await pathOfPayments(run, operation) : request.path,
+        key: restrictedKey,
+      }
       const { status } = await run.send(id, asked)
-      if (status !== 403) throw new ContractBroken('ignored_permission', asked, `a key that may not do this got ${status}, and not 403`)
+      if (status !== 403)
+        throw new ContractBroken(
+          'ignored_permission',
+          asked,
+          `a key that may not do this got ${status}, and not 403`,
+        )
     },
   }
 }
 
 /** The file of an export of payments, which is for those with the Finance permission alone. */
-async function pathOfPayments({ contract, plain, target }: Run, operation: Operation): Promise<string> {
+async function pathOfPayments(
+  { contract, plain, target }: Run,
+  operation: Operation,
+): Promise<string> {
   const collection = operation.path.replace(/\/\{.*$/, '')
-  const create = contract.operations.find(({ path, method }) => path === collection && method === 'post')
+  const create = contract.operations.find(
+    ({ path, method }) => path === collection && method === 'post',
+  )
   const answer = await plain({
     method: 'POST',
     path: create?.path ?? collection,
@@ -73,13 +104,19 @@ export async function* askAddress(run: Run, operation: Operation): AsyncGenerato
   const id = idOf(operation)
   const valid = await validBody(run, operation)
   const path = await run.records.knownPath(operation)
-  const request = (at: string): Request => newRequest(run, operation, emptyInput(), valid && JSON.stringify(valid), at)
+  const request = (at: string): Request =>
+    newRequest(run, operation, emptyInput(), valid && JSON.stringify(valid), at)
   const expects = (what: string, at: string, expected: number): Question => ({
     what,
     async ask() {
       const asked = request(at)
       const { status } = await run.send(id, asked)
-      if (status !== expected) throw new ContractBroken('negative_data_rejection', asked, `${what} got ${status}, and not ${expected}`)
+      if (status !== expected)
+        throw new ContractBroken(
+          'negative_data_rejection',
+          asked,
+          `${what} got ${status}, and not ${expected}`,
+        )
     },
   })
   if (operation.path.includes('{')) {
@@ -117,7 +154,12 @@ function* askMethods(run: Run, operation: Operation, path: string): Generator<Qu
       async ask() {
         const asked = { method, path, headers: {}, key: run.target.key }
         const answer = await run.plain(asked)
-        if (answer.status !== 405) throw new ContractBroken('unsupported_method', asked, `${method} got ${answer.status}, and not 405`)
+        if (answer.status !== 405)
+          throw new ContractBroken(
+            'unsupported_method',
+            asked,
+            `${method} got ${answer.status}, and not 405`,
+          )
         assertAllow(asked, answer)
       },
     }
@@ -126,7 +168,12 @@ function* askMethods(run: Run, operation: Operation, path: string): Generator<Qu
     async ask() {
       const asked = { method: 'OPTIONS', path, headers: {}, key: null }
       const answer = await run.plain(asked)
-      if (answer.status !== 204) throw new ContractBroken('allow_header_conformance', asked, `OPTIONS got ${answer.status}, and not 204`)
+      if (answer.status !== 204)
+        throw new ContractBroken(
+          'allow_header_conformance',
+          asked,
+          `OPTIONS got ${answer.status}, and not 204`,
+        )
       assertAllow(asked, answer)
     },
   }
@@ -148,7 +195,12 @@ export async function* askBody(run: Run, operation: Operation): AsyncGenerator<Q
       async ask() {
         const asked = { ...newRequest(run, operation, emptyInput(), body, path), headers }
         const { status } = await run.send(idOf(operation), asked)
-        if (status !== expected) throw new ContractBroken('negative_data_rejection', asked, `${what} got ${status}, and not ${expected}`)
+        if (status !== expected)
+          throw new ContractBroken(
+            'negative_data_rejection',
+            asked,
+            `${what} got ${status}, and not ${expected}`,
+          )
       },
     }
 }
@@ -158,7 +210,13 @@ export async function* askVersions(run: Run, operation: Operation): AsyncGenerat
   const path = await pathOf(run, operation)
   const valid = await validBody(run, operation)
   const conditional = (header: string, value: string): Request =>
-    newRequest(run, operation, { ...emptyInput(), headers: { [header]: value } }, valid && JSON.stringify(valid), path)
+    newRequest(
+      run,
+      operation,
+      { ...emptyInput(), headers: { [header]: value } },
+      valid && JSON.stringify(valid),
+      path,
+    )
   const current = async (): Promise<string> => {
     const { headers } = await run.plain({ method: 'GET', path, headers: {}, key: run.target.key })
     return headers.get('etag') ?? ''
@@ -168,12 +226,25 @@ export async function* askVersions(run: Run, operation: Operation): AsyncGenerat
     async ask() {
       const asked = await request()
       const { status } = await run.send(id, asked)
-      if (status !== expected) throw new ContractBroken('conditional_request', asked, `${what} got ${status}, and not ${expected}`)
+      if (status !== expected)
+        throw new ContractBroken(
+          'conditional_request',
+          asked,
+          `${what} got ${status}, and not ${expected}`,
+        )
     },
   })
   if (operation.method === 'get') {
-    yield expects('the version that we have', async () => conditional('If-None-Match', await current()), 304)
-    yield expects('another version', async () => conditional('If-None-Match', '"another"'), operation.success.status)
+    yield expects(
+      'the version that we have',
+      async () => conditional('If-None-Match', await current()),
+      304,
+    )
+    yield expects(
+      'another version',
+      async () => conditional('If-None-Match', '"another"'),
+      operation.success.status,
+    )
     return
   }
   // One question: the record is gone, or changed, after it.
@@ -181,7 +252,11 @@ export async function* askVersions(run: Run, operation: Operation): AsyncGenerat
     what: 'If-Match',
     async ask() {
       await expects('another version', async () => conditional('If-Match', '"another"'), 412).ask()
-      await expects('this version', async () => conditional('If-Match', await current()), operation.success.status).ask()
+      await expects(
+        'this version',
+        async () => conditional('If-Match', await current()),
+        operation.success.status,
+      ).ask()
     },
   }
 }
@@ -193,22 +268,43 @@ export async function* askRepeats(run: Run, operation: Operation): AsyncGenerato
     async ask() {
       const valid = await validBody(run, operation)
       const input = { ...emptyInput(), headers: { 'Idempotency-Key': randomUUID() } }
-      const request = newRequest(run, operation, input, JSON.stringify(valid), await pathOf(run, operation))
+      const request = newRequest(
+        run,
+        operation,
+        input,
+        JSON.stringify(valid),
+        await pathOf(run, operation),
+      )
       const [first, again] = [await run.send(id, request), await run.send(id, request)]
       if (again.status !== first.status || again.text !== first.text)
-        throw new ContractBroken('idempotency', request, `the same request got ${again.status} and another body the second time`)
+        throw new ContractBroken(
+          'idempotency',
+          request,
+          `the same request got ${again.status} and another body the second time`,
+        )
       if (again.headers.get('idempotent-replayed') !== 'true')
-        throw new ContractBroken('idempotency', request, 'the answer that came again has no Idempotent-Replayed: true')
+        throw new ContractBroken(
+          'idempotency',
+          request,
+          'the answer that came again has no Idempotent-Replayed: true',
+        )
       const other = { ...request, body: `${request.body} ` }
       const { status } = await run.send(id, other)
-      if (status !== 422) throw new ContractBroken('idempotency', other, `another request with a used key got ${status}, and not 422`)
+      if (status !== 422)
+        throw new ContractBroken(
+          'idempotency',
+          other,
+          `another request with a used key got ${status}, and not 422`,
+        )
     },
   }
 }
 
 /** Every operation on one record of the kind that `collection` lists. */
 function itemOperations({ contract }: Run, collection: string): Operation[] {
-  return contract.operations.filter(({ path }) => path.startsWith(`${collection}/{`) && path.endsWith('}'))
+  return contract.operations.filter(
+    ({ path }) => path.startsWith(`${collection}/{`) && path.endsWith('}'),
+  )
 }
 
 export async function* askCreated(run: Run, operation: Operation): AsyncGenerator<Question> {
@@ -217,16 +313,34 @@ export async function* askCreated(run: Run, operation: Operation): AsyncGenerato
     async ask() {
       const created = await run.send(
         idOf(operation),
-        await requestFor(run, operation, { ...emptyInput(), body: await validBody(run, operation) }),
+        await requestFor(run, operation, {
+          ...emptyInput(),
+          body: await validBody(run, operation),
+        }),
       )
       const get = itemOperations(run, operation.path).find(({ method }) => method === 'get')
       if (get === undefined) return
-      const asked = newRequest(run, get, emptyInput(), undefined, created.headers.get('location') ?? '')
+      const asked = newRequest(
+        run,
+        get,
+        emptyInput(),
+        undefined,
+        created.headers.get('location') ?? '',
+      )
       const { status, json } = await run.send(idOf(get), asked)
-      if (status !== 200) throw new ContractBroken('ensure_resource_availability', asked, `what was just made got ${status}, and not 200`)
+      if (status !== 200)
+        throw new ContractBroken(
+          'ensure_resource_availability',
+          asked,
+          `what was just made got ${status}, and not 200`,
+        )
       const [made, read] = [created.json, json] as { id?: string }[]
       if (made?.id !== read?.id)
-        throw new ContractBroken('ensure_resource_availability', asked, `${read?.id} is not what was made: ${made?.id}`)
+        throw new ContractBroken(
+          'ensure_resource_availability',
+          asked,
+          `${read?.id} is not what was made: ${made?.id}`,
+        )
     },
   }
 }
@@ -238,12 +352,20 @@ export async function* askDeleted(run: Run, operation: Operation): AsyncGenerato
     async ask() {
       const request = newRequest(run, operation, emptyInput(), undefined, path)
       const { status } = await run.send(idOf(operation), request)
-      if (status !== 204) throw new ContractBroken('use_after_delete', request, `deleting got ${status}, and not 204`)
-      for (const other of run.contract.operations.filter((candidate) => candidate.path === operation.path)) {
+      if (status !== 204)
+        throw new ContractBroken('use_after_delete', request, `deleting got ${status}, and not 204`)
+      for (const other of run.contract.operations.filter(
+        (candidate) => candidate.path === operation.path,
+      )) {
         const valid = await validBody(run, other)
         const asked = newRequest(run, other, emptyInput(), valid && JSON.stringify(valid), path)
         const after = await run.send(idOf(other), asked)
-        if (after.status !== 404) throw new ContractBroken('use_after_delete', asked, `after its deletion got ${after.status}, and not 404`)
+        if (after.status !== 404)
+          throw new ContractBroken(
+            'use_after_delete',
+            asked,
+            `after its deletion got ${after.status}, and not 404`,
+          )
       }
     },
   }
@@ -257,7 +379,8 @@ interface ListedEvent {
 /** Each way to call the operation, until all of its events were there. */
 export async function* askEvents(run: Run, operation: Operation): AsyncGenerator<Question> {
   const schema = run.records.schemaOf(operation)
-  const inputs = schema === null ? [undefined] : limits(schema).map(({ value }) => value as Input['body'])
+  const inputs =
+    schema === null ? [undefined] : limits(schema).map(({ value }) => value as Input['body'])
   for (const body of inputs) {
     if (run.coverage.hasSeenEvents(idOf(operation))) return
     yield { what: 'its events', ask: () => callAndListen(run, operation, body) }
@@ -269,19 +392,36 @@ async function callAndListen(run: Run, operation: Operation, body: Input['body']
   const id = idOf(operation)
   const path = await records.newPath(operation)
   const kind = /\{([^}]+)\}$/.exec(operation.path)?.[1]
-  if (operation.method === 'delete' && kind !== undefined) await records.addDependents(kind, path.split('/').at(-1) ?? '')
+  if (operation.method === 'delete' && kind !== undefined)
+    await records.addDependents(kind, path.split('/').at(-1) ?? '')
   const request = await requestFor(run, operation, { ...emptyInput(), body }, path)
   const latest = async (): Promise<ListedEvent[]> => {
     const list = `/public/v1/events?${new URLSearchParams({ sort: '-created_at', 'page[size]': String(EVENTS_AT_ONCE) })}`
-    return ((await run.plain({ method: 'GET', path: list, headers: {}, key: target.key })).json as { data?: ListedEvent[] })?.data ?? []
+    return (
+      (
+        (await run.plain({ method: 'GET', path: list, headers: {}, key: target.key })).json as {
+          data?: ListedEvent[]
+        }
+      )?.data ?? []
+    )
   }
   const known = new Set((await latest()).map((event) => event.id))
   await run.send(id, request)
-  const emitted = (await latest()).filter((event) => !known.has(event.id)).map((event) => event.event_type)
+  const emitted = (await latest())
+    .filter((event) => !known.has(event.id))
+    .map((event) => event.event_type)
   const declared: readonly string[] = operation.emits
-  const bySystem = ((contract.openapi as { 'x-emitted-by-system'?: string[] })['x-emitted-by-system'] ?? []) as string[]
+  const bySystem = ((contract.openapi as { 'x-emitted-by-system'?: string[] })[
+    'x-emitted-by-system'
+  ] ?? []) as string[]
   const undeclared = emitted.filter((type) => !declared.includes(type) && !bySystem.includes(type))
   if (undeclared.length > 0)
-    throw new ContractBroken('emitted_events', request, `emitted ${undeclared.join(', ')}, which it does not declare`)
-  if (options.ids.includes(id)) for (const type of emitted.filter((event) => declared.includes(event))) coverage.sawEvent(id, type)
+    throw new ContractBroken(
+      'emitted_events',
+      request,
+      `emitted ${undeclared.join(', ')}, which it does not declare`,
+    )
+  if (options.ids.includes(id))
+    for (const type of emitted.filter((event) => declared.includes(event)))
+      coverage.sawEvent(id, type)
 }

@@ -42,8 +42,16 @@ export interface Records {
 /** What a record needs beyond what its schema requires before another can name it. */
 const READY: Record<string, Body> = { job: { status: 'open' } }
 
-function unmade(request: Omit<Request, 'key'>, { status, text }: Answer, key: string): ContractBroken {
-  return new ContractBroken('positive_data_acceptance', { ...request, key }, `valid data got ${status}: ${beginningOf(text)}`)
+function unmade(
+  request: Omit<Request, 'key'>,
+  { status, text }: Answer,
+  key: string,
+): ContractBroken {
+  return new ContractBroken(
+    'positive_data_acceptance',
+    { ...request, key },
+    `valid data got ${status}: ${beginningOf(text)}`,
+  )
 }
 
 /** Makes the records that are shared. Throws ContractBroken when that cannot be done, as does all that makes records later. */
@@ -62,7 +70,12 @@ export async function prepareRecords(
     const kind = kinds.get(name)
     if (!kind?.create) return await firstOf(kind?.collection ?? '')
     const body = { ...(await bodyFor(kind.create)), ...READY[name], ...more }
-    const request = { method: 'POST', path: kind.collection, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }
+    const request = {
+      method: 'POST',
+      path: kind.collection,
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    }
     const answer = await send(request)
     const { id } = (answer.json ?? {}) as { id?: unknown }
     if (answer.status !== 201 || typeof id !== 'string') throw unmade(request, answer, key)
@@ -79,25 +92,34 @@ export async function prepareRecords(
   const remove = async (paths: string[]): Promise<void> => {
     for (const path of paths.reverse()) await send({ method: 'DELETE', path, headers: {} })
   }
-  const schemaOf = ({ body }: Operation): Schema | null => body && inlineReferences(contract.sources, body)
+  const schemaOf = ({ body }: Operation): Schema | null =>
+    body && inlineReferences(contract.sources, body)
   const fill = async (operation: Operation, body: Body): Promise<Body> => {
     const { required = [] } = schemaOf(operation) ?? {}
     const filled = { ...body }
     for (const [field, value] of Object.entries(body)) {
       const name = referenced(field, kinds)
       // Of what must be named, some may be named once: each gets its own.
-      if (name !== undefined && typeof value === 'string') filled[field] = required.includes(field) ? await create(name) : shared.get(name)
+      if (name !== undefined && typeof value === 'string')
+        filled[field] = required.includes(field) ? await create(name) : shared.get(name)
     }
     return filled
   }
-  const bodyFor = (operation: Operation): Promise<Body> => fill(operation, least(schemaOf(operation) ?? {}) as Body)
-  const path = async ({ path: template }: Operation, idOf: (name: string) => Promise<string>): Promise<string> => {
+  const bodyFor = (operation: Operation): Promise<Body> =>
+    fill(operation, least(schemaOf(operation) ?? {}) as Body)
+  const path = async (
+    { path: template }: Operation,
+    idOf: (name: string) => Promise<string>,
+  ): Promise<string> => {
     let filled = template
-    for (const [whole, name = ''] of template.matchAll(/\{(.+?)\}/g)) filled = filled.replace(whole, await idOf(name))
+    for (const [whole, name = ''] of template.matchAll(/\{(.+?)\}/g))
+      filled = filled.replace(whole, await idOf(name))
     return filled
   }
 
-  const inOrder = [...kinds.keys()].sort((a, b) => Number(!kinds.get(a)?.create) - Number(!kinds.get(b)?.create))
+  const inOrder = [...kinds.keys()].sort(
+    (a, b) => Number(!kinds.get(a)?.create) - Number(!kinds.get(b)?.create),
+  )
   try {
     for (const name of inOrder) shared.set(name, await create(name))
   } catch (error) {
@@ -115,14 +137,17 @@ export async function prepareRecords(
     newPath: (operation) => path(operation, create),
     knownPath: (operation) => path(operation, async (name) => shared.get(name) ?? ''),
     async addDependents(kind, id) {
-      for (const [name, { body }] of kinds) if (body.properties?.[`${kind}_id`]?.nullable) await create(name, { [`${kind}_id`]: id })
+      for (const [name, { body }] of kinds)
+        if (body.properties?.[`${kind}_id`]?.nullable) await create(name, { [`${kind}_id`]: id })
     },
     note(answer) {
       const location = answer.headers.get('location')
       if (
         answer.status === 201 &&
         location &&
-        [...kinds.values()].some((kind) => kind.canDelete && location.startsWith(`${kind.collection}/`))
+        [...kinds.values()].some(
+          (kind) => kind.canDelete && location.startsWith(`${kind.collection}/`),
+        )
       )
         made.push(location)
     },
@@ -147,14 +172,24 @@ export async function prepareRecords(
   }
 }
 
-function kindsOf({ operations: all, sources }: { operations: Operation[]; sources: Sources }): Map<string, Kind> {
+function kindsOf({
+  operations: all,
+  sources,
+}: {
+  operations: Operation[]
+  sources: Sources
+}): Map<string, Kind> {
   const kinds = new Map<string, Kind>()
   for (const { path } of all) {
     const [, collection, name] = /^(.*)\/\{([^}]+)\}$/.exec(path) ?? []
     if (collection === undefined || name === undefined) continue
-    const create = all.find((operation) => operation.path === collection && operation.method === 'post')
+    const create = all.find(
+      (operation) => operation.path === collection && operation.method === 'post',
+    )
     const body = create?.body ? inlineReferences(sources, create.body) : {}
-    const canDelete = all.some((operation) => operation.path === path && operation.method === 'delete')
+    const canDelete = all.some(
+      (operation) => operation.path === path && operation.method === 'delete',
+    )
     kinds.set(name, { collection, create, body, canDelete })
   }
   return kinds

@@ -15,23 +15,35 @@ export interface Report {
 }
 
 export function isFailed({ dredd, cases, cells }: Report): boolean {
-  return (dredd?.failures ?? []).length > 0 || cases.some(({ failures }) => failures.length > 0) || cells.some(isMissing)
+  return (
+    (dredd?.failures ?? []).length > 0 ||
+    cases.some(({ failures }) => failures.length > 0) ||
+    cells.some(isMissing)
+  )
 }
 
 /** A case for each question about each operation, and one for each cell of the matrix that must be seen. */
 export function junitOf({ url, seed, dredd, cases, cells }: Report): string {
   const asked = cases.map(({ operation, name, durationMs, failures }) => {
     const said = failures.map(
-      (failure) => `<failure type="${failure.check}" message="${escaped(sayFailure(failure))}">${escaped(failure.curl)}</failure>`,
+      (failure) =>
+        `<failure type="${failure.check}" message="${escaped(sayFailure(failure))}">${escaped(failure.curl)}</failure>`,
     )
     return testcase(operation, name, said.join(''), durationMs)
   })
   const covered = cells.map((cell) => {
-    const skipped = cell.seen === 0 && cell.reason !== null ? `<skipped message="${escaped(cell.reason)}"></skipped>` : ''
-    const missing = isMissing(cell) ? '<failure type="coverage" message="was never seen"></failure>' : ''
+    const skipped =
+      cell.seen === 0 && cell.reason !== null
+        ? `<skipped message="${escaped(cell.reason)}"></skipped>`
+        : ''
+    const missing = isMissing(cell)
+      ? '<failure type="coverage" message="was never seen"></failure>'
+      : ''
     return testcase(cell.operation, `${cell.kind} ${cell.name} was seen`, skipped + missing)
   })
-  const ofDredd = (dredd?.failures ?? []).map((failure) => testcase('Dredd', failure, `<failure message="${escaped(failure)}"></failure>`))
+  const ofDredd = (dredd?.failures ?? []).map((failure) =>
+    testcase('Dredd', failure, `<failure message="${escaped(failure)}"></failure>`),
+  )
   const all = [...ofDredd, ...asked, ...covered]
   const failed = all.filter((line) => line.includes('<failure ')).length
   const skipped = all.filter((line) => line.includes('<skipped ')).length
@@ -64,14 +76,20 @@ export function htmlOf(report: Report): string {
   const ofDredd = (dredd?.failures ?? []).map((failure) => `<pre>${escaped(failure)}</pre>`)
   const rows = ids.map((id) => {
     const own = cells.filter(({ operation }) => operation === id)
-    const statuses = columns.map((name) => cellOf(own.find((cell) => cell.kind === 'status' && cell.name === name)))
+    const statuses = columns.map((name) =>
+      cellOf(own.find((cell) => cell.kind === 'status' && cell.name === name)),
+    )
     const events = own
       .filter(({ kind }) => kind === 'event')
       .map((cell) => `<span class="${classOf(cell)}">${escaped(cell.name)} ${cell.seen}</span>`)
     const failed = failures.filter(({ operation }) => operation === id).length
     return `<tr><th scope="row">${id}</th>${statuses.join('')}<td class="events">${events.join(' ')}</td><td class="${failed > 0 ? 'missing' : ''}">${failed || ''}</td></tr>`
   })
-  const reasons = new Map(cells.filter(({ seen, reason }) => seen === 0 && reason !== null).map(({ name, reason }) => [name, reason ?? '']))
+  const reasons = new Map(
+    cells
+      .filter(({ seen, reason }) => seen === 0 && reason !== null)
+      .map(({ name, reason }) => [name, reason ?? '']),
+  )
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -116,6 +134,9 @@ function classOf(cell: Cell): string {
 
 function cellOf(cell: Cell | undefined): string {
   if (cell === undefined) return '<td></td>'
-  const text = cell.seen === 0 && cell.reason !== null ? `<abbr title="${escaped(cell.reason)}">–</abbr>` : cell.seen
+  const text =
+    cell.seen === 0 && cell.reason !== null
+      ? `<abbr title="${escaped(cell.reason)}">–</abbr>`
+      : cell.seen
   return `<td class="${classOf(cell)}">${text}</td>`
 }

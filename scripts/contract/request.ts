@@ -25,7 +25,11 @@ const TIMEOUT_MS = 30_000
 const LONGEST_WAIT_SECONDS = 90
 
 /** Sends it. Waits where a rate limit asks for it, after `onLimited` has had the refusal. Throws when nothing answers. */
-export async function exchange(url: string, request: Request, onLimited: (answer: Answer) => void): Promise<Answer> {
+export async function exchange(
+  url: string,
+  request: Request,
+  onLimited: (answer: Answer) => void,
+): Promise<Answer> {
   for (;;) {
     const answer = await exchangeOnce(url, request)
     const seconds = Number(answer.headers.get('retry-after'))
@@ -35,7 +39,10 @@ export async function exchange(url: string, request: Request, onLimited: (answer
   }
 }
 
-async function exchangeOnce(url: string, { method, path, headers, body, key }: Request): Promise<Answer> {
+async function exchangeOnce(
+  url: string,
+  { method, path, headers, body, key }: Request,
+): Promise<Answer> {
   const response = await fetch(url + path, {
     method,
     headers: key === null ? headers : { ...headers, Authorization: `Bearer ${key}` },
@@ -56,13 +63,33 @@ function jsonOf(text: string): unknown {
 }
 
 /** A line for a POSIX shell. `$KEY` stands for the key of the run, which is not in it. */
-export function curl(url: string, { method, path, headers, body, key }: Request, keyOfRun: string): string {
-  const given = Object.entries(headers).map(([name, value]) => `-H ${quoted(value === '' ? `${name};` : `${name}: ${value}`)}`)
-  const authorization = key === null ? [] : [key === keyOfRun ? '-H "Authorization: Bearer $KEY"' : '-H "Authorization: Bearer $OTHER_KEY"']
-  const parts = ['curl -sS -i --globoff', `-X ${method}`, quoted(url + path), ...authorization, ...given]
+export function curl(
+  url: string,
+  { method, path, headers, body, key }: Request,
+  keyOfRun: string,
+): string {
+  const given = Object.entries(headers).map(
+    ([name, value]) => `-H ${quoted(value === '' ? `${name};` : `${name}: ${value}`)}`,
+  )
+  const authorization =
+    key === null
+      ? []
+      : [
+          key === keyOfRun
+            ? '-H "Authorization: Bearer $KEY"'
+            : '-H "Authorization: Bearer $OTHER_KEY"',
+        ]
+  const parts = [
+    'curl -sS -i --globoff',
+    `-X ${method}`,
+    quoted(url + path),
+    ...authorization,
+    ...given,
+  ]
   if (body === undefined) return parts.join(' ')
   const pieces = body.split(LONG_RUN).filter((piece) => piece !== '')
-  if (pieces.length === 1 && !isLongRun(body)) return [...parts, `--data-raw ${quoted(body)}`].join(' ')
+  if (pieces.length === 1 && !isLongRun(body))
+    return [...parts, `--data-raw ${quoted(body)}`].join(' ')
   return `{ ${pieces.map(printed).join(' ')} } | ${[...parts, '--data-binary @-'].join(' ')}`
 }
 

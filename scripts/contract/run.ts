@@ -57,8 +57,16 @@ export const idOf = ({ id }: Operation): OperationId => id as OperationId
 export const emptyInput = (): Input => ({ query: {}, headers: {} })
 
 /** The request of the input. References in its body name records that there are. */
-export async function requestFor(run: Run, operation: Operation, input: Input, path?: string): Promise<Request> {
-  const body = operation.body === null ? undefined : JSON.stringify(await run.records.withReferences(operation, input.body ?? {}))
+export async function requestFor(
+  run: Run,
+  operation: Operation,
+  input: Input,
+  path?: string,
+): Promise<Request> {
+  const body =
+    operation.body === null
+      ? undefined
+      : JSON.stringify(await run.records.withReferences(operation, input.body ?? {}))
   return newRequest(run, operation, input, body, path ?? (await pathOf(run, operation)))
 }
 
@@ -69,11 +77,16 @@ export function newRequest(
   body: string | undefined,
   path: string,
 ): Request {
-  const search = Object.entries(query).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(textOf(value))}`)
+  const search = Object.entries(query).map(
+    ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(textOf(value))}`,
+  )
   return {
     method: method.toUpperCase(),
     path: search.length === 0 ? path : `${path}?${search.join('&')}`,
-    headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...mapValues(headers, textOf) },
+    headers: {
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...mapValues(headers, textOf),
+    },
     body,
     key: target.key,
   }
@@ -85,10 +98,14 @@ export function textOf(value: unknown): string {
 }
 
 /** An address with a record of its own if the operation changes it, else with one that stays. */
-export async function pathOf({ records, target, plain }: Run, operation: Operation): Promise<string> {
+export async function pathOf(
+  { records, target, plain }: Run,
+  operation: Operation,
+): Promise<string> {
   if (operation.method !== 'get') return records.newPath(operation)
   const path = await records.knownPath(operation)
-  if (operation.path.includes('{export}')) await untilMade(path.replace(/\/file$/, ''), target.key, plain)
+  if (operation.path.includes('{export}'))
+    await untilMade(path.replace(/\/file$/, ''), target.key, plain)
   return path
 }
 
@@ -96,7 +113,8 @@ async function untilMade(path: string, key: string, plain: Run['plain']): Promis
   const deadline = Date.now() + EXPORT_MS
   while (Date.now() < deadline) {
     const { json } = await plain({ method: 'GET', path, headers: {}, key })
-    if (['completed', 'failed'].includes((json as { status?: string } | undefined)?.status ?? '')) return
+    if (['completed', 'failed'].includes((json as { status?: string } | undefined)?.status ?? ''))
+      return
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }
@@ -110,6 +128,9 @@ export function parametersIn(operation: Operation, where: 'query' | 'header'): P
 }
 
 /** A valid body with all that is required, naming real records. */
-export async function validBody({ records }: Run, operation: Operation): Promise<Record<string, unknown> | undefined> {
+export async function validBody(
+  { records }: Run,
+  operation: Operation,
+): Promise<Record<string, unknown> | undefined> {
   return operation.body === null ? undefined : records.bodyFor(operation)
 }

@@ -1,12 +1,22 @@
 /** What Schemathesis does, for this contract: each operation gets valid and invalid data, at the limits and at random, and is asked for
  *  all else that the contract promises. */
+
+import { Refused } from '../../errors.ts'
 import type { OperationId } from '../../generated/operations.ts'
-import { Refused } from '../../records/refused.ts'
 import type { Contract, Operation } from '../generate/contract.ts'
 import { assertConforms, type Check, ContractBroken } from './checks.ts'
 import type { Coverage } from './coverage.ts'
 import { askFaults, askInvalid, askLimits, askValid } from './data.ts'
-import { askAddress, askBody, askCreated, askDeleted, askEvents, askKeys, askRepeats, askVersions } from './promises.ts'
+import {
+  askAddress,
+  askBody,
+  askCreated,
+  askDeleted,
+  askEvents,
+  askKeys,
+  askRepeats,
+  askVersions,
+} from './promises.ts'
 import { prepareRecords } from './records.ts'
 import { type Answer, curl, exchange, type Request } from './request.ts'
 import type { Ask, Options, Question, Run, Target } from './run.ts'
@@ -55,7 +65,11 @@ export async function runSuite(
       throw new ContractBroken('no_answer', request, `there was no answer: ${sayFailure(error)}`)
     }
   }
-  const records = await prepareRecords(contract, (request) => sendTo(undefined, request), target.key).catch((error) => {
+  const records = await prepareRecords(
+    contract,
+    (request) => sendTo(undefined, request),
+    target.key,
+  ).catch((error) => {
     throw error instanceof ContractBroken
       ? new Refused(`There is nothing to test with. ${sayRequest(error.request)}: ${error.message}`)
       : error
@@ -75,7 +89,9 @@ export async function runSuite(
     },
   }
   try {
-    for (const operation of contract.operations.filter(({ id }) => options.ids.includes(id as OperationId))) {
+    for (const operation of contract.operations.filter(({ id }) =>
+      options.ids.includes(id as OperationId),
+    )) {
       for (const [name, ask] of casesOf(operation)) {
         const [before, startedAt] = [requests, performance.now()]
         const failures = await collect(run, ask(run, operation))
@@ -100,13 +116,16 @@ function sayRequest({ method, path }: Request): string {
 /** fetch itself only says "fetch failed". */
 function sayFailure(error: unknown): string {
   const { cause, message } = error as Error
-  return cause instanceof Error ? cause.message || String((cause as NodeJS.ErrnoException).code) : message
+  return cause instanceof Error
+    ? cause.message || String((cause as NodeJS.ErrnoException).code)
+    : message
 }
 
 function casesOf(operation: Operation): [string, Ask][] {
   const { method } = operation
   const headers = new Set(operation.parameters.map(({ name }) => name))
-  const when = (isSo: boolean, name: string, ask: Ask): [string, Ask][] => (isSo ? [[name, ask]] : [])
+  const when = (isSo: boolean, name: string, ask: Ask): [string, Ask][] =>
+    isSo ? [[name, ask]] : []
   return [
     ['takes valid data at its limits', askLimits],
     ['takes valid data at random', askValid],
@@ -115,7 +134,11 @@ function casesOf(operation: Operation): [string, Ask][] {
     ['asks for a key', askKeys],
     ['is found by its address alone', askAddress],
     ...when(operation.body !== null, 'takes a JSON body and nothing else', askBody),
-    ...when(headers.has('If-None-Match') || headers.has('If-Match'), 'compares versions', askVersions),
+    ...when(
+      headers.has('If-None-Match') || headers.has('If-Match'),
+      'compares versions',
+      askVersions,
+    ),
     ...when(headers.has('Idempotency-Key'), 'does what is repeated once', askRepeats),
     ...when(method === 'post', 'makes what can be read at once', askCreated),
     ...when(method === 'delete', 'leaves nothing behind', askDeleted),
@@ -124,7 +147,10 @@ function casesOf(operation: Operation): [string, Ask][] {
 }
 
 /** Asks all; what was made meanwhile is removed after each. */
-async function collect(run: Run, questions: AsyncIterable<Question> | Iterable<Question>): Promise<Failure[]> {
+async function collect(
+  run: Run,
+  questions: AsyncIterable<Question> | Iterable<Question>,
+): Promise<Failure[]> {
   const failures: Failure[] = []
   const seen = new Set<string>()
   const note = (what: string, error: unknown): void => {
@@ -149,6 +175,11 @@ async function collect(run: Run, questions: AsyncIterable<Question> | Iterable<Q
 
 function failureOf({ target }: Run, what: string, error: unknown): Failure {
   if (error instanceof ContractBroken)
-    return { check: error.check, what, message: error.message, curl: curl(target.url, error.request, target.key) }
+    return {
+      check: error.check,
+      what,
+      message: error.message,
+      curl: curl(target.url, error.request, target.key),
+    }
   throw error
 }

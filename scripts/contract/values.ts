@@ -28,7 +28,10 @@ function valuesOfType(schema: Schema): fc.Arbitrary<unknown> {
     case 'string':
       return texts(schema)
     case 'integer':
-      return fc.integer({ min: minimum ?? Number.MIN_SAFE_INTEGER, max: maximum ?? Number.MAX_SAFE_INTEGER })
+      return fc.integer({
+        min: minimum ?? Number.MIN_SAFE_INTEGER,
+        max: maximum ?? Number.MAX_SAFE_INTEGER,
+      })
     case 'number':
       return fc.double({ min: minimum, max: maximum, noNaN: true, noDefaultInfinity: true })
     case 'boolean':
@@ -36,7 +39,9 @@ function valuesOfType(schema: Schema): fc.Arbitrary<unknown> {
     case 'array': {
       const items = validValues(schema.items ?? {})
       const size = { minLength: minItems, maxLength: maxItems }
-      return schema.uniqueItems ? fc.uniqueArray(items, { ...size, selector: (item) => JSON.stringify(item) }) : fc.array(items, size)
+      return schema.uniqueItems
+        ? fc.uniqueArray(items, { ...size, selector: (item) => JSON.stringify(item) })
+        : fc.array(items, size)
     }
     case 'object':
       return objects(schema)
@@ -77,7 +82,10 @@ function texts(schema: Schema): fc.Arbitrary<string> {
   if (format !== undefined) return (FORMATS[format] ?? unknownFormat(format)).filter(takes)
   if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern, 'u')).filter(takes)
   const size = { minLength, maxLength }
-  return fc.oneof(fc.string({ unit: 'grapheme-ascii', ...size }), fc.string({ unit: 'binary', ...size }).map(withoutNul))
+  return fc.oneof(
+    fc.string({ unit: 'grapheme-ascii', ...size }),
+    fc.string({ unit: 'binary', ...size }).map(withoutNul),
+  )
 }
 
 function unknownFormat(format: string): never {
@@ -88,14 +96,25 @@ function unknownFormat(format: string): never {
 function accepts(schema: Schema, text: string): boolean {
   const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema as Limits
   const length = [...text].length
-  return length >= minLength && length <= maxLength && (pattern === undefined || new RegExp(pattern, 'u').test(text))
+  return (
+    length >= minLength &&
+    length <= maxLength &&
+    (pattern === undefined || new RegExp(pattern, 'u').test(text))
+  )
 }
 
-function objects({ properties = {}, required = [], additionalProperties, maxProperties }: Schema): fc.Arbitrary<object> {
+function objects({
+  properties = {},
+  required = [],
+  additionalProperties,
+  maxProperties,
+}: Schema): fc.Arbitrary<object> {
   const named = fc.record(mapValues(properties, validValues), { requiredKeys: required })
   if (typeof additionalProperties !== 'object') return named
   const names = fc.string({ unit: 'binary', maxLength: 20 }).map(withoutNul)
-  const others = fc.dictionary(names, validValues(additionalProperties), { maxKeys: maxProperties as number | undefined })
+  const others = fc.dictionary(names, validValues(additionalProperties), {
+    maxKeys: maxProperties as number | undefined,
+  })
   return fc.tuple(others, named).map(([more, known]) => ({ ...more, ...known }))
 }
 
@@ -125,7 +144,9 @@ function variant(schema: Schema, index: number): unknown {
       return variants(schema.items ?? {}, minItems)
     case 'object': {
       const { properties = {}, required = [] } = schema
-      return Object.fromEntries(required.map((name) => [name, variant(properties[name] ?? {}, index)]))
+      return Object.fromEntries(
+        required.map((name) => [name, variant(properties[name] ?? {}, index)]),
+      )
     }
     default:
       return true
@@ -151,7 +172,8 @@ export function limits(schema: Schema): Sample[] {
 function limitsOfType(schema: Schema): Sample[] {
   const { minimum, maximum, minItems = 0, maxItems, maxProperties } = schema as Limits
   if (schema.enum) {
-    const options = schema.enum.length > MANY_OPTIONS ? [schema.enum[0], schema.enum.at(-1)] : schema.enum
+    const options =
+      schema.enum.length > MANY_OPTIONS ? [schema.enum[0], schema.enum.at(-1)] : schema.enum
     return options.map((value) => ({ what: String(value), value }))
   }
   if (schema.oneOf) return schema.oneOf.flatMap(limits)
@@ -171,30 +193,52 @@ function limitsOfType(schema: Schema): Sample[] {
       const items = schema.items ?? {}
       const full = variants(items, maxItems ?? 0)
       const most = schema.uniqueItems && !isDistinct(full) ? [] : [full]
-      const sizes = [variants(items, minItems), ...most].map((value) => ({ what: `${value.length} entries`, value }))
-      return [...sizes, ...limits(items).map(({ what, value }) => ({ what: `an entry: ${what}`, value: [value] }))]
+      const sizes = [variants(items, minItems), ...most].map((value) => ({
+        what: `${value.length} entries`,
+        value,
+      }))
+      return [
+        ...sizes,
+        ...limits(items).map(({ what, value }) => ({ what: `an entry: ${what}`, value: [value] })),
+      ]
     }
     default: {
       const { properties = {}, additionalProperties } = schema
       const base = least(schema) as object
       const named = Object.entries(properties).flatMap(([name, property]) =>
-        limits(property).map(({ what, value }) => ({ what: `${name}: ${what}`, value: { ...base, [name]: value } })),
+        limits(property).map(({ what, value }) => ({
+          what: `${name}: ${what}`,
+          value: { ...base, [name]: value },
+        })),
       )
       const whole = { ...mapValues(properties, least), ...base }
       const others = typeof additionalProperties === 'object' ? additionalProperties : undefined
       const more =
-        others === undefined ? [] : limits(others).map(({ what, value }) => ({ what: `a field: ${what}`, value: { name: value } }))
+        others === undefined
+          ? []
+          : limits(others).map(({ what, value }) => ({
+              what: `a field: ${what}`,
+              value: { name: value },
+            }))
       const full =
         others === undefined || maxProperties === undefined
           ? []
           : [{ what: `${maxProperties} fields`, value: fieldsOf(others, maxProperties) }]
-      return [{ what: 'only what is required', value: base }, { what: 'all fields', value: whole }, ...named, ...more, ...full]
+      return [
+        { what: 'only what is required', value: base },
+        { what: 'all fields', value: whole },
+        ...named,
+        ...more,
+        ...full,
+      ]
     }
   }
 }
 
 function fieldsOf(schema: Schema, count: number): object {
-  return Object.fromEntries(variants(schema, count).map((value, index) => [`field_${index}`, value]))
+  return Object.fromEntries(
+    variants(schema, count).map((value, index) => [`field_${index}`, value]),
+  )
 }
 
 /** At the ends of what the pattern of our times takes, in UTC and with the widest offsets. */
@@ -210,13 +254,18 @@ function textLimits(schema: Schema): Sample[] {
   const { format, pattern, minLength = 0, maxLength } = schema as Limits
   if (format === 'date-time') return TIMES.map((value) => ({ what: value, value }))
   if (format === 'email')
-    return [SAMPLES.email, addressOf(maxLength ?? 254)].map((value) => ({ what: `${value?.length} characters`, value }))
+    return [SAMPLES.email, addressOf(maxLength ?? 254)].map((value) => ({
+      what: `${value?.length} characters`,
+      value,
+    }))
   if (format === 'uuid') return [{ what: 'in upper case', value: SAMPLES.uuid?.toUpperCase() }]
   const lengths = maxLength === undefined ? [minLength] : [minLength, maxLength]
   // Two UTF-16 units each, and four bytes: whoever counts those takes too few.
   const fills = pattern === undefined ? ['x', '😀'] : ['x']
   return lengths
-    .flatMap((length) => fills.map((fill) => ({ what: `${length} characters ${fill}`, value: fill.repeat(length) })))
+    .flatMap((length) =>
+      fills.map((fill) => ({ what: `${length} characters ${fill}`, value: fill.repeat(length) })),
+    )
     .filter(({ value }) => accepts(schema, value))
 }
 
@@ -232,11 +281,15 @@ export function faults(schema: Schema): Sample[] {
   return [...faultsOfType(schema), ...(takesNull ? [] : [{ what: 'null', value: null }])]
 }
 
-const wrongTypes = (...values: unknown[]): Sample[] => values.map((value) => ({ what: `is ${JSON.stringify(value)}`, value }))
+const wrongTypes = (...values: unknown[]): Sample[] =>
+  values.map((value) => ({ what: `is ${JSON.stringify(value)}`, value }))
 
 function faultsOfType(schema: Schema): Sample[] {
   if (schema.oneOf)
-    return [...wrongTypes([], {}), ...schema.oneOf.flatMap((branch) => (branch.type === 'string' ? textFaults(branch) : []))]
+    return [
+      ...wrongTypes([], {}),
+      ...schema.oneOf.flatMap((branch) => (branch.type === 'string' ? textFaults(branch) : [])),
+    ]
   switch (schema.type) {
     case 'string':
       return [...wrongTypes(42, true, ['x'], {}), ...textFaults(schema)]
@@ -255,7 +308,10 @@ function faultsOfType(schema: Schema): Sample[] {
       return arrayFaults(schema)
     default: {
       const base = least(schema) as Record<string, unknown>
-      return [...wrongTypes('x', 1, []), ...objectFaults(schema).map(({ what, applyTo }) => ({ what, value: applyTo(base) }))]
+      return [
+        ...wrongTypes('x', 1, []),
+        ...objectFaults(schema).map(({ what, applyTo }) => ({ what, value: applyTo(base) })),
+      ]
     }
   }
 }
@@ -265,42 +321,86 @@ export function objectFaults(schema: Schema): Fault[] {
   const { properties = {}, required = [], additionalProperties } = schema
   const { maxProperties } = schema as Limits
   const inside = Object.entries(properties).flatMap(([name, property]) =>
-    faults(property).map(({ what, value }): Fault => ({ what: `${name}: ${what}`, applyTo: (valid) => ({ ...valid, [name]: value }) })),
+    faults(property).map(
+      ({ what, value }): Fault => ({
+        what: `${name}: ${what}`,
+        applyTo: (valid) => ({ ...valid, [name]: value }),
+      }),
+    ),
   )
-  const missing = required.map((name): Fault => ({ what: `${name}: is missing`, applyTo: ({ [name]: _, ...others }) => others }))
+  const missing = required.map(
+    (name): Fault => ({
+      what: `${name}: is missing`,
+      applyTo: ({ [name]: _, ...others }) => others,
+    }),
+  )
   const unknown: Fault[] =
-    additionalProperties === false ? [{ what: 'a field that there is not', applyTo: (valid) => ({ ...valid, not_a_field: 1 }) }] : []
+    additionalProperties === false
+      ? [{ what: 'a field that there is not', applyTo: (valid) => ({ ...valid, not_a_field: 1 }) }]
+      : []
   const others = typeof additionalProperties === 'object' ? additionalProperties : undefined
   const more =
-    others === undefined ? [] : faults(others).map(({ what, value }): Fault => ({ what, applyTo: (valid) => ({ ...valid, name: value }) }))
+    others === undefined
+      ? []
+      : faults(others).map(
+          ({ what, value }): Fault => ({ what, applyTo: (valid) => ({ ...valid, name: value }) }),
+        )
   const tooMany: Fault[] =
     others === undefined || maxProperties === undefined
       ? []
-      : [{ what: `${maxProperties + 1} fields`, applyTo: () => fieldsOf(others, maxProperties + 1) }]
+      : [
+          {
+            what: `${maxProperties + 1} fields`,
+            applyTo: () => fieldsOf(others, maxProperties + 1),
+          },
+        ]
   return [...inside, ...missing, ...unknown, ...more, ...tooMany]
 }
 
 const WRONG_FORMATS: Record<string, string[]> = {
   uuid: ['not-a-uuid', `${SAMPLES.uuid}0`],
   email: ['nobody', 'a@', '@example.com', 'a b@example.com'],
-  'date-time': ['yesterday', '2026-03-02', '2026-03-02T09:30:00', '2026-02-30T00:00:00Z', '2026-03-02T25:00:00Z', '0999-12-31T23:59:59Z'],
+  'date-time': [
+    'yesterday',
+    '2026-03-02',
+    '2026-03-02T09:30:00',
+    '2026-02-30T00:00:00Z',
+    '2026-03-02T25:00:00Z',
+    '0999-12-31T23:59:59Z',
+  ],
 }
 
 function textFaults(schema: Schema): Sample[] {
   const { format, pattern, minLength = 0, maxLength } = schema as Limits
-  const named = (values: string[], what: string): Sample[] => values.map((value) => ({ what, value }))
+  const named = (values: string[], what: string): Sample[] =>
+    values.map((value) => ({ what, value }))
   if (schema.enum) return named(['none_of_these', ''], 'none of its options')
   if (format !== undefined) {
     const long = format === 'email' && maxLength !== undefined ? [addressOf(maxLength + 1)] : []
-    return [...named(WRONG_FORMATS[format] ?? [], `not in the form of ${format}`), ...named(long, `${long[0]?.length} characters`)]
+    return [
+      ...named(WRONG_FORMATS[format] ?? [], `not in the form of ${format}`),
+      ...named(long, `${long[0]?.length} characters`),
+    ]
   }
-  const outside = [...(minLength > 0 ? [minLength - 1] : []), ...(maxLength === undefined ? [] : [maxLength + 1])]
-  const lengths = outside.map((length) => ({ what: `${length} characters`, value: 'x'.repeat(length) }))
+  const outside = [
+    ...(minLength > 0 ? [minLength - 1] : []),
+    ...(maxLength === undefined ? [] : [maxLength + 1]),
+  ]
+  const lengths = outside.map((length) => ({
+    what: `${length} characters`,
+    value: 'x'.repeat(length),
+  }))
   if (pattern !== undefined) {
-    const others = ['', '!', ' ', '\u00fc', 'x\n'].filter((text) => !new RegExp(pattern, 'u').test(text))
+    const others = ['', '!', ' ', '\u00fc', 'x\n'].filter(
+      (text) => !new RegExp(pattern, 'u').test(text),
+    )
     return [...lengths, ...named(others, 'not of its pattern')]
   }
-  return [...lengths, ...named(['a\0b'], 'with NUL'), ...named(['a\ud800'], 'with half of a surrogate pair')]
+  return [
+    ...lengths,
+    ...named(['a\0b'], 'with NUL'),
+    ...named(['a\ud800'], 'with half of a surrogate pair'),
+  ]
 }
 
 function arrayFaults(schema: Schema): Sample[] {

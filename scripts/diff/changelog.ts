@@ -1,5 +1,5 @@
 /** CHANGELOG.md: an entry for each release of the contract, the latest first. */
-import type { Change, Difference } from '../diff.ts'
+import type { Change, Difference } from './diff.ts'
 import type { Level } from './rules.ts'
 
 const TITLE = '# Changelog'
@@ -26,16 +26,25 @@ export function withEntry(changelog: string, difference: Difference, today: Date
 
 function entryOf(heading: string, words: string, { changes }: Difference): string {
   const sections = (Object.keys(HEADINGS) as Level[])
-    .map((level) => ({ level, lines: changes.filter((change) => change.level === level).map(lineOf) }))
+    .map((level) => ({
+      level,
+      lines: changes.filter((change) => change.level === level).map(lineOf),
+    }))
     .filter(({ lines }) => lines.length > 0)
     .map(({ level, lines }) => `### ${HEADINGS[level]}\n\n${lines.join('\n')}`)
   const parts = [words, ...sections].filter((part) => part !== '')
-  return [heading, ...(parts.length === 0 ? ['No change that a client or receiver can see.'] : parts)].join('\n\n')
+  return [
+    heading,
+    ...(parts.length === 0 ? ['No change that a client or receiver can see.'] : parts),
+  ].join('\n\n')
 }
 
 const MANY = 4
 
 function lineOf({ concerns, part, what }: Change): string {
-  const names = concerns.length > MANY ? `${concerns.length} operations` : concerns.map((name) => `\`${name}\``).join(', ')
+  const names =
+    concerns.length > MANY
+      ? `${concerns.length} operations`
+      : concerns.map((name) => `\`${name}\``).join(', ')
   return `- ${names}: ${part} ${what}.`
 }

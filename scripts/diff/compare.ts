@@ -50,7 +50,14 @@ interface Subject extends Editions {
 
 type RuleId = keyof typeof RULES
 
-function change({ concerns }: Subject, id: RuleId, place: Place, part: string, what: string, isGone = false): Change {
+function change(
+  { concerns }: Subject,
+  id: RuleId,
+  place: Place,
+  part: string,
+  what: string,
+  isGone = false,
+): Change {
   return { id, level: RULES[id], ...positionOf(place), isGone, concerns: [concerns], part, what }
 }
 
@@ -63,16 +70,28 @@ const keyOf = ({ method, path }: Operation): string => `${method} ${path.replace
 
 function compareOperations(editions: Editions): Change[] {
   const before = new Map(editions.base.operations.map((operation) => [keyOf(operation), operation]))
-  const after = new Map(editions.revision.operations.map((operation) => [keyOf(operation), operation]))
-  const pathsLeft = new Set(editions.revision.operations.map((operation) => keyOf(operation).replace(/^\w+ /, '')))
+  const after = new Map(
+    editions.revision.operations.map((operation) => [keyOf(operation), operation]),
+  )
+  const pathsLeft = new Set(
+    editions.revision.operations.map((operation) => keyOf(operation).replace(/^\w+ /, '')),
+  )
   return [
     ...[...before]
       .filter(([key]) => !after.has(key))
-      .map(([key, operation]) => removedOperation(editions, operation, pathsLeft.has(key.replace(/^\w+ /, '')))),
+      .map(([key, operation]) =>
+        removedOperation(editions, operation, pathsLeft.has(key.replace(/^\w+ /, ''))),
+      ),
     ...[...after]
       .filter(([key]) => !before.has(key))
       .map(([, operation]) =>
-        change({ ...editions, concerns: operation.id }, 'endpoint-added', operation.place, nameOf(operation), 'is new'),
+        change(
+          { ...editions, concerns: operation.id },
+          'endpoint-added',
+          operation.place,
+          nameOf(operation),
+          'is new',
+        ),
       ),
     ...[...after].flatMap(([key, operation]) => {
       const old = before.get(key)
@@ -88,7 +107,15 @@ function removedOperation(editions: Editions, operation: Operation, isPathLeft: 
   const subject = { ...editions, concerns: operation.id }
   const { deprecation } = operation
   const name = nameOf(operation)
-  if (deprecation === null) return change(subject, `${prefix}-removed-without-deprecation`, operation.place, name, 'is gone', true)
+  if (deprecation === null)
+    return change(
+      subject,
+      `${prefix}-removed-without-deprecation`,
+      operation.place,
+      name,
+      'is gone',
+      true,
+    )
   const { sunset } = deprecation
   if (sunset === null || sunset > editions.today)
     return change(
@@ -99,32 +126,60 @@ function removedOperation(editions: Editions, operation: Operation, isPathLeft: 
       `is gone before its sunset: ${sunset ?? 'it has none'}`,
       true,
     )
-  return change(subject, `${prefix}-removed-with-deprecation`, operation.place, name, `is gone, after its sunset of ${sunset}`, true)
+  return change(
+    subject,
+    `${prefix}-removed-with-deprecation`,
+    operation.place,
+    name,
+    `is gone, after its sunset of ${sunset}`,
+    true,
+  )
 }
 
 function compareOperation(subject: Subject, old: Operation, now: Operation): Change[] {
   const changes: Change[] = []
-  const add = (id: RuleId, what: string): void => void changes.push(change(subject, id, now.place, nameOf(now), what))
-  if (old.id !== now.id) add('api-operation-id-removed', `is called ${now.id} instead of ${old.id}, as generated clients will`)
+  const add = (id: RuleId, what: string): void =>
+    void changes.push(change(subject, id, now.place, nameOf(now), what))
+  if (old.id !== now.id)
+    add(
+      'api-operation-id-removed',
+      `is called ${now.id} instead of ${old.id}, as generated clients will`,
+    )
   if (old.isPublic && !now.isPublic) add('api-security-added', 'needs an API key')
   if (!old.isPublic && now.isPublic) add('api-security-removed', 'needs no API key')
   if (old.permission !== now.permission) {
-    if (now.permission !== null) add('api-security-scope-added', `needs the permission ${now.permission}`)
+    if (now.permission !== null)
+      add('api-security-scope-added', `needs the permission ${now.permission}`)
     else add('api-security-scope-removed', `does not need the permission ${old.permission}`)
   }
-  const perSecond = ({ rateLimit: { limit, windowSeconds } }: Operation): number => limit / windowSeconds
+  const perSecond = ({ rateLimit: { limit, windowSeconds } }: Operation): number =>
+    limit / windowSeconds
   if (perSecond(old) !== perSecond(now)) {
     const what = `may be called ${now.rateLimit.limit} times in ${now.rateLimit.windowSeconds} s`
-    add(perSecond(now) < perSecond(old) ? 'api-rate-limit-decreased' : 'api-rate-limit-increased', what)
+    add(
+      perSecond(now) < perSecond(old) ? 'api-rate-limit-decreased' : 'api-rate-limit-increased',
+      what,
+    )
   }
-  if (!old.deprecation && now.deprecation) add('endpoint-deprecated', `is deprecated, until ${now.deprecation.sunset ?? 'further notice'}`)
+  if (!old.deprecation && now.deprecation)
+    add('endpoint-deprecated', `is deprecated, until ${now.deprecation.sunset ?? 'further notice'}`)
   if (old.deprecation && !now.deprecation) add('endpoint-reactivated', 'is no longer deprecated')
   const [sunset, newSunset] = [old.deprecation?.sunset, now.deprecation?.sunset]
   if (sunset && newSunset && newSunset < sunset)
-    add('api-sunset-date-changed-too-small', `may go on ${newSunset}, before the promised ${sunset}`)
-  for (const type of old.emits) if (!now.emits.includes(type)) add('api-event-removed', `does not emit ${type}`)
-  for (const type of now.emits) if (!old.emits.includes(type)) add('api-event-added', `emits ${type}`)
-  return [...changes, ...compareParameters(subject, old, now), ...compareBodies(subject, old, now), ...compareResponses(subject, old, now)]
+    add(
+      'api-sunset-date-changed-too-small',
+      `may go on ${newSunset}, before the promised ${sunset}`,
+    )
+  for (const type of old.emits)
+    if (!now.emits.includes(type)) add('api-event-removed', `does not emit ${type}`)
+  for (const type of now.emits)
+    if (!old.emits.includes(type)) add('api-event-added', `emits ${type}`)
+  return [
+    ...changes,
+    ...compareParameters(subject, old, now),
+    ...compareBodies(subject, old, now),
+    ...compareResponses(subject, old, now),
+  ]
 }
 
 /** In a path, by position: their names are ours alone. */
@@ -134,26 +189,39 @@ function parametersOf({ path, parameters }: Operation): Map<string, Parameter> {
     parameters.map((parameter) => {
       const { in: where, name } = parameter
       return [
-        where === 'path' ? `path ${positions.indexOf(name)}` : `${where} ${where === 'header' ? name.toLowerCase() : name}`,
+        where === 'path'
+          ? `path ${positions.indexOf(name)}`
+          : `${where} ${where === 'header' ? name.toLowerCase() : name}`,
         parameter,
       ]
     }),
   )
 }
 
-function compareParameters(subject: Subject, oldOperation: Operation, newOperation: Operation): Change[] {
+function compareParameters(
+  subject: Subject,
+  oldOperation: Operation,
+  newOperation: Operation,
+): Change[] {
   const [before, after] = [parametersOf(oldOperation), parametersOf(newOperation)]
   const changes: Change[] = []
   for (const [key, old] of before) {
     if (after.has(key)) continue
-    const id = old.in === 'header' ? 'request-header-parameter-removed' : 'request-parameter-removed'
+    const id =
+      old.in === 'header' ? 'request-header-parameter-removed' : 'request-parameter-removed'
     changes.push(
-      excused(subject, old.schema, change(subject, id, parameterPlace(old), describe(old), 'is gone', true), parameterPlace(old)),
+      excused(
+        subject,
+        old.schema,
+        change(subject, id, parameterPlace(old), describe(old), 'is gone', true),
+        parameterPlace(old),
+      ),
     )
   }
   for (const [key, now] of after) {
     const old = before.get(key)
-    const add = (id: RuleId, what: string): void => void changes.push(change(subject, id, parameterPlace(now), describe(now), what))
+    const add = (id: RuleId, what: string): void =>
+      void changes.push(change(subject, id, parameterPlace(now), describe(now), what))
     if (!old) {
       add(
         now.required ? 'new-required-request-parameter' : 'new-optional-request-parameter',
@@ -163,31 +231,77 @@ function compareParameters(subject: Subject, oldOperation: Operation, newOperati
     }
     if (!old.required && now.required) add('request-parameter-became-required', 'is required')
     if (old.required && !now.required) add('request-parameter-became-optional', 'is optional')
-    changes.push(...ofSchemas(subject, describe(now), old.schema, now.schema, 'request', 'request-parameter', 'request-parameter'))
+    changes.push(
+      ...ofSchemas(
+        subject,
+        describe(now),
+        old.schema,
+        now.schema,
+        'request',
+        'request-parameter',
+        'request-parameter',
+      ),
+    )
   }
   return changes
 }
 
 const describe = ({ in: where, name }: Parameter): string => `the ${where} parameter ${name}`
-const parameterPlace = ({ schema }: Parameter): Place => ({ source: schema.source, path: schema.path.slice(0, -1) })
+const parameterPlace = ({ schema }: Parameter): Place => ({
+  source: schema.source,
+  path: schema.path.slice(0, -1),
+})
 
 function compareBodies(subject: Subject, old: Operation, now: Operation): Change[] {
-  if (old.body && now.body) return ofSchemas(subject, 'the request body', old.body, now.body, 'request', 'request-body', 'request-property')
-  if (now.body) return [change(subject, 'request-body-added-required', now.body, 'the request body', 'is new')]
-  if (old.body) return [change(subject, 'request-body-removed', old.body, 'the request body', 'is gone', true)]
+  if (old.body && now.body)
+    return ofSchemas(
+      subject,
+      'the request body',
+      old.body,
+      now.body,
+      'request',
+      'request-body',
+      'request-property',
+    )
+  if (now.body)
+    return [change(subject, 'request-body-added-required', now.body, 'the request body', 'is new')]
+  if (old.body)
+    return [change(subject, 'request-body-removed', old.body, 'the request body', 'is gone', true)]
   return []
 }
 
-function compareResponses(subject: Subject, oldOperation: Operation, newOperation: Operation): Change[] {
+function compareResponses(
+  subject: Subject,
+  oldOperation: Operation,
+  newOperation: Operation,
+): Change[] {
   const changes: Change[] = []
   const kind = ({ status }: Response) => (status < 300 ? 'success' : 'non-success')
   for (const old of oldOperation.responses)
     if (!newOperation.responses.some(({ status }) => status === old.status))
-      changes.push(change(subject, `response-${kind(old)}-status-removed`, old.place, `the response ${old.status}`, 'is gone', true))
+      changes.push(
+        change(
+          subject,
+          `response-${kind(old)}-status-removed`,
+          old.place,
+          `the response ${old.status}`,
+          'is gone',
+          true,
+        ),
+      )
   for (const now of newOperation.responses) {
     const old = oldOperation.responses.find(({ status }) => status === now.status)
     if (old) changes.push(...compareResponse(subject, old, now))
-    else changes.push(change(subject, `response-${kind(now)}-status-added`, now.place, `the response ${now.status}`, 'is new'))
+    else
+      changes.push(
+        change(
+          subject,
+          `response-${kind(now)}-status-added`,
+          now.place,
+          `the response ${now.status}`,
+          'is new',
+        ),
+      )
   }
   return changes
 }
@@ -200,22 +314,52 @@ function compareResponse(subject: Subject, old: Response, now: Response): Change
   const partOf = (header: string): string => `the header ${header} of ${name}`
   for (const [header, { required, schema }] of Object.entries(old.headers))
     if (!(header in now.headers))
-      add(required ? 'required-response-header-removed' : 'optional-response-header-removed', schema, partOf(header), 'is gone', true)
+      add(
+        required ? 'required-response-header-removed' : 'optional-response-header-removed',
+        schema,
+        partOf(header),
+        'is gone',
+        true,
+      )
   for (const [header, { required, schema }] of Object.entries(now.headers)) {
     const before = old.headers[header]
     if (!before) {
       add('response-header-added', schema, partOf(header), 'is new')
       continue
     }
-    if (before.required && !required) add('response-header-became-optional', schema, partOf(header), 'is not always there')
-    if (!before.required && required) add('response-header-became-required', schema, partOf(header), 'is always there')
-    changes.push(...ofSchemas(subject, partOf(header), before.schema, schema, 'response', 'response-header', 'response-header'))
+    if (before.required && !required)
+      add('response-header-became-optional', schema, partOf(header), 'is not always there')
+    if (!before.required && required)
+      add('response-header-became-required', schema, partOf(header), 'is always there')
+    changes.push(
+      ...ofSchemas(
+        subject,
+        partOf(header),
+        before.schema,
+        schema,
+        'response',
+        'response-header',
+        'response-header',
+      ),
+    )
   }
   for (const [mediaType, schema] of Object.entries(old.content))
-    if (!(mediaType in now.content)) add('response-media-type-removed', schema, name, `is never ${mediaType}`, true)
+    if (!(mediaType in now.content))
+      add('response-media-type-removed', schema, name, `is never ${mediaType}`, true)
   for (const [mediaType, schema] of Object.entries(now.content)) {
     const before = old.content[mediaType]
-    if (before) changes.push(...ofSchemas(subject, name, before, schema, 'response', 'response-body', 'response-property'))
+    if (before)
+      changes.push(
+        ...ofSchemas(
+          subject,
+          name,
+          before,
+          schema,
+          'response',
+          'response-body',
+          'response-property',
+        ),
+      )
     else add('response-media-type-added', schema, name, `can be ${mediaType}`)
   }
   return changes
@@ -225,39 +369,80 @@ function compareEvents(editions: Editions): Change[] {
   const { base, revision } = editions
   const changes: Change[] = []
   for (const old of base.events)
-    if (!revision.events.some(({ type }) => type === old.type)) changes.push(removedEvent({ ...editions, concerns: old.type }, old))
+    if (!revision.events.some(({ type }) => type === old.type))
+      changes.push(removedEvent({ ...editions, concerns: old.type }, old))
   for (const now of revision.events) {
     const subject = { ...editions, concerns: now.type }
     const old = base.events.find(({ type }) => type === now.type)
     if (old) changes.push(...compareEvent(subject, old, now))
-    else changes.push(change(subject, 'event-added', messageOf(now), `the event ${now.type}`, 'is new'))
+    else
+      changes.push(
+        change(subject, 'event-added', messageOf(now), `the event ${now.type}`, 'is new'),
+      )
   }
   return changes
 }
 
-const messageOf = ({ payload }: Event): Place => ({ source: payload.source, path: payload.path.slice(0, -1) })
+const messageOf = ({ payload }: Event): Place => ({
+  source: payload.source,
+  path: payload.path.slice(0, -1),
+})
 
 function removedEvent(subject: Subject, event: Event): Change {
   const place = messageOf(event)
   const name = `the event ${event.type}`
   const { isDeprecated, sunset } = deprecationOf(place)
-  if (!isDeprecated) return change(subject, 'event-removed-without-deprecation', place, name, 'is gone', true)
+  if (!isDeprecated)
+    return change(subject, 'event-removed-without-deprecation', place, name, 'is gone', true)
   if (sunset === undefined || sunset > subject.today)
-    return change(subject, 'event-removed-before-sunset', place, name, `is gone before its sunset: ${sunset ?? 'it has none'}`, true)
-  return change(subject, 'event-removed-with-deprecation', place, name, `is gone, after its sunset of ${sunset}`, true)
+    return change(
+      subject,
+      'event-removed-before-sunset',
+      place,
+      name,
+      `is gone before its sunset: ${sunset ?? 'it has none'}`,
+      true,
+    )
+  return change(
+    subject,
+    'event-removed-with-deprecation',
+    place,
+    name,
+    `is gone, after its sunset of ${sunset}`,
+    true,
+  )
 }
 
 function compareEvent(subject: Subject, old: Event, now: Event): Change[] {
   const name = `the event ${now.type}`
   const changes: Change[] = []
-  const add = (id: RuleId, what: string): void => void changes.push(change(subject, id, messageOf(now), name, what))
-  if (old.isSubscribable && !now.isSubscribable) add('event-not-subscribable', 'cannot be subscribed to')
+  const add = (id: RuleId, what: string): void =>
+    void changes.push(change(subject, id, messageOf(now), name, what))
+  if (old.isSubscribable && !now.isSubscribable)
+    add('event-not-subscribable', 'cannot be subscribed to')
   if (!old.isSubscribable && now.isSubscribable) add('event-subscribable', 'can be subscribed to')
-  if (!deprecationOf(messageOf(old)).isDeprecated && deprecationOf(messageOf(now)).isDeprecated) add('event-deprecated', 'is deprecated')
+  if (!deprecationOf(messageOf(old)).isDeprecated && deprecationOf(messageOf(now)).isDeprecated)
+    add('event-deprecated', 'is deprecated')
   return [
     ...changes,
-    ...ofSchemas(subject, name, old.payload, now.payload, 'response', 'event-payload', 'event-property'),
-    ...ofSchemas(subject, `the headers of ${name}`, old.headers, now.headers, 'response', 'event-headers', 'event-header'),
+    ...ofSchemas(
+      subject,
+      name,
+      old.payload,
+      now.payload,
+      'response',
+      'event-payload',
+      'event-property',
+    ),
+    ...ofSchemas(
+      subject,
+      `the headers of ${name}`,
+      old.headers,
+      now.headers,
+      'response',
+      'event-headers',
+      'event-header',
+    ),
   ]
 }
 
@@ -281,7 +466,15 @@ function ofSchemas(
   })
   return findings.map(({ id, level, path, what, place, isGone }) => {
     const part = path.length === 0 ? name : `\`${path.join('.')}\` of ${name}`
-    const found: Change = { id, level, ...positionOf(place), isGone, concerns: [concerns], part, what }
+    const found: Change = {
+      id,
+      level,
+      ...positionOf(place),
+      isGone,
+      concerns: [concerns],
+      part,
+      what,
+    }
     return isGone ? excused(subject, place, found) : found
   })
 }
@@ -289,13 +482,19 @@ function ofSchemas(
 /** What was deprecated and is past its sunset may go: everybody was told. */
 function excused(subject: Subject, schema: Placed, found: Change, holder?: Place): Change {
   const target = follow(subject.base.sources, schema)
-  const { isDeprecated, sunset } = [schema, target, ...(holder ? [holder] : [])].map(deprecationOf).find((each) => each.isDeprecated) ?? {}
+  const { isDeprecated, sunset } =
+    [schema, target, ...(holder ? [holder] : [])]
+      .map(deprecationOf)
+      .find((each) => each.isDeprecated) ?? {}
   if (!isDeprecated || sunset === undefined || sunset > subject.today) return found
   return { ...found, level: 'safe', what: `$found.what, after its sunset of $sunset` }
 }
 
 /** An element is deprecated by `deprecated: true`, or, where the format does not allow that, by `x-deprecated-since`. */
-function deprecationOf({ source, path }: Place): { isDeprecated: boolean; sunset: string | undefined } {
+function deprecationOf({ source, path }: Place): {
+  isDeprecated: boolean
+  sunset: string | undefined
+} {
   const value = (key: string): unknown => at(source.root, [...path, key])
   return {
     isDeprecated: value('deprecated') === true || value('x-deprecated-since') !== undefined,

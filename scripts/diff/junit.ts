@@ -1,5 +1,5 @@
 /** JUnit's XML, as the pipelines read it. */
-import type { Difference } from '../diff.ts'
+import type { Difference } from './diff.ts'
 
 export interface TestCase {
   classname: string
@@ -24,7 +24,10 @@ ${cases.map(testCase).join('')}  </testsuite>
 
 function testCase({ classname, name, seconds, failure, skipped }: TestCase): string {
   const time = seconds === undefined ? '' : ` time="${seconds.toFixed(3)}"`
-  const failed = failure === undefined ? '' : `<failure message="${escaped(failure.message)}">${escaped(failure.details)}</failure>`
+  const failed =
+    failure === undefined
+      ? ''
+      : `<failure message="${escaped(failure.message)}">${escaped(failure.details)}</failure>`
   const left = skipped === undefined ? '' : `<skipped message="${escaped(skipped)}"></skipped>`
   return `    <testcase classname="${escaped(classname)}" name="${escaped(name)}"${time}>${failed}${left}</testcase>\n`
 }
@@ -33,19 +36,31 @@ function testCase({ classname, name, seconds, failure, skipped }: TestCase): str
 export function junit({ from, to, changes }: Difference): string {
   const cases = changes.map(({ id, level, file, line, concerns, part, what }): TestCase => {
     const name = `${id}: ${concerns.join(', ')}: ${part} ${what}.`
-    return { classname: file, name, ...(level === 'breaking' && { failure: { message: name, details: `${file}:${line}` } }) }
+    return {
+      classname: file,
+      name,
+      ...(level === 'breaking' && { failure: { message: name, details: `${file}:${line}` } }),
+    }
   })
   const nothing: TestCase =
     from === null
-      ? { classname: 'contract', name: 'nothing that was released breaks', skipped: 'There is no release to compare with yet.' }
+      ? {
+          classname: 'contract',
+          name: 'nothing that was released breaks',
+          skipped: 'There is no release to compare with yet.',
+        }
       : { classname: 'contract', name: 'nothing has changed' }
   return junitXml(`muster diff ${from ?? 'nothing'} ${to}`, cases.length > 0 ? cases : [nothing])
 }
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** XML 1.0 §2.2 allows no control characters but tab and line ends. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove.
+const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g
+
+/** XML 1.0 §2.2 allows no control characters except tab and line ends. */
 export function escaped(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must go.
-  return text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, '').replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
+  return text
+    .replace(CONTROL_CHARACTERS, '')
+    .replace(/[&<>"]/g, (character) => ENTITIES[character] ?? '')
 }

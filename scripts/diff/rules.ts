@@ -129,6 +129,8 @@ const NAMES: Record<string, string> = {
 /** `response-property-type-changed`; of the properties of an object, `response-required-property-removed`. */
 export function idOfSchemaChange(subject: string, change: SchemaChange): string {
   const [, side = subject] = /^(\w+)-(?:body|property|payload)$/.exec(subject) ?? []
-  const id = /-property-(added|removed)$/.test(change) ? `${side}-${change}` : `${subject}-${change}`
+  const id = /-property-(added|removed)$/.test(change)
+    ? `${side}-${change}`
+    : `${subject}-${change}`
   return NAMES[id] ?? id
 }

@@ -2,7 +2,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { follow, type Placed, type Sources } from '../generate/references.ts'
 import type { Schema } from '../generate/schema.ts'
-import { type Direction, idOfSchemaChange, type Level, levelOfSchemaChange, type SchemaChange } from './rules.ts'
+import {
+  type Direction,
+  idOfSchemaChange,
+  type Level,
+  levelOfSchemaChange,
+  type SchemaChange,
+} from './rules.ts'
 
 /** One of two editions of the contract, and a schema in it. */
 export interface Edition {
@@ -50,28 +56,66 @@ const BOUNDS: Bound[] = [
 /** Compared below, or of no consequence. */
 const KNOWN = new Set([
   ...BOUNDS.map(({ keyword }) => keyword),
-  ...['$ref', 'type', 'nullable', 'enum', 'const', 'format', 'pattern', 'default', 'uniqueItems', 'items', 'properties', 'required'],
-  ...['additionalProperties', 'title', 'description', 'example', 'examples', 'externalDocs', 'deprecated'],
+  ...[
+    '$ref',
+    'type',
+    'nullable',
+    'enum',
+    'const',
+    'format',
+    'pattern',
+    'default',
+    'uniqueItems',
+    'items',
+    'properties',
+    'required',
+  ],
+  ...[
+    'additionalProperties',
+    'title',
+    'description',
+    'example',
+    'examples',
+    'externalDocs',
+    'deprecated',
+  ],
 ])
 
 /** Every change between the two editions. */
-export function compareSchemas(comparison: Comparison, inside: readonly unknown[] = []): SchemaFinding[] {
+export function compareSchemas(
+  comparison: Comparison,
+  inside: readonly unknown[] = [],
+): SchemaFinding[] {
   const { base, revision, path } = comparison
   const before = follow(base.sources, base.schema) as Placed<Schema>
   const after = follow(revision.sources, revision.schema) as Placed<Schema>
   // A schema that contains itself has been compared above.
   if (inside.includes(after.value)) return []
-  const into = (old: Placed<Schema>, now: Placed<Schema>, name?: string, subject = comparison.subject): SchemaFinding[] => {
+  const into = (
+    old: Placed<Schema>,
+    now: Placed<Schema>,
+    name?: string,
+    subject = comparison.subject,
+  ): SchemaFinding[] => {
     const editions = { base: { ...base, schema: old }, revision: { ...revision, schema: now } }
-    return compareSchemas({ ...comparison, ...editions, subject, path: name === undefined ? path : [...path, name] }, [
-      ...inside,
-      after.value,
-    ])
+    return compareSchemas(
+      { ...comparison, ...editions, subject, path: name === undefined ? path : [...path, name] },
+      [...inside, after.value],
+    )
   }
-  const here = { ...comparison, base: { ...base, schema: before }, revision: { ...revision, schema: after } }
+  const here = {
+    ...comparison,
+    base: { ...base, schema: before },
+    revision: { ...revision, schema: after },
+  }
   const [alternatives, newAlternatives] = [alternativesOf(before), alternativesOf(after)]
   if (alternatives || newAlternatives)
-    return ofAlternatives(here, alternatives ?? [base.schema], newAlternatives ?? [revision.schema], (old, now) => into(old, now))
+    return ofAlternatives(
+      here,
+      alternatives ?? [base.schema],
+      newAlternatives ?? [revision.schema],
+      (old, now) => into(old, now),
+    )
 
   const [old, now] = [before.value, after.value]
   const shared = Object.keys(now.properties ?? {}).filter((name) => old.properties?.[name])
@@ -79,7 +123,12 @@ export function compareSchemas(comparison: Comparison, inside: readonly unknown[
     ...ofKeywords(here, old, now),
     ...ofProperties(here, old, now),
     ...shared.flatMap((name) =>
-      into(child(before, 'properties', name), child(after, 'properties', name), name, comparison.propertySubject),
+      into(
+        child(before, 'properties', name),
+        child(after, 'properties', name),
+        name,
+        comparison.propertySubject,
+      ),
     ),
     ...(old.items && now.items ? into(child(before, 'items'), child(after, 'items'), '[]') : []),
     ...(isSchema(old.additionalProperties) && isSchema(now.additionalProperties)
@@ -88,8 +137,14 @@ export function compareSchemas(comparison: Comparison, inside: readonly unknown[
   ]
 }
 
-function child({ source, path, value }: Placed<Schema>, ...steps: (string | number)[]): Placed<Schema> {
-  const inner = steps.reduce<unknown>((node, step) => (node as Record<string, unknown>)[step], value)
+function child(
+  { source, path, value }: Placed<Schema>,
+  ...steps: (string | number)[]
+): Placed<Schema> {
+  const inner = steps.reduce<unknown>(
+    (node, step) => (node as Record<string, unknown>)[step],
+    value,
+  )
   return { source, path: [...path, ...steps], value: inner as Schema }
 }
 
@@ -112,8 +167,10 @@ function finding(
   const { subject = here.subject, property, isGone = false } = options
   const { schema } = isGone ? here.base : here.revision
   const id = idOfSchemaChange(subject, change)
-  const isOpen = here.direction === 'request' && here.revision.schema.value.additionalProperties !== false
-  const exception = id === 'request-property-removed' && isOpen ? 'open-request-property-removed' : id
+  const isOpen =
+    here.direction === 'request' && here.revision.schema.value.additionalProperties !== false
+  const exception =
+    id === 'request-property-removed' && isOpen ? 'open-request-property-removed' : id
   return {
     id,
     level: levelOfSchemaChange(exception, change, here.direction),
@@ -122,31 +179,45 @@ function finding(
     place:
       property === undefined
         ? schema
-        : { ...schema, path: [...schema.path, 'properties', property], value: schema.value.properties?.[property] },
+        : {
+            ...schema,
+            path: [...schema.path, 'properties', property],
+            value: schema.value.properties?.[property],
+          },
     isGone,
   }
 }
 
 function ofKeywords(here: Comparison, old: Schema, now: Schema): SchemaFinding[] {
   const findings: SchemaFinding[] = []
-  const add = (change: SchemaChange, what: string): void => void findings.push(finding(here, change, what))
+  const add = (change: SchemaChange, what: string): void =>
+    void findings.push(finding(here, change, what))
   ofType(old, now, add)
   ofEnum(old, now, add)
   for (const bound of BOUNDS) ofBound(old, now, bound, add)
   ofText('format', old, now, add)
   ofText('pattern', old, now, add)
-  if (!isDeepStrictEqual(old.const, now.const)) add('const-changed', `is ${show(now.const)} instead of ${show(old.const)}`)
+  if (!isDeepStrictEqual(old.const, now.const))
+    add('const-changed', `is ${show(now.const)} instead of ${show(old.const)}`)
   if (!isDeepStrictEqual(old.default, now.default))
-    add('default-value-changed', `has the default ${show(now.default)} instead of ${show(old.default)}`)
+    add(
+      'default-value-changed',
+      `has the default ${show(now.default)} instead of ${show(old.default)}`,
+    )
   if (!old.uniqueItems && now.uniqueItems) add('unique-items-added', 'must not hold an item twice')
   if (old.uniqueItems && !now.uniqueItems) add('unique-items-removed', 'may hold an item twice')
   if (old.additionalProperties !== false && now.additionalProperties === false)
     add('additional-properties-disallowed', 'takes no fields but those that are declared')
   if (old.additionalProperties === false && now.additionalProperties !== false)
     add('additional-properties-allowed', 'takes fields that are not declared')
-  const others = new Set([...Object.keys(old), ...Object.keys(now)].filter((keyword) => !KNOWN.has(keyword) && !keyword.startsWith('x-')))
+  const others = new Set(
+    [...Object.keys(old), ...Object.keys(now)].filter(
+      (keyword) => !KNOWN.has(keyword) && !keyword.startsWith('x-'),
+    ),
+  )
   for (const keyword of others)
-    if (!isDeepStrictEqual(old[keyword], now[keyword])) add('schema-changed', `has another ${keyword}: look at it`)
+    if (!isDeepStrictEqual(old[keyword], now[keyword]))
+      add('schema-changed', `has another ${keyword}: look at it`)
   return findings
 }
 
@@ -155,17 +226,22 @@ type Add = (change: SchemaChange, what: string) => void
 /** `null` among the types is the same as nullable. */
 function typesOf({ type, nullable }: Schema): { types: string[]; isNullable: boolean } {
   const all = type === undefined ? [] : [type].flat()
-  return { types: all.filter((name) => name !== 'null').sort(), isNullable: nullable === true || all.includes('null') }
+  return {
+    types: all.filter((name) => name !== 'null').sort(),
+    isNullable: nullable === true || all.includes('null'),
+  }
 }
 
 function ofType(old: Schema, now: Schema, add: Add): void {
   const [before, after] = [typesOf(old), typesOf(now)]
   const widened = (wide: string[], narrow: string[]): boolean =>
-    wide.length === 0 || narrow.every((type) => wide.includes(type) || (type === 'integer' && wide.includes('number')))
+    wide.length === 0 ||
+    narrow.every((type) => wide.includes(type) || (type === 'integer' && wide.includes('number')))
   if (before.types.join() !== after.types.join()) {
     const what = `is ${after.types.join(' or ') || 'of any type'} instead of ${before.types.join(' or ') || 'of any type'}`
     if (widened(after.types, before.types)) add('type-generalized', what)
-    else if (widened(before.types, after.types) && before.types.length > 0) add('type-specialized', what)
+    else if (widened(before.types, after.types) && before.types.length > 0)
+      add('type-specialized', what)
     else add('type-changed', what)
   }
   if (!before.isNullable && after.isNullable) add('became-nullable', 'can be null')
@@ -180,13 +256,19 @@ function ofEnum(old: Schema, now: Schema, add: Add): void {
     return
   }
   // Null comes and goes with nullable.
-  for (const value of before) if (value !== null && !after.includes(value)) add('enum-value-removed', `is never ${show(value)}`)
-  for (const value of after) if (value !== null && !before.includes(value)) add('enum-value-added', `can be ${show(value)}`)
+  for (const value of before)
+    if (value !== null && !after.includes(value))
+      add('enum-value-removed', `is never ${show(value)}`)
+  for (const value of after)
+    if (value !== null && !before.includes(value)) add('enum-value-added', `can be ${show(value)}`)
 }
 
 function ofBound(old: Schema, now: Schema, { keyword, name, isUpper }: Bound, add: Add): void {
   const unset = isUpper ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY
-  const [before, after] = [old[keyword] ?? unset, now[keyword] ?? unset].map(Number) as [number, number]
+  const [before, after] = [old[keyword] ?? unset, now[keyword] ?? unset].map(Number) as [
+    number,
+    number,
+  ]
   const say = (value: number): string => (Number.isFinite(value) ? String(value) : 'none')
   if (before !== after)
     add(
@@ -206,15 +288,25 @@ function ofText(keyword: 'format' | 'pattern', old: Schema, now: Schema, add: Ad
 function ofProperties(here: Comparison, old: Schema, now: Schema): SchemaFinding[] {
   const [before, after] = [old.properties ?? {}, now.properties ?? {}]
   const isRequired = ({ required = [] }: Schema, name: string): boolean => required.includes(name)
-  const kind = (schema: Schema, name: string) => (isRequired(schema, name) ? 'required' : 'optional')
+  const kind = (schema: Schema, name: string) =>
+    isRequired(schema, name) ? 'required' : 'optional'
   const removed = Object.keys(before).filter((name) => !(name in after))
   const added = Object.keys(after).filter((name) => !(name in before))
   const shared = Object.keys(after).filter((name) => name in before)
   const subject = here.propertySubject
   return [
-    ...removed.map((name) => finding(here, `${kind(old, name)}-property-removed`, 'is gone', { subject, property: name, isGone: true })),
+    ...removed.map((name) =>
+      finding(here, `${kind(old, name)}-property-removed`, 'is gone', {
+        subject,
+        property: name,
+        isGone: true,
+      }),
+    ),
     ...added.map((name) =>
-      finding(here, `${kind(now, name)}-property-added`, `is new, and ${kind(now, name)}`, { subject, property: name }),
+      finding(here, `${kind(now, name)}-property-added`, `is new, and ${kind(now, name)}`, {
+        subject,
+        property: name,
+      }),
     ),
     ...shared
       .filter((name) => isRequired(old, name) !== isRequired(now, name))
@@ -236,23 +328,32 @@ function ofAlternatives(
   const findings: SchemaFinding[] = []
   const left = [...before]
   const unpaired: Placed<Schema>[] = []
-  const take = (index: number): Placed<Schema> | undefined => (index < 0 ? undefined : left.splice(index, 1)[0])
+  const take = (index: number): Placed<Schema> | undefined =>
+    index < 0 ? undefined : left.splice(index, 1)[0]
   for (const now of after) {
     const old = take(left.findIndex(({ value }) => isDeepStrictEqual(value, now.value)))
     if (old) findings.push(...compare(old, now))
     else unpaired.push(now)
   }
   for (const now of unpaired) {
-    const old = take(left.findIndex(({ value }) => value.type === now.value.type && !value.$ref === !now.value.$ref))
+    const old = take(
+      left.findIndex(
+        ({ value }) => value.type === now.value.type && !value.$ref === !now.value.$ref,
+      ),
+    )
     if (old) findings.push(...compare(old, now))
     else findings.push(finding(here, 'one-of-added', `can be ${nameOf(now.value)}`))
   }
-  for (const old of left) findings.push(finding(here, 'one-of-removed', `cannot be ${nameOf(old.value)}`))
+  for (const old of left)
+    findings.push(finding(here, 'one-of-removed', `cannot be ${nameOf(old.value)}`))
   return findings
 }
 
 function nameOf({ $ref, type, enum: options }: Schema): string {
-  return $ref?.split('/').at(-1) ?? (options ? options.map(show).join(' or ') : String(type ?? 'something else'))
+  return (
+    $ref?.split('/').at(-1) ??
+    (options ? options.map(show).join(' or ') : String(type ?? 'something else'))
+  )
 }
 
 function show(value: unknown): string {

@@ -22,7 +22,17 @@ export interface Compiler {
 }
 
 /** They do not affect validation, and would fill the module. */
-const ANNOTATIONS = ['title', 'description', 'example', 'examples', 'externalDocs', 'xml', 'deprecated', 'readOnly', 'writeOnly']
+const ANNOTATIONS = [
+  'title',
+  'description',
+  'example',
+  'examples',
+  'externalDocs',
+  'xml',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+]
 
 export function newCompiler(sources: Sources): Compiler {
   const ajv = new Ajv({
@@ -43,7 +53,8 @@ export function newCompiler(sources: Sources): Compiler {
   const functions: Record<string, string> = {}
 
   function prepare({ source, path, value }: Placed<Schema>, openness: Openness): Schema {
-    if (value.$ref) return { $ref: component(locate(sources, source, value.$ref) as Placed<Schema>, openness) }
+    if (value.$ref)
+      return { $ref: component(locate(sources, source, value.$ref) as Placed<Schema>, openness) }
     checkNullable({ source, path, value })
     if (openness === 'closed') checkClosable(sources, { source, path, value })
     const schema = mapSubschemas(withoutAnnotations(value), (subschema, steps) =>
@@ -92,7 +103,11 @@ export function newCompiler(sources: Sources): Compiler {
     try {
       return work()
     } catch (error) {
-      return fail(source, path, `is, or refers to, a schema that Ajv refuses: ${(error as Error).message}`)
+      return fail(
+        source,
+        path,
+        `is, or refers to, a schema that Ajv refuses: ${(error as Error).message}`,
+      )
     }
   }
 
@@ -107,7 +122,11 @@ export function newCompiler(sources: Sources): Compiler {
 }
 
 function withoutAnnotations(schema: Schema): Schema {
-  return Object.fromEntries(Object.entries(schema).filter(([keyword]) => !ANNOTATIONS.includes(keyword) && !keyword.startsWith('x-')))
+  return Object.fromEntries(
+    Object.entries(schema).filter(
+      ([keyword]) => !ANNOTATIONS.includes(keyword) && !keyword.startsWith('x-'),
+    ),
+  )
 }
 
 /** What we send gets no defaults either: they would hide that something is missing. */
@@ -119,18 +138,32 @@ function isObjectSchema({ type, properties }: Schema): boolean {
   return type === 'object' || properties !== undefined
 }
 
-function checkNullable({ source, path, value: { nullable, type, enum: options } }: Placed<Schema>): void {
+function checkNullable({
+  source,
+  path,
+  value: { nullable, type, enum: options },
+}: Placed<Schema>): void {
   if (!nullable) return
   if (type === undefined) fail(source, path, 'is nullable without a type: give it one')
-  if (options && !options.includes(null)) fail(source, path, 'is nullable, but its enum does not list null: add it')
+  if (options && !options.includes(null))
+    fail(source, path, 'is nullable, but its enum does not list null: add it')
 }
 
 /** A closed part of a composition refuses the properties of the others. */
 function checkClosable(sources: Sources, { source, path, value }: Placed<Schema>): void {
-  const isObject = (schema: Schema) => isObjectSchema(follow(sources, { source, path, value: schema }).value as Schema)
+  const isObject = (schema: Schema) =>
+    isObjectSchema(follow(sources, { source, path, value: schema }).value as Schema)
   if (value.allOf?.some(isObject))
-    fail(source, path, 'combines objects by allOf, which cannot be checked for fields too many: write the properties out')
+    fail(
+      source,
+      path,
+      'combines objects by allOf, which cannot be checked for fields too many: write the properties out',
+    )
   const alternatives = [...(value.oneOf ?? []), ...(value.anyOf ?? [])]
   if (value.properties && alternatives.some(isObject))
-    fail(source, path, 'has properties beside alternatives that are objects: write the properties out in each alternative')
+    fail(
+      source,
+      path,
+      'has properties beside alternatives that are objects: write the properties out in each alternative',
+    )
 }

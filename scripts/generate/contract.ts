@@ -1,6 +1,14 @@
 /** The contract as the outputs need it: operations and events, with the references between their parts followed. */
 import { createHash } from 'node:crypto'
-import { checkReferences, follow, inlineReferences, locate, type Place, type Placed, type Sources } from './references.ts'
+import {
+  checkReferences,
+  follow,
+  inlineReferences,
+  locate,
+  type Place,
+  type Placed,
+  type Sources,
+} from './references.ts'
 import { type Schema, toJsonSchema } from './schema.ts'
 import { at, fail, isObject, type Path, readSource, type Source } from './source.ts'
 
@@ -89,7 +97,8 @@ export async function readContract(directory: string): Promise<Contract> {
   const openapi = await readSource(directory, 'openapi.yaml')
   const asyncapi = await readSource(directory, 'asyncapi.yaml')
   const contract = contractOf(openapi, asyncapi)
-  for (const { source, path, problem } of [...repeatedIds(contract), ...emitsAtOdds(contract)]) fail(source, path, problem)
+  for (const { source, path, problem } of [...repeatedIds(contract), ...emitsAtOdds(contract)])
+    fail(source, path, problem)
   return contract
 }
 
@@ -99,7 +108,11 @@ export function contractOf(openapi: Source, asyncapi: Source): Contract {
   for (const source of [openapi, asyncapi]) checkReferences(sources, source)
   const operations = readOperations(sources, openapi)
   const events = readEvents(sources, asyncapi)
-  const hash = createHash('sha256').update(openapi.text).update('\0').update(asyncapi.text).digest('hex')
+  const hash = createHash('sha256')
+    .update(openapi.text)
+    .update('\0')
+    .update(asyncapi.text)
+    .digest('hex')
   return { sources, openapi: openapi.root, operations, events, hash }
 }
 
@@ -117,7 +130,12 @@ export function repeatedIds({ operations }: Contract): Finding[] {
     const first = operations.findIndex((operation) => operation.id === id)
     if (first === index) return []
     const line = place.source.line(operations[first]?.place.path ?? [])
-    return [{ ...place, problem: `repeats the operationId ${id} of line ${line}: give each operation its own` }]
+    return [
+      {
+        ...place,
+        problem: `repeats the operationId ${id} of line ${line}: give each operation its own`,
+      },
+    ]
   })
 }
 
@@ -126,12 +144,23 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
   const node = mapping(openapi, place)
   const id = node.operationId
   if (typeof id !== 'string')
-    fail(openapi, place, `${method.toUpperCase()} ${path} has no operationId: give it one, such as listParticipants`)
+    fail(
+      openapi,
+      place,
+      `${method.toUpperCase()} ${path} has no operationId: give it one, such as listParticipants`,
+    )
   if (!/^[a-z][A-Za-z0-9]*$/.test(id))
-    fail(openapi, [...place, 'operationId'], `operationId ${id} names a file and a function: write it in camelCase`)
-  const responses = Object.keys(mapping(openapi, [...place, 'responses'])).map((status) => readResponse(sources, openapi, place, status))
+    fail(
+      openapi,
+      [...place, 'operationId'],
+      `operationId ${id} names a file and a function: write it in camelCase`,
+    )
+  const responses = Object.keys(mapping(openapi, [...place, 'responses'])).map((status) =>
+    readResponse(sources, openapi, place, status),
+  )
   const [success, ...others] = responses.filter(({ status }) => status >= 200 && status < 300)
-  if (!success || others.length > 0) fail(openapi, [...place, 'responses'], `operation ${id} must declare exactly one 2xx response`)
+  if (!success || others.length > 0)
+    fail(openapi, [...place, 'responses'], `operation ${id} must declare exactly one 2xx response`)
   const security = node.security ?? at(openapi.root, ['security']) ?? []
   return {
     id,
@@ -157,22 +186,36 @@ function readDeprecation(openapi: Source, place: Path): Deprecation | null {
   const day = (key: string): string | null => {
     const value = node[key]
     if (value === undefined) return null
-    if (typeof value !== 'string' || !isDay(value)) fail(openapi, [...place, key], `${key} must be a day, such as '2026-03-01'`)
+    if (typeof value !== 'string' || !isDay(value))
+      fail(openapi, [...place, key], `${key} must be a day, such as '2026-03-01'`)
     return value
   }
   const [since, sunset] = [day('x-deprecated-since'), day('x-sunset')]
   if (node.deprecated !== true) {
-    if (since ?? sunset) fail(openapi, place, `operation ${node.operationId} has the dates of a deprecation: add deprecated: true`)
+    if (since ?? sunset)
+      fail(
+        openapi,
+        place,
+        `operation ${node.operationId} has the dates of a deprecation: add deprecated: true`,
+      )
     return null
   }
-  if (since === null) fail(openapi, place, `operation ${node.operationId} is deprecated: add x-deprecated-since with the day`)
-  if (sunset !== null && sunset < since) fail(openapi, [...place, 'x-sunset'], 'x-sunset must not come before x-deprecated-since')
+  if (since === null)
+    fail(
+      openapi,
+      place,
+      `operation ${node.operationId} is deprecated: add x-deprecated-since with the day`,
+    )
+  if (sunset !== null && sunset < since)
+    fail(openapi, [...place, 'x-sunset'], 'x-sunset must not come before x-deprecated-since')
   return { since, sunset }
 }
 
 /** Is it a day that there is, written as `2026-03-01`? */
 export function isDay(text: string): boolean {
-  return /^\d{4}-\d{2}-\d{2}$/.test(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text)
+  return (
+    /^\d{4}-\d{2}-\d{2}$/.test(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text)
+  )
 }
 
 function readRateLimit(openapi: Source, place: Path): Operation['rateLimit'] {
@@ -181,7 +224,12 @@ function readRateLimit(openapi: Source, place: Path): Operation['rateLimit'] {
 }
 
 /** OpenAPI 3.0.3, Path Item Object: an operation's parameters override its path's, by name and place. */
-function readParameters(sources: Sources, openapi: Source, path: string, method: string): Parameter[] {
+function readParameters(
+  sources: Sources,
+  openapi: Source,
+  path: string,
+  method: string,
+): Parameter[] {
   const parameters = new Map<string, Parameter>()
   for (const place of [
     ['paths', path, 'parameters'],
@@ -190,8 +238,21 @@ function readParameters(sources: Sources, openapi: Source, path: string, method:
     const list = (at(openapi.root, place) ?? []) as unknown[]
     for (const [index, value] of list.entries()) {
       const parameter = follow(sources, { source: openapi, path: [...place, index], value })
-      const { name, in: where, required = false, style, explode } = parameter.value as Omit<Parameter, 'schema'>
-      parameters.set(`${where} ${name}`, { name, in: where, required, style, explode, schema: schemaOf(parameter) })
+      const {
+        name,
+        in: where,
+        required = false,
+        style,
+        explode,
+      } = parameter.value as Omit<Parameter, 'schema'>
+      parameters.set(`${where} ${name}`, {
+        name,
+        in: where,
+        required,
+        style,
+        explode,
+        schema: schemaOf(parameter),
+      })
     }
   }
   return [...parameters.values()]
@@ -212,13 +273,23 @@ function readResponse(sources: Sources, openapi: Source, place: Path, status: st
   const path = [...place, 'responses', status]
   if (!/^\d{3}$/.test(status)) fail(openapi, path, `response ${status} must be one status code`)
   const response = follow(sources, { source: openapi, path, value: at(openapi.root, path) })
-  const { headers = {}, content = {} } = response.value as { headers?: Record<string, unknown>; content?: Record<string, unknown> }
+  const { headers = {}, content = {} } = response.value as {
+    headers?: Record<string, unknown>
+    content?: Record<string, unknown>
+  }
   const header = ([name, value]: [string, unknown]) => {
-    const placed = follow(sources, { source: response.source, path: [...response.path, 'headers', name], value })
+    const placed = follow(sources, {
+      source: response.source,
+      path: [...response.path, 'headers', name],
+      value,
+    })
     const { required = false } = placed.value as { required?: boolean }
     return [name.toLowerCase(), { required, schema: schemaOf(placed) }]
   }
-  const body = (mediaType: string) => [mediaType, schemaOf({ ...response, path: [...response.path, 'content', mediaType] })]
+  const body = (mediaType: string) => [
+    mediaType,
+    schemaOf({ ...response, path: [...response.path, 'content', mediaType] }),
+  ]
   return {
     status: Number(status),
     place: response,
@@ -229,22 +300,31 @@ function readResponse(sources: Sources, openapi: Source, place: Path, status: st
 
 function readEvents(sources: Sources, asyncapi: Source): Event[] {
   const messages = ['components', 'messages']
-  return Object.keys(mapping(asyncapi, messages)).map((name) => readEvent(sources, asyncapi, [...messages, name]))
+  return Object.keys(mapping(asyncapi, messages)).map((name) =>
+    readEvent(sources, asyncapi, [...messages, name]),
+  )
 }
 
 function readEvent(sources: Sources, asyncapi: Source, path: Path): Event {
   const node = mapping(asyncapi, path)
   const type = node.name
-  if (typeof type !== 'string') fail(asyncapi, path, 'a message must have a name: it is the event type')
+  if (typeof type !== 'string')
+    fail(asyncapi, path, 'a message must have a name: it is the event type')
   const example = at(node, ['examples', 0, 'payload'])
   if (example === undefined) fail(asyncapi, path, `message ${type} must have an example`)
   const payload = schemaOf({ source: asyncapi, path, value: node }, 'payload')
   if (!payload.value.$ref)
-    fail(asyncapi, payload.path, `the payload of ${type} must be a $ref to a component: its name becomes the name of a type`)
+    fail(
+      asyncapi,
+      payload.path,
+      `the payload of ${type} must be a $ref to a component: its name becomes the name of a type`,
+    )
   const { properties = {} } = inlineReferences(sources, payload)
-  if (properties.event_type?.const !== type) fail(asyncapi, payload.path, `the event_type of this payload must be const: ${type}`)
+  if (properties.event_type?.const !== type)
+    fail(asyncapi, payload.path, `the event_type of this payload must be const: ${type}`)
   const resourceType = properties.resource?.properties?.type?.const
-  if (typeof resourceType !== 'string') fail(asyncapi, payload.path, `the resource.type of ${type} must be a const`)
+  if (typeof resourceType !== 'string')
+    fail(asyncapi, payload.path, `the resource.type of ${type} must be a const`)
   return {
     type,
     summary: String(node.summary ?? ''),
@@ -276,7 +356,9 @@ export function emitsAtOdds({ sources, operations, events }: Contract): Finding[
   const silent = events.filter(({ type, isSubscribable }) => isSubscribable && !emitted.has(type))
   return [
     ...check(bySystem, ['x-emitted-by-system'], 'the system'),
-    ...operations.flatMap(({ id, place, emits }) => check(emits, [...place.path, 'x-emits'], `operation ${id}`)),
+    ...operations.flatMap(({ id, place, emits }) =>
+      check(emits, [...place.path, 'x-emits'], `operation ${id}`),
+    ),
     ...silent.map(({ type, payload }) => ({
       ...payload,
       problem: `nothing emits ${type}: add it to the x-emits of an operation, or to x-emitted-by-system, in openapi.yaml`,
@@ -292,6 +374,7 @@ function schemaOf({ source, path }: Placed, key = 'schema'): Placed<Schema> {
 /** The mapping at `path`. Fails if there is something else, or nothing. */
 function mapping(source: Source, path: Path): Record<string, unknown> {
   const value = at(source.root, path)
-  if (!isObject(value) || Array.isArray(value)) fail(source, path, `must have a mapping at ${path.join('.')}`)
+  if (!isObject(value) || Array.isArray(value))
+    fail(source, path, `must have a mapping at ${path.join('.')}`)
   return value
 }

@@ -4,10 +4,12 @@ import { HEADER, literal } from './text.ts'
 /** generated/events.ts: what asyncapi.yaml says of each event type on offer, for use at run time. */
 export function events(contract: Contract): string {
   const subscribable = contract.events.filter(({ isSubscribable }) => isSubscribable)
-  const entries = subscribable.map(({ type, summary, description, resourceType, dataSchema, example }) => [
-    type,
-    { name: type, summary, description, resourceType, dataSchema, example },
-  ])
+  const entries = subscribable.map(
+    ({ type, summary, description, resourceType, dataSchema, example }) => [
+      type,
+      { name: type, summary, description, resourceType, dataSchema, example },
+    ],
+  )
   return `${HEADER}import type { EventPayloads, EventType } from './asyncapi.ts'
 
 export interface EventTypeDescription<T extends EventType = EventType> {

@@ -5,7 +5,7 @@ import { HEADER } from './text.ts'
  *  `files` are the names of the modules in handlers/ without `.ts`: a left-over one is listed too, which `satisfies` refuses. */
 export function handlers({ operations }: Contract, files: string[]): string {
   const names = [...new Set([...operations.map(({ id }) => id), ...files])].sort()
-  return `${HEADER}import type { Handler } from '../server/context.ts'
+  return `${HEADER}import type { Handler } from '../operations/context.ts'
 import type { OperationId } from './operations.ts'
 ${names.map((name) => `import { ${name} } from '../handlers/${name}.ts'`).join('\n')}
 

@@ -6,7 +6,9 @@ import { HEADER, literal, union } from './text.ts'
 
 /** generated/operations.ts: the operations as data, and the types of their parts by operationId. */
 export function operations(contract: Contract): string {
-  const rows = Object.fromEntries(contract.operations.map((operation) => [operation.id, row(contract.sources, operation)]))
+  const rows = Object.fromEntries(
+    contract.operations.map((operation) => [operation.id, row(contract.sources, operation)]),
+  )
   return `${HEADER}import type { Readable } from 'node:stream'
 import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
@@ -97,13 +99,40 @@ export type Emits<Id extends OperationId> = Table[Id]['emits'][number]
 }
 
 function row(sources: Sources, operation: Operation): object {
-  const { id, method, path, tag, summary, isPublic, permission, rateLimit, parameters, responses, success, emits, deprecation } = operation
+  const {
+    id,
+    method,
+    path,
+    tag,
+    summary,
+    isPublic,
+    permission,
+    rateLimit,
+    parameters,
+    responses,
+    success,
+    emits,
+    deprecation,
+  } = operation
   const ofQuery = parameters.filter((parameter) => parameter.in === 'query')
-  const takesHeader = (name: string) => parameters.some((parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name)
+  const takesHeader = (name: string) =>
+    parameters.some(
+      (parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name,
+    )
   const sort = ofQuery.find(({ name }) => name === 'sort')
   const filters = ofQuery.flatMap((parameter) => {
     const name = /^filter\[(.+)\]$/.exec(parameter.name)?.[1]
-    return name ? [[name, { list: target(sources, parameter.schema).type === 'array', options: options(sources, parameter) }]] : []
+    return name
+      ? [
+          [
+            name,
+            {
+              list: target(sources, parameter.schema).type === 'array',
+              options: options(sources, parameter),
+            },
+          ],
+        ]
+      : []
   })
   return {
     method,
@@ -114,7 +143,9 @@ function row(sources: Sources, operation: Operation): object {
     access: method === 'get' || method === 'head' ? 'read' : 'write',
     permission,
     rateLimit,
-    query: Object.fromEntries(ofQuery.map((parameter) => [parameter.name, queryParameter(sources, id, parameter)])),
+    query: Object.fromEntries(
+      ofQuery.map((parameter) => [parameter.name, queryParameter(sources, id, parameter)]),
+    ),
     sorts: [...new Set((sort && options(sources, sort))?.map((name) => name.replace(/^-/, '')))],
     filters: Object.fromEntries(filters),
     emits,
@@ -129,7 +160,11 @@ function row(sources: Sources, operation: Operation): object {
   }
 }
 
-function queryParameter(sources: Sources, id: string, { name, schema, style, explode }: Parameter): object {
+function queryParameter(
+  sources: Sources,
+  id: string,
+  { name, schema, style, explode }: Parameter,
+): object {
   const { type, default: byDefault } = target(sources, schema)
   if (type === 'array') {
     if (style === 'form' && explode === false) return { type: 'list' }
@@ -140,14 +175,22 @@ function queryParameter(sources: Sources, id: string, { name, schema, style, exp
     )
   }
   if (!['string', 'integer', 'number', 'boolean'].includes(String(type)))
-    fail(schema.source, schema.path, `parameter ${name} of ${id} must be a string, integer, number, boolean or array`)
+    fail(
+      schema.source,
+      schema.path,
+      `parameter ${name} of ${id} must be a string, integer, number, boolean or array`,
+    )
   return byDefault === undefined ? { type } : { type, default: byDefault }
 }
 
 /** What the parameter, or each item of its list, may be; null if that is not an enumeration. */
 function options(sources: Sources, { schema }: Parameter): string[] | null {
   const { items, enum: values } = target(sources, schema)
-  return ((items ? target(sources, { ...schema, value: items }).enum : values) as string[] | undefined) ?? null
+  return (
+    ((items ? target(sources, { ...schema, value: items }).enum : values) as
+      | string[]
+      | undefined) ?? null
+  )
 }
 
 function target(sources: Sources, schema: Placed<Schema>): Schema {

@@ -8,7 +8,9 @@ import { namesIn, namesOfModules } from './source.ts'
 /** One line for each handler, test, mention in a test or hook, and component of the contract; what is wrong, and what to do. */
 export async function findOrphans(root: string, contract: Contract): Promise<string[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
-  const handlers = namesOfModules(await namesIn(join(root, 'handlers'))).filter((name) => !ids.has(name))
+  const handlers = namesOfModules(await namesIn(join(root, 'handlers'))).filter(
+    (name) => !ids.has(name),
+  )
   // Other tests of handlers are named after what they look at, in lower case.
   const tests = (await namesIn(join(root, 'test/handlers')))
     .map((file) => /^([a-z]+[A-Z]\w*)\.test\.ts$/.exec(file)?.[1])
@@ -16,10 +18,18 @@ export async function findOrphans(root: string, contract: Contract): Promise<str
   const before = (await generatedIds(root)).filter((id) => !ids.has(id))
   const gone = new Set([...handlers, ...tests, ...before])
   return [
-    ...handlers.map((name) => `handlers/${name}.ts serves no operation: remove it, or rename it with its operation`),
-    ...tests.map((name) => `test/handlers/${name}.test.ts tests no operation: remove it, or rename it with its operation`),
+    ...handlers.map(
+      (name) =>
+        `handlers/${name}.ts serves no operation: remove it, or rename it with its operation`,
+    ),
+    ...tests.map(
+      (name) =>
+        `test/handlers/${name}.test.ts tests no operation: remove it, or rename it with its operation`,
+    ),
     ...(await mentions(root, gone, new Set(tests.map((name) => `test/handlers/${name}.test.ts`)))),
-    ...unreferenced(contract.sources).map(({ source, path, problem }) => `${source.file}:${source.line(path)} ${problem}`),
+    ...unreferenced(contract.sources).map(
+      ({ source, path, problem }) => `${source.file}:${source.line(path)} ${problem}`,
+    ),
   ]
 }
 
@@ -36,7 +46,9 @@ async function mentions(root: string, names: Set<string>, except: Set<string>): 
   const pattern = new RegExp(`\\b(${[...names].join('|')})\\b`)
   const folders = ['test', 'scripts/contract']
   const files = await Promise.all(
-    folders.map(async (folder) => (await namesIn(join(root, folder), { recursive: true })).map((file) => `${folder}/${file}`)),
+    folders.map(async (folder) =>
+      (await namesIn(join(root, folder), { recursive: true })).map((file) => `${folder}/${file}`),
+    ),
   )
   const found = await Promise.all(
     files
@@ -46,7 +58,9 @@ async function mentions(root: string, names: Set<string>, except: Set<string>): 
         const lines = (await readFile(join(root, file), 'utf8')).split('\n')
         return lines.flatMap((line, index) => {
           const name = pattern.exec(line)?.[1]
-          return name === undefined ? [] : [`${file}:${index + 1} names ${name}, which is no operation: remove it, or rename it`]
+          return name === undefined
+            ? []
+            : [`${file}:${index + 1} names ${name}, which is no operation: remove it, or rename it`]
         })
       }),
   )

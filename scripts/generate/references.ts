@@ -18,7 +18,9 @@ export interface Placed<T = unknown> extends Place {
 /** Follows `$ref` from the value until there is none. */
 export function follow<T>(sources: Sources, placed: Placed<T>): Placed<T> {
   const ref = isObject(placed.value) ? placed.value.$ref : undefined
-  return typeof ref === 'string' ? follow(sources, locate(sources, placed.source, ref) as Placed<T>) : placed
+  return typeof ref === 'string'
+    ? follow(sources, locate(sources, placed.source, ref) as Placed<T>)
+    : placed
 }
 
 /** What `ref`, found in `from`, points to. RFC 6901 §§3 and 6: a JSON Pointer in a URI fragment. */
@@ -29,9 +31,15 @@ export function locate(sources: Sources, from: Source, ref: string): Placed {
     .slice(1)
     .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
   const source = file === '' ? from : sources[file.replace(/^\.\//, '')]
-  if (!source) throw new Error(`refers to ${ref}, but the contract is ${Object.keys(sources).join(' and ')} alone`)
+  if (!source)
+    throw new Error(
+      `refers to ${ref}, but the contract is ${Object.keys(sources).join(' and ')} alone`,
+    )
   const value = at(source.root, path)
-  if (value === undefined) throw new Error(`refers to ${ref}, which does not exist: correct the reference or add its target`)
+  if (value === undefined)
+    throw new Error(
+      `refers to ${ref}, which does not exist: correct the reference or add its target`,
+    )
   return { source, path, value }
 }
 
@@ -52,7 +60,11 @@ export function checkReferences(sources: Sources, source: Source): void {
 }
 
 /** A copy of the schema in which each reference is what `rename` makes of its target. */
-export function renameReferences(sources: Sources, placed: Placed<Schema>, rename: (target: Placed<Schema>) => string): Schema {
+export function renameReferences(
+  sources: Sources,
+  placed: Placed<Schema>,
+  rename: (target: Placed<Schema>) => string,
+): Schema {
   const { source, path, value } = placed
   if (value.$ref) return { $ref: rename(locate(sources, source, value.$ref) as Placed<Schema>) }
   return mapSubschemas(value, (subschema, steps) =>
@@ -61,11 +73,16 @@ export function renameReferences(sources: Sources, placed: Placed<Schema>, renam
 }
 
 /** A copy of the schema with the targets in the place of references. Fails for a schema that contains itself. */
-export function inlineReferences(sources: Sources, placed: Placed<Schema>, inside: readonly unknown[] = []): Schema {
+export function inlineReferences(
+  sources: Sources,
+  placed: Placed<Schema>,
+  inside: readonly unknown[] = [],
+): Schema {
   const { source, path, value } = placed
   if (value.$ref) {
     const target = locate(sources, source, value.$ref) as Placed<Schema>
-    if (inside.includes(target.value)) fail(source, path, `${value.$ref} contains itself: an event payload cannot`)
+    if (inside.includes(target.value))
+      fail(source, path, `${value.$ref} contains itself: an event payload cannot`)
     return inlineReferences(sources, target, [...inside, target.value])
   }
   return mapSubschemas(value, (subschema, steps) =>
@@ -93,11 +110,17 @@ export function unreferenced(sources: Sources): (Place & { problem: string })[] 
   }
   const components = Object.values(sources).flatMap(componentsOf)
   for (const source of Object.values(sources))
-    for (const [key, value] of Object.entries(source.root as object)) if (key !== 'components') visit(source, value)
-  for (const component of components) if (NEEDS_NO_REFERENCE.includes(String(component.path[1]))) use(component)
+    for (const [key, value] of Object.entries(source.root as object))
+      if (key !== 'components') visit(source, value)
+  for (const component of components)
+    if (NEEDS_NO_REFERENCE.includes(String(component.path[1]))) use(component)
   return components
     .filter(({ value }) => !used.has(value))
-    .map(({ source, path }) => ({ source, path, problem: `nothing refers to ${path.join('.')}: remove it, or refer to it` }))
+    .map(({ source, path }) => ({
+      source,
+      path,
+      problem: `nothing refers to ${path.join('.')}: remove it, or refer to it`,
+    }))
 }
 
 /** `components`, the kind, the name. */
@@ -106,6 +129,10 @@ const COMPONENT_STEPS = 3
 function componentsOf(source: Source): Placed[] {
   const kinds = (at(source.root, ['components']) ?? {}) as Record<string, Record<string, unknown>>
   return Object.entries(kinds).flatMap(([kind, members]) =>
-    Object.entries(members).map(([name, value]) => ({ source, path: ['components', kind, name], value })),
+    Object.entries(members).map(([name, value]) => ({
+      source,
+      path: ['components', kind, name],
+      value,
+    })),
   )
 }

@@ -11,7 +11,9 @@ export function resources(contract: Contract): string {
   const rows = tagsOf(contract).flatMap(({ name, module, description }) => {
     if (module === undefined || module === NO_MODULE) return []
     const operations = contract.operations.filter(({ tag }) => tag === name)
-    return operations.flatMap((list) => row(contract, list, operations, { module, description }) ?? [])
+    return operations.flatMap(
+      (list) => row(contract, list, operations, { module, description }) ?? [],
+    )
   })
   return `${HEADER}import type { Module } from '../records/users.ts'
 import type { OperationId } from './operations.ts'
@@ -88,12 +90,14 @@ interface Tag {
 
 function tagsOf({ openapi }: Contract): Tag[] {
   const tags = at(openapi, ['tags'])
-  return (Array.isArray(tags) ? tags : []).filter(isObject).map(({ name, description, 'x-module': module }, index) => ({
-    name: String(name),
-    description: String(description ?? ''),
-    module: module === undefined ? undefined : String(module),
-    path: ['tags', index],
-  }))
+  return (Array.isArray(tags) ? tags : [])
+    .filter(isObject)
+    .map(({ name, description, 'x-module': module }, index) => ({
+      name: String(name),
+      description: String(description ?? ''),
+      module: module === undefined ? undefined : String(module),
+      path: ['tags', index],
+    }))
 }
 
 function unknownModules(contract: Contract): Finding[] {
@@ -101,13 +105,19 @@ function unknownModules(contract: Contract): Finding[] {
   const source = sourceOf(contract)
   return tagsOf(contract)
     .filter(({ module }) => module !== undefined && !known.includes(module))
-    .map(({ name, path }) => ({ source, path: [...path, 'x-module'], problem: `x-module of ${name} must be one of ${known.join(', ')}` }))
+    .map(({ name, path }) => ({
+      source,
+      path: [...path, 'x-module'],
+      problem: `x-module of ${name} must be one of ${known.join(', ')}`,
+    }))
 }
 
 /** Tags with a list and no module: nobody would know who may see it. */
 export function listsWithoutModule(contract: Contract): Finding[] {
   const source = sourceOf(contract)
-  const listed = contract.operations.filter((operation) => isList(contract, operation)).map(({ tag }) => tag)
+  const listed = contract.operations
+    .filter((operation) => isList(contract, operation))
+    .map(({ tag }) => tag)
   const without = tagsOf(contract)
     .filter(({ name, module }) => module === undefined && listed.includes(name))
     .map(({ name, path }) => ({
@@ -141,13 +151,17 @@ function row(
 ): object | undefined {
   if (!isList(contract, list) || list.path.includes('{')) return undefined
   const inside = operations.filter(({ path }) => path.startsWith(`${list.path}/{`))
-  const one = inside.find(({ method, path }) => method === 'get' && /^\/\{[^/]+\}$/.test(path.slice(list.path.length)))
+  const one = inside.find(
+    ({ method, path }) => method === 'get' && /^\/\{[^/]+\}$/.test(path.slice(list.path.length)),
+  )
   if (!one) return undefined
   const find = (method: string, path: string): Operation | undefined =>
     operations.find((operation) => operation.method === method && operation.path === path)
   const create = find('post', list.path)
   const update = find('patch', one.path)
-  const { data } = inlined(contract.sources, list.success.content['application/json'] as Placed<Schema>).properties ?? {}
+  const { data } =
+    inlined(contract.sources, list.success.content['application/json'] as Placed<Schema>)
+      .properties ?? {}
   return {
     slug: list.path.split('/').at(-1),
     type: one.path.slice(list.path.length + 2, -1),
@@ -167,19 +181,52 @@ function row(
       const filter = /^filter\[(.+)\]$/.exec(name)?.[1]
       if (filter === undefined) return []
       const description = at(schema.source.root, [...schema.path.slice(0, -1), 'description'])
-      return [{ name: filter, description: String(description ?? ''), schema: inlined(contract.sources, schema) }]
+      return [
+        {
+          name: filter,
+          description: String(description ?? ''),
+          schema: inlined(contract.sources, schema),
+        },
+      ]
     }),
   }
 }
 
 /** What a form and a table can tell from a schema. */
 const KEYWORDS = new Set([
-  ...['type', 'format', 'description', 'nullable', 'enum', 'default', 'items', 'properties', 'required', 'additionalProperties'],
-  ...['allOf', 'anyOf', 'oneOf', 'pattern', 'minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems', 'maxProperties'],
+  ...[
+    'type',
+    'format',
+    'description',
+    'nullable',
+    'enum',
+    'default',
+    'items',
+    'properties',
+    'required',
+    'additionalProperties',
+  ],
+  ...[
+    'allOf',
+    'anyOf',
+    'oneOf',
+    'pattern',
+    'minLength',
+    'maxLength',
+    'minimum',
+    'maximum',
+    'minItems',
+    'maxItems',
+    'maxProperties',
+  ],
   ...['uniqueItems', 'deprecated', 'x-currency'],
 ])
 
-function inlined(sources: Sources, placed: Placed<Schema>, inside: readonly unknown[] = []): Schema {
+function inlined(
+  sources: Sources,
+  placed: Placed<Schema>,
+  inside: readonly unknown[] = [],
+): Schema {
   const { source, path, value } = follow(sources, placed)
   if (inside.includes(value)) return {}
   const whole = mapSubschemas(value, (subschema, steps) =>

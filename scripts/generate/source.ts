@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Document, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
-import { Refused } from '../../records/refused.ts'
+import { Refused } from '../../errors.ts'
 
 export interface Position {
   /** Both count from 1. */
@@ -43,7 +43,12 @@ export interface Source {
 /** Throws `ContractError` if the file is not there or is not one YAML mapping. */
 export async function readSource(directory: string, file: string): Promise<Source> {
   const text = await readFile(join(directory, file), 'utf8').catch((cause) => {
-    throw new ContractError(file, START, `cannot be read in ${directory}: it is what everything is generated from`, { cause })
+    throw new ContractError(
+      file,
+      START,
+      `cannot be read in ${directory}: it is what everything is generated from`,
+      { cause },
+    )
   })
   return parseSource(file, text)
 }
@@ -56,11 +61,19 @@ export function parseSource(file: string, text: string): Source {
     return { line, column: col }
   }
   const [error] = document.errors
-  if (error) throw new ContractError(file, positionOf(error.pos[0]), `is not YAML: ${error.message}`)
+  if (error)
+    throw new ContractError(file, positionOf(error.pos[0]), `is not YAML: ${error.message}`)
   if (!isMap(document.contents)) throw new ContractError(file, START, 'must be a YAML mapping')
   const contents: Node = document.contents
   const position: Source['position'] = (path) => positionOf(offsetOf(contents, path))
-  return { file, text, root: document.toJS(), document, position, line: (path) => position(path).line }
+  return {
+    file,
+    text,
+    root: document.toJS(),
+    document,
+    position,
+    line: (path) => position(path).line,
+  }
 }
 
 export function fail(source: Source, path: Path, problem: string): never {
@@ -69,7 +82,10 @@ export function fail(source: Source, path: Path, problem: string): never {
 
 /** The value at `path`, or undefined. */
 export function at(root: unknown, path: Path): unknown {
-  return path.reduce<unknown>((node, step) => (isObject(node) && Object.hasOwn(node, step) ? node[step] : undefined), root)
+  return path.reduce<unknown>(
+    (node, step) => (isObject(node) && Object.hasOwn(node, step) ? node[step] : undefined),
+    root,
+  )
 }
 
 export function isObject(value: unknown): value is Record<string | number, unknown> {

@@ -5,7 +5,10 @@ import { at, namesOfModules } from './source.ts'
 import { literal } from './text.ts'
 
 /** For each operation without a handler, by path: handlers/<operationId>.ts and test/handlers/<operationId>.test.ts. */
-export function standInsFor({ sources, operations }: Contract, handlerFiles: string[]): Record<string, string> {
+export function standInsFor(
+  { sources, operations }: Contract,
+  handlerFiles: string[],
+): Record<string, string> {
   const written = namesOfModules(handlerFiles)
   const unwritten = operations.filter(({ id }) => !written.includes(id))
   return Object.fromEntries(
@@ -17,7 +20,7 @@ export function standInsFor({ sources, operations }: Contract, handlerFiles: str
 }
 
 function handler({ id, method, path, summary, emits }: Operation): string {
-  return `import { notImplemented } from '../server/not-implemented.ts'
+  return `import { notImplemented } from '../operations/not-implemented.ts'
 
 /** ${method.toUpperCase()} ${path}: ${summary}.${emits.length > 0 ? ` Emits ${emits.join(', ')}.` : ''}
  *  In its place: \`export async function ${id}(ctx: Context<'${id}'>): Promise<void>\`. See docs/new-resource.md. */
@@ -26,13 +29,17 @@ export const ${id} = notImplemented('${id}')
 }
 
 /** The first case is the contract's own example. */
-function test(sources: Sources, { id, method, path, parameters, body, success }: Operation): string {
+function test(
+  sources: Sources,
+  { id, method, path, parameters, body, success }: Operation,
+): string {
   const names = parameters.filter((parameter) => parameter.in === 'path')
   const address = names.reduce((text, { name, schema }) => {
     const example = at(schema.source.root, [...schema.path.slice(0, -1), 'example'])
     return text.replace(`{${name}}`, String(example ?? name))
   }, path)
-  const needsRecord = names.length > 0 ? '  // Make the record first, and put its id into the address.\n' : ''
+  const needsRecord =
+    names.length > 0 ? '  // Make the record first, and put its id into the address.\n' : ''
   const example = body && exampleOf(sources, body)
   const options = example === null ? '{ key }' : '{ key, body }'
   return `import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -57,5 +64,8 @@ function exampleOf(sources: Sources, { source, path }: NonNullable<Operation['bo
   const [first] = Object.keys((at(source.root, [...mediaType, 'examples']) ?? {}) as object)
   if (first === undefined) return at(source.root, [...mediaType, 'example']) ?? {}
   const place = [...mediaType, 'examples', first]
-  return at(follow(sources, { source, path: place, value: at(source.root, place) }).value, ['value']) ?? {}
+  return (
+    at(follow(sources, { source, path: place, value: at(source.root, place) }).value, ['value']) ??
+    {}
+  )
 }

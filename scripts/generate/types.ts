@@ -1,6 +1,6 @@
 /** TypeScript types of both files, by openapi-typescript. */
 import type { OpenAPI3, OpenAPITSOptions } from 'openapi-typescript'
-import { Refused } from '../../records/refused.ts'
+import { Refused } from '../../errors.ts'
 import type { Contract } from './contract.ts'
 import { locate, type Placed, renameReferences } from './references.ts'
 import { type Schema, toJsonSchema } from './schema.ts'
@@ -20,9 +20,21 @@ export async function client(contract: Contract): Promise<string> {
 /** generated/asyncapi.ts: `EventType` and `DeliveredType`, `EventPayloads`, `EventData`, and each payload by its name. */
 export async function asyncapi(contract: Contract): Promise<string> {
   // openapi-typescript reads no AsyncAPI, but it reads schemas: an OpenAPI document of nothing else.
-  const document = { openapi: '3.1.0', info: { title: '', version: '' }, paths: {}, components: { schemas: payloadSchemas(contract) } }
-  const types = await typesOf(document as unknown as OpenAPI3, { arrayLength: true }, ['paths', 'webhooks', 'operations', '$defs'])
-  const members = contract.events.map(({ type, payloadName }) => `\n  '${type}': ${payloadName}`).join('')
+  const document = {
+    openapi: '3.1.0',
+    info: { title: '', version: '' },
+    paths: {},
+    components: { schemas: payloadSchemas(contract) },
+  }
+  const types = await typesOf(document as unknown as OpenAPI3, { arrayLength: true }, [
+    'paths',
+    'webhooks',
+    'operations',
+    '$defs',
+  ])
+  const members = contract.events
+    .map(({ type, payloadName }) => `\n  '${type}': ${payloadName}`)
+    .join('')
   return `${HEADER}${types}
 /** What happens, and what webhooks can be subscribed to. */
 export type EventType =${union(contract.events.filter(({ isSubscribable }) => isSubscribable).map(({ type }) => type))}
@@ -58,13 +70,23 @@ function payloadSchemas({ sources, events }: Contract): Record<string, Schema> {
     }
     return `#/components/schemas/${name}`
   }
-  for (const { payload } of events) add(locate(sources, payload.source, payload.value.$ref ?? '') as Placed<Schema>)
+  for (const { payload } of events)
+    add(locate(sources, payload.source, payload.value.$ref ?? '') as Placed<Schema>)
   return schemas
 }
 
-async function typesOf(document: OpenAPI3, options: OpenAPITSOptions = {}, without: string[] = []): Promise<string> {
+async function typesOf(
+  document: OpenAPI3,
+  options: OpenAPITSOptions = {},
+  without: string[] = [],
+): Promise<string> {
   const { default: openapiTS, astToString } = await loadOpenapiTypescript()
-  const nodes = await openapiTS(document, { ...options, rootTypes: true, rootTypesNoSchemaPrefix: true, silent: true })
+  const nodes = await openapiTS(document, {
+    ...options,
+    rootTypes: true,
+    rootTypesNoSchemaPrefix: true,
+    silent: true,
+  })
   const nameOf = (node: object) => ('name' in node ? (node.name as { text: string }).text : '')
   return astToString(nodes.filter((node) => !without.includes(nameOf(node))))
 }
@@ -72,6 +94,9 @@ async function typesOf(document: OpenAPI3, options: OpenAPITSOptions = {}, witho
 async function loadOpenapiTypescript(): Promise<typeof import('openapi-typescript')> {
   return import('openapi-typescript').catch((cause) => {
     if (cause.code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    throw new Refused('openapi-typescript is not installed, as after `npm ci --omit=dev`: run `npm ci`, then generate again', { cause })
+    throw new Refused(
+      'openapi-typescript is not installed, as after `npm ci --omit=dev`: run `npm ci`, then generate again',
+      { cause },
+    )
   })
 }

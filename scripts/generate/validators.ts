@@ -13,13 +13,22 @@ export function validators({ sources, operations, events }: Contract): string {
       query: parameters(compiler, operation, 'query'),
       headers: requestHeaders(compiler, operation),
     })),
-    bodies: Object.fromEntries(operations.flatMap(({ id, body }) => (body ? [[id, compile(compiler, `${id}_body`, body, 'open')]] : []))),
+    bodies: Object.fromEntries(
+      operations.flatMap(({ id, body }) =>
+        body ? [[id, compile(compiler, `${id}_body`, body, 'open')]] : [],
+      ),
+    ),
     responses: table(operations, ({ id, responses }) =>
       Object.fromEntries(
         responses.map((response) => [
           response.status,
           {
-            headers: responseHeaders(compiler, sources, `${id}_${response.status}_headers`, response),
+            headers: responseHeaders(
+              compiler,
+              sources,
+              `${id}_${response.status}_headers`,
+              response,
+            ),
             body: responseBody(compiler, `${id}_${response.status}`, response),
           },
         ]),
@@ -86,35 +95,59 @@ function table<T>(operations: Operation[], row: (operation: Operation) => T): Re
   return Object.fromEntries(operations.map((operation) => [operation.id, row(operation)]))
 }
 
-function compile(compiler: Compiler, name: string, placed: Placed<Schema>, openness: Openness): string {
+function compile(
+  compiler: Compiler,
+  name: string,
+  placed: Placed<Schema>,
+  openness: Openness,
+): string {
   return compiler.add(name, compiler.prepare(placed, openness), placed)
 }
 
 /** Of one object that holds the parameters of one place. Only unknown headers are let through. */
-function parameters(compiler: Compiler, { id, place, parameters }: Operation, where: 'path' | 'query' | 'header'): string {
+function parameters(
+  compiler: Compiler,
+  { id, place, parameters }: Operation,
+  where: 'path' | 'query' | 'header',
+): string {
   const declared = parameters.filter((parameter) => parameter.in === where)
   const nameOf = (name: string) => (where === 'header' ? name.toLowerCase() : name)
   const schema: Schema = {
     type: 'object',
-    properties: Object.fromEntries(declared.map(({ name, schema }) => [nameOf(name), compiler.prepare(schema, 'open')])),
+    properties: Object.fromEntries(
+      declared.map(({ name, schema }) => [nameOf(name), compiler.prepare(schema, 'open')]),
+    ),
     required: declared.filter(({ required }) => required).map(({ name }) => nameOf(name)),
     additionalProperties: where === 'header',
   }
   return compiler.add(declared.length === 0 ? 'no_parameters' : `${id}_${where}`, schema, place)
 }
 
-function requestHeaders(compiler: Compiler, operation: Operation): { names: string[]; validator: string } | null {
-  const names = operation.parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name)
+function requestHeaders(
+  compiler: Compiler,
+  operation: Operation,
+): { names: string[]; validator: string } | null {
+  const names = operation.parameters
+    .filter((parameter) => parameter.in === 'header')
+    .map(({ name }) => name)
   return names.length === 0 ? null : { names, validator: parameters(compiler, operation, 'header') }
 }
 
-function responseHeaders(compiler: Compiler, sources: Sources, name: string, { place, headers }: Response): string | null {
+function responseHeaders(
+  compiler: Compiler,
+  sources: Sources,
+  name: string,
+  { place, headers }: Response,
+): string | null {
   const declared = Object.entries(headers)
   if (declared.length === 0) return null
   const schema: Schema = {
     type: 'object',
     properties: Object.fromEntries(
-      declared.map(([name, { schema }]) => [name, headerValue(compiler.prepare(follow(sources, schema), 'open'))]),
+      declared.map(([name, { schema }]) => [
+        name,
+        headerValue(compiler.prepare(follow(sources, schema), 'open')),
+      ]),
     ),
     required: declared.filter(([, { required }]) => required).map(([name]) => name),
   }
@@ -123,10 +156,16 @@ function responseHeaders(compiler: Compiler, sources: Sources, name: string, { p
 
 /** Headers are text; Node also lets an integer be set as a number. */
 function headerValue(schema: Schema): Schema {
-  return schema.type === 'integer' ? { ...schema, type: ['integer', 'string'], pattern: '^-?\\d+$' } : schema
+  return schema.type === 'integer'
+    ? { ...schema, type: ['integer', 'string'], pattern: '^-?\\d+$' }
+    : schema
 }
 
-function responseBody(compiler: Compiler, name: string, { content }: Response): Record<string, string | null> | null {
+function responseBody(
+  compiler: Compiler,
+  name: string,
+  { content }: Response,
+): Record<string, string | null> | null {
   const bodies = Object.entries(content).map(([mediaType, placed]) => [
     mediaType,
     /[/+]json$/.test(mediaType) ? compile(compiler, `${name}_body`, placed, 'closed') : null,

@@ -5,14 +5,24 @@ import { at, isObject, type Source } from '../generate/source.ts'
 /** Every message is sent on a channel: documents and clients are made from what is there. */
 export function eventsOnChannel({ sources, events }: Contract): Finding[] {
   const asyncapi = sources['asyncapi.yaml'] as Source
-  const channels = Object.values((at(asyncapi.root, ['channels']) ?? {}) as Record<string, { messages?: object }>)
+  const channels = Object.values(
+    (at(asyncapi.root, ['channels']) ?? {}) as Record<string, { messages?: object }>,
+  )
   const sent = channels
     .flatMap(({ messages = {} }) => Object.values(messages))
-    .map((message) => (isObject(message) && typeof message.$ref === 'string' ? locate(sources, asyncapi, message.$ref).value : message))
+    .map((message) =>
+      isObject(message) && typeof message.$ref === 'string'
+        ? locate(sources, asyncapi, message.$ref).value
+        : message,
+    )
   return events
     .map(({ type, payload }) => ({ type, path: payload.path.slice(0, -1) }))
     .filter(({ path }) => !sent.includes(at(asyncapi.root, path)))
-    .map(({ type, path }) => ({ source: asyncapi, path, problem: `${type} is sent on no channel: add it to the messages of one` }))
+    .map(({ type, path }) => ({
+      source: asyncapi,
+      path,
+      problem: `${type} is sent on no channel: add it to the messages of one`,
+    }))
 }
 
 /** The API names the same event types as the webhooks. */
@@ -25,7 +35,11 @@ export function eventTypesListed({ sources, events }: Contract): Finding[] {
   const missing = known.filter((type) => !listed.includes(type))
   const unknown = listed.filter((type) => !known.includes(type))
   return [
-    ...missing.map((type) => ({ source: openapi, path, problem: `EventType does not list ${type} of asyncapi.yaml: add it` })),
+    ...missing.map((type) => ({
+      source: openapi,
+      path,
+      problem: `EventType does not list ${type} of asyncapi.yaml: add it`,
+    })),
     ...unknown.map((type) => ({
       source: openapi,
       path,

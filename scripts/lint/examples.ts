@@ -7,7 +7,9 @@ import { at, isObject, type Path } from '../generate/source.ts'
 
 export function examples({ sources, operations, events }: Contract): Finding[] {
   const compiler = newCompiler(sources)
-  const headers = operations.flatMap(({ responses }) => responses.flatMap((response) => Object.values(response.headers)))
+  const headers = operations.flatMap(({ responses }) =>
+    responses.flatMap((response) => Object.values(response.headers)),
+  )
   // Many responses share a header.
   const declared = new Map(headers.map(({ schema }) => [schema.value, schema]))
   return [
@@ -21,7 +23,9 @@ function ofMessage(compiler: Compiler, { payload, headers }: Event): Finding[] {
   const list = at(payload.source.root, [...message, 'examples'])
   return (Array.isArray(list) ? list : []).flatMap((example, index) =>
     Object.entries({ payload, headers }).flatMap(([part, schema]) =>
-      isObject(example) && part in example ? check(compiler, schema, [...message, 'examples', index, part], example[part]) : [],
+      isObject(example) && part in example
+        ? check(compiler, schema, [...message, 'examples', index, part], example[part])
+        : [],
     ),
   )
 }
@@ -33,7 +37,12 @@ function ofHeader(compiler: Compiler, schema: Placed<Schema>): Finding[] {
 }
 
 /** An example holds nothing that is not declared, as what we send. */
-function check(compiler: Compiler, schema: Placed<Schema>, path: Path, example: unknown): Finding[] {
+function check(
+  compiler: Compiler,
+  schema: Placed<Schema>,
+  path: Path,
+  example: unknown,
+): Finding[] {
   const validate = compiler.compile(compiler.prepare(schema, 'closed'), schema)
   if (validate(structuredClone(example))) return []
   return (validate.errors ?? []).map(({ instancePath, message, params }) => ({

@@ -6,7 +6,9 @@ import { at } from '../generate/source.ts'
 
 /** A list says how it is paged, sorted and filtered, and its example says the same. */
 export function lists(contract: Contract): Finding[] {
-  return contract.operations.filter((operation) => isList(contract, operation)).flatMap((operation) => problemsOf(contract, operation))
+  return contract.operations
+    .filter((operation) => isList(contract, operation))
+    .flatMap((operation) => problemsOf(contract, operation))
 }
 
 function problemsOf(contract: Contract, { id, place, parameters, success }: Operation): Finding[] {
@@ -20,16 +22,27 @@ function problemsOf(contract: Contract, { id, place, parameters, success }: Oper
   const findings: Finding[] = []
 
   for (const name of ['page[number]', 'page[size]'])
-    if (!names.includes(name)) findings.push({ ...here, problem: `${id} is a list: give it the parameter ${name}` })
+    if (!names.includes(name))
+      findings.push({ ...here, problem: `${id} is a list: give it the parameter ${name}` })
   for (const name of names)
     if (!/^(page|filter)\[[a-z_]+\]$|^sort$/.test(name))
-      findings.push({ ...here, problem: `${id} is a list: ${name} must be written like filter[created_after]` })
+      findings.push({
+        ...here,
+        problem: `${id} is a list: ${name} must be written like filter[created_after]`,
+      })
   if (sort === undefined && stated?.length !== 0)
-    findings.push({ ...here, problem: `${id} declares no sort: add it, or show allowed_sorts: [] in its example` })
+    findings.push({
+      ...here,
+      problem: `${id} declares no sort: add it, or show allowed_sorts: [] in its example`,
+    })
   if (sort !== undefined && !names.some((name) => name.startsWith('filter[')))
     findings.push({ ...here, problem: `${id} declares no filter: add filter[…] parameters` })
   if (sort && sorts.join() !== fields.flatMap((name) => [name, `-${name}`]).join())
-    findings.push({ source: sort.schema.source, path: sort.schema.path, problem: `sort of ${id} must list each field, then its -field` })
+    findings.push({
+      source: sort.schema.source,
+      path: sort.schema.path,
+      problem: `sort of ${id} must list each field, then its -field`,
+    })
   if (stated && stated.join() !== fields.join())
     findings.push({
       source: success.place.source,
@@ -47,5 +60,8 @@ function statedSorts({ place }: Operation['success']): string[] | undefined {
 
 function optionsOf({ sources }: Contract, { schema }: Parameter): string[] {
   const { items = {} } = follow(sources, schema).value as Schema
-  return ((follow(sources, { ...schema, value: items }).value as Schema).enum as string[] | undefined) ?? []
+  return (
+    ((follow(sources, { ...schema, value: items }).value as Schema).enum as string[] | undefined) ??
+    []
+  )
 }

@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Refused } from '../../records/refused.ts'
-import type { Problem } from '../lint.ts'
+import { Refused } from '../../errors.ts'
+import type { Problem } from './lint.ts'
 
 const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
@@ -21,15 +21,23 @@ interface Report {
 /** What it says of both files of `root`. Throws `Refused` if it is not installed. */
 export async function redocly(root: string): Promise<Problem[]> {
   const program = installed()
-  const reports = await Promise.all(['openapi.yaml', 'asyncapi.yaml'].map((file) => lintFile(program, root, file)))
+  const reports = await Promise.all(
+    ['openapi.yaml', 'asyncapi.yaml'].map((file) => lintFile(program, root, file)),
+  )
   return reports.flat()
 }
 
 function installed(): string {
   try {
-    return join(dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json')), 'bin/cli.js')
+    return join(
+      dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json')),
+      'bin/cli.js',
+    )
   } catch (cause) {
-    throw new Refused('@redocly/cli is not installed, as after `npm ci --omit=dev`: run `npm ci`, then lint again', { cause })
+    throw new Refused(
+      '@redocly/cli is not installed, as after `npm ci --omit=dev`: run `npm ci`, then lint again',
+      { cause },
+    )
   }
 }
 
@@ -39,7 +47,8 @@ async function lintFile(program: string, root: string, file: string): Promise<Pr
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
   const { stdout, stderr } = await run(args, { cwd: root, env })
   const report = reportOf(stdout)
-  if (report === undefined) throw new Error(`redocly could not look at ${file}: ${stderr || stdout}`)
+  if (report === undefined)
+    throw new Error(`redocly could not look at ${file}: ${stderr || stdout}`)
   return report.problems.map(({ ruleId, message, suggest, location: [place] }) => ({
     file: place?.source.ref ?? file,
     line: place?.start?.line ?? 1,
@@ -50,9 +59,17 @@ async function lintFile(program: string, root: string, file: string): Promise<Pr
 }
 
 /** Its exit status says that there are problems, and so does the report. */
-function run(args: string[], options: { cwd: string; env: NodeJS.ProcessEnv }): Promise<{ stdout: string; stderr: string }> {
+function run(
+  args: string[],
+  options: { cwd: string; env: NodeJS.ProcessEnv },
+): Promise<{ stdout: string; stderr: string }> {
   return new Promise((resolve) => {
-    execFile(process.execPath, args, { ...options, maxBuffer: MAX_OUTPUT_BYTES }, (_, stdout, stderr) => resolve({ stdout, stderr }))
+    execFile(
+      process.execPath,
+      args,
+      { ...options, maxBuffer: MAX_OUTPUT_BYTES },
+      (_, stdout, stderr) => resolve({ stdout, stderr }),
+    )
   })
 }
 

@@ -12,12 +12,18 @@ const isRead = ({ method }: Operation): boolean => method === 'get' || method ==
 const takesHeader =
   (name: string) =>
   ({ parameters }: Operation): boolean =>
-    parameters.some((parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name)
+    parameters.some(
+      (parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name,
+    )
 
 /** What server/operations.ts and server/errors.ts answer before, instead of and after the handler. 405 and 414 belong to the address,
  *  not to an operation; 501 never leaves development. */
 const ADDED: Added[] = [
-  { status: 304, applies: (operation) => isRead(operation) && 'etag' in operation.success.headers, because: 'its response has an ETag' },
+  {
+    status: 304,
+    applies: (operation) => isRead(operation) && 'etag' in operation.success.headers,
+    because: 'its response has an ETag',
+  },
   { status: 400, applies: always, because: 'any address or body can be broken' },
   { status: 401, applies: ({ isPublic }) => !isPublic, because: 'it needs an API key' },
   {
@@ -41,21 +47,35 @@ export function statuses({ operations }: Contract): Finding[] {
   return operations.flatMap((operation) => {
     const { id, place, responses } = operation
     const declared = new Set(responses.map(({ status }) => status))
-    return ADDED.filter(({ status, applies }) => applies(operation) && !declared.has(status)).map(({ status, because }) => ({
-      source: place.source,
-      path: [...place.path, 'responses'],
-      problem: `${id} can answer ${status}, since ${because}: declare it`,
-    }))
+    return ADDED.filter(({ status, applies }) => applies(operation) && !declared.has(status)).map(
+      ({ status, because }) => ({
+        source: place.source,
+        path: [...place.path, 'responses'],
+        problem: `${id} can answer ${status}, since ${because}: declare it`,
+      }),
+    )
   })
 }
 
 /** Every error is the shared JSON: a message, and with 422 the fields at fault. */
 export function errorSchema({ operations }: Contract): Finding[] {
-  const errors = operations.flatMap(({ responses }) => responses.filter(({ status }) => status >= 400))
+  const errors = operations.flatMap(({ responses }) =>
+    responses.filter(({ status }) => status >= 400),
+  )
   return errors.flatMap(({ status, place, content }) => {
     const shared = `#/components/schemas/${status === 422 ? 'ValidationError' : 'Error'}`
     const mediaTypes = Object.keys(content)
-    if (mediaTypes.join() === 'application/json' && content['application/json']?.value.$ref === shared) return []
-    return [{ source: place.source, path: place.path, problem: `a ${status} must be application/json alone, with $ref: '${shared}'` }]
+    if (
+      mediaTypes.join() === 'application/json' &&
+      content['application/json']?.value.$ref === shared
+    )
+      return []
+    return [
+      {
+        source: place.source,
+        path: place.path,
+        problem: `a ${status} must be application/json alone, with $ref: '${shared}'`,
+      },
+    ]
   })
 }

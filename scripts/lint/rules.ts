@@ -48,7 +48,13 @@ function currencies({ sources }: Contract): Finding[] {
       const currency = at(property, ['x-currency'])
       if (currency === undefined || Object.hasOwn(properties, String(currency))) return []
       const problem = `x-currency of ${schema}.${name} must name the property of ${schema} that is its currency`
-      return [{ source, path: ['components', 'schemas', schema, 'properties', name, 'x-currency'], problem }]
+      return [
+        {
+          source,
+          path: ['components', 'schemas', schema, 'properties', name, 'x-currency'],
+          problem,
+        },
+      ]
     }),
   )
 }

@@ -1,10 +1,23 @@
 import { describe, expect, it } from 'vitest'
-import { authenticator, hashToken, issueApiKey, isWellFormed, newApiKey } from '../../auth/api-key.ts'
+import {
+  authenticator,
+  hashToken,
+  issueApiKey,
+  isWellFormed,
+  newApiKey,
+} from '../../auth/api-key.ts'
 import { createFirstAccount } from '../../auth/first-account.ts'
 import { verifyPassword } from '../../auth/password.ts'
-import { findApiKey, listApiKeys, revokeApiKey, touchApiKeys, updateApiKey } from '../../records/api-keys.ts'
-import { accountScope, type Db, openDatabase } from '../../records/db.ts'
-import { migrate, whileAlone } from '../../records/migrate.ts'
+import {
+  findApiKey,
+  listApiKeys,
+  revokeApiKey,
+  touchApiKeys,
+  updateApiKey,
+} from '../../records/api-keys.ts'
+import { migrate, whileAlone } from '../../records/database/migrate.ts'
+import { type Db, openDatabase } from '../../records/database/open.ts'
+import { accountScope } from '../../records/database/scope.ts'
 import { findCredentials, insertUser, updateAccess, updateUserStatus } from '../../records/users.ts'
 import { newMuster } from '../cli/muster.ts'
 
@@ -38,13 +51,22 @@ async function newInstallation(): Promise<Installation> {
   }
 }
 
-const scopeOf = ({ db, accountId }: Installation) => accountScope({ dialect: db.dialect, sql: db.write }, accountId)
+const scopeOf = ({ db, accountId }: Installation) =>
+  accountScope({ dialect: db.dialect, sql: db.write }, accountId)
 
 /** An admin, and a key of theirs. */
 async function newAdmin(made: Installation) {
   const scope = scopeOf(made)
-  const userId = await insertUser(scope, { email: 'bob@example.com', fullName: 'Bob', passwordHash: 'none', role: 'admin' }, NOW)
-  return { scope, userId, ...(await issueApiKey(scope, { userId, name: 'Key', accessLevel: 'full_access' }, NOW)) }
+  const userId = await insertUser(
+    scope,
+    { email: 'bob@example.com', fullName: 'Bob', passwordHash: 'none', role: 'admin' },
+    NOW,
+  )
+  return {
+    scope,
+    userId,
+    ...(await issueApiKey(scope, { userId, name: 'Key', accessLevel: 'full_access' }, NOW)),
+  }
 }
 
 describe('newApiKey', () => {
@@ -56,7 +78,9 @@ describe('newApiKey', () => {
     expect(isWellFormed(token)).toBe(true)
     for (let at = 0; at < token.length; at++) {
       const slip = token[at] === 'x' ? 'y' : 'x'
-      expect(isWellFormed(token.slice(0, at) + slip + token.slice(at + 1)), `slip at ${at}`).toBe(false)
+      expect(isWellFormed(token.slice(0, at) + slip + token.slice(at + 1)), `slip at ${at}`).toBe(
+        false,
+      )
     }
   })
 
@@ -72,7 +96,9 @@ describe('newApiKey', () => {
 
 describe('hashToken', () => {
   it('is SHA-256 (FIPS 180-2, B.1)', () => {
-    expect(hashToken('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad')
+    expect(hashToken('abc')).toBe(
+      'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
+    )
   })
 })
 
@@ -90,7 +116,10 @@ describe('createFirstAccount', () => {
     const found = await findCredentials(db.read, 'owner@muster.local')
     expect(await verifyPassword(found?.passwordHash ?? null, made.password)).toBe(true)
     expect(await createFirstAccount(db, NOW)).toBeUndefined()
-    expect(await db.read('audit_log').orderBy('id').pluck('action')).toEqual(['account.created', 'api_key.created'])
+    expect(await db.read('audit_log').orderBy('id').pluck('action')).toEqual([
+      'account.created',
+      'api_key.created',
+    ])
   })
 })
 
@@ -113,7 +142,9 @@ describe('authenticate', () => {
 
     await updateUserStatus(scope, userId, 'deactivated', NOW)
     expect(await seen()).toBeUndefined()
-    await expect(issueApiKey(scope, { userId, name: 'Key', accessLevel: 'full_access' }, NOW)).rejects.toThrow('active user')
+    await expect(
+      issueApiKey(scope, { userId, name: 'Key', accessLevel: 'full_access' }, NOW),
+    ).rejects.toThrow('active user')
     await updateUserStatus(scope, userId, 'active', NOW)
     expect(await seen()).toBeDefined()
 
@@ -136,7 +167,9 @@ describe('revokeApiKey', () => {
     await using made = await newInstallation()
     const { scope, userId, id } = await newAdmin(made)
     expect(await revokeApiKey(scope, id, NOW)).toMatchObject({ revokedAt: null })
-    expect(await revokeApiKey(scope, id, new Date(NOW.getTime() + 1))).toMatchObject({ revokedAt: NOW.getTime() })
+    expect(await revokeApiKey(scope, id, new Date(NOW.getTime() + 1))).toMatchObject({
+      revokedAt: NOW.getTime(),
+    })
     expect(await listApiKeys(scope, userId)).toMatchObject([{ id, revokedAt: NOW.getTime() }])
     const other = accountScope({ dialect: 'sqlite', sql: made.db.write }, made.userId)
     expect(await revokeApiKey(other, id, NOW)).toBeUndefined()
@@ -147,7 +180,11 @@ describe('touchApiKeys', () => {
   it('notes the latest use of each key, and minds no unknown one', async () => {
     await using made = await newInstallation()
     const { id, userId, scope } = await newAdmin(made)
-    const { id: second } = await issueApiKey(scope, { userId, name: 'Second', accessLevel: 'read_only' }, NOW)
+    const { id: second } = await issueApiKey(
+      scope,
+      { userId, name: 'Second', accessLevel: 'read_only' },
+      NOW,
+    )
     await touchApiKeys(made.db.write, [])
     await touchApiKeys(made.db.write, [
       { id, at: 2_000 },
@@ -165,8 +202,15 @@ describe('the Owner', () => {
   it('cannot be deactivated, and keeps both grants', async () => {
     await using made = await newInstallation()
     const scope = scopeOf(made)
-    await expect(updateUserStatus(scope, made.userId, 'deactivated', NOW)).rejects.toThrow('The Account Owner cannot be deactivated')
-    await expect(updateAccess(scope, made.userId, { grants: [] }, NOW)).rejects.toThrow('may do everything')
-    expect((await findCredentials(made.db.read, 'owner@muster.local'))?.user.grants).toEqual(['api_keys', 'webhooks'])
+    await expect(updateUserStatus(scope, made.userId, 'deactivated', NOW)).rejects.toThrow(
+      'The Account Owner cannot be deactivated',
+    )
+    await expect(updateAccess(scope, made.userId, { grants: [] }, NOW)).rejects.toThrow(
+      'may do everything',
+    )
+    expect((await findCredentials(made.db.read, 'owner@muster.local'))?.user.grants).toEqual([
+      'api_keys',
+      'webhooks',
+    ])
   })
 })

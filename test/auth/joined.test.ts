@@ -4,7 +4,9 @@ import { joined } from '../../auth/joined.ts'
 describe('joined', () => {
   test('calls during a run share the next one, and none is answered by a run that began before it was made', async () => {
     const runs: { calls: number; end: (value: string) => void }[] = []
-    const call = joined((_, calls) => new Promise<string>((resolve) => runs.push({ calls, end: resolve })))
+    const call = joined(
+      (_, calls) => new Promise<string>((resolve) => runs.push({ calls, end: resolve })),
+    )
     const first = call('a')
     const others = [call('a'), call('a'), call('a')]
     const ofAnotherKey = call('b')
@@ -14,7 +16,9 @@ describe('joined', () => {
     expect(runs.map(({ calls }) => calls)).toEqual([1, 1, 3])
     const later = call('a')
     runs[2]?.end('two')
-    expect(await Promise.all(others)).toEqual([0, 1, 2].map((index) => ({ result: 'two', calls: 3, index })))
+    expect(await Promise.all(others)).toEqual(
+      [0, 1, 2].map((index) => ({ result: 'two', calls: 3, index })),
+    )
     runs[3]?.end('three')
     expect(await later).toEqual({ result: 'three', calls: 1, index: 0 })
     runs[1]?.end('b')

@@ -4,7 +4,10 @@ import { hashPassword, newPassword, verifyPassword } from '../../auth/password.t
 
 describe('hashPassword', () => {
   it('keeps the cost beside a salt of its own', async () => {
-    const [one, other] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
+    const [one, other] = await Promise.all([
+      hashPassword('correct horse'),
+      hashPassword('correct horse'),
+    ])
     expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
     expect(other).not.toBe(one)
   })
@@ -12,7 +15,8 @@ describe('hashPassword', () => {
   it('wants 8 to 200 characters, however many bytes they take', async () => {
     for (const password of ['1234567', '🔑'.repeat(7), 'x'.repeat(201)])
       await expect(hashPassword(password)).rejects.toThrow('characters long')
-    for (const password of ['12345678', '🔑'.repeat(200)]) await expect(hashPassword(password)).resolves.toContain('$argon2id$')
+    for (const password of ['12345678', '🔑'.repeat(200)])
+      await expect(hashPassword(password)).resolves.toContain('$argon2id$')
   })
 })
 
@@ -28,20 +32,31 @@ describe('verifyPassword', () => {
 
   it('reads the cost from the hash', async () => {
     const nonce = Buffer.from('saltsaltsaltsalt')
-    const tag = argon2Sync('argon2id', { message: 'older password', nonce, memory: 64, passes: 1, parallelism: 2, tagLength: 32 })
+    const tag = argon2Sync('argon2id', {
+      message: 'older password',
+      nonce,
+      memory: 64,
+      passes: 1,
+      parallelism: 2,
+      tagLength: 32,
+    })
     const [salt, hash] = [nonce, tag].map((bytes) => bytes.toString('base64').replaceAll('=', ''))
-    expect(await verifyPassword(`$argon2id$v=19$m=64,t=1,p=2$${salt}$${hash}`, 'older password')).toBe(true)
+    expect(
+      await verifyPassword(`$argon2id$v=19$m=64,t=1,p=2$${salt}$${hash}`, 'older password'),
+    ).toBe(true)
   })
 
   it('matches nothing without a hash that it can read', async () => {
-    for (const hash of [null, '', 'none', '$argon2id$v=19$m=19456,t=2,p=1$$']) expect(await verifyPassword(hash, 'none')).toBe(false)
+    for (const hash of [null, '', 'none', '$argon2id$v=19$m=19456,t=2,p=1$$'])
+      expect(await verifyPassword(hash, 'none')).toBe(false)
   })
 })
 
 describe('newPassword', () => {
   it('is four groups that can be read out', () => {
     const made = Array.from({ length: 100 }, newPassword)
-    for (const password of made) expect(password).toMatch(/^([a-km-np-z2-9]{5}-){3}[a-km-np-z2-9]{5}$/)
+    for (const password of made)
+      expect(password).toMatch(/^([a-km-np-z2-9]{5}-){3}[a-km-np-z2-9]{5}$/)
     expect(new Set(made).size).toBe(made.length)
   })
 })

@@ -6,10 +6,22 @@ const WEBKIT = 'AppleWebKit/537.36 (KHTML, like Gecko)'
 describe('deviceOf', () => {
   it.each([
     ['Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0', 'Firefox on Linux'],
-    [`Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${WEBKIT} Chrome/150.0.0.0 Safari/537.36`, 'Chrome on Windows'],
-    [`Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${WEBKIT} Chrome/150.0.0.0 Safari/537.36 Edg/150.0.0.0`, 'Edge on Windows'],
-    [`Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) ${WEBKIT} Chrome/150.0.0.0 Safari/537.36`, 'Chrome on ChromeOS'],
-    [`Mozilla/5.0 (X11; Linux x86_64) ${WEBKIT} HeadlessChrome/150.0.0.0 Safari/537.36`, 'Chrome on Linux'],
+    [
+      `Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${WEBKIT} Chrome/150.0.0.0 Safari/537.36`,
+      'Chrome on Windows',
+    ],
+    [
+      `Mozilla/5.0 (Windows NT 10.0; Win64; x64) ${WEBKIT} Chrome/150.0.0.0 Safari/537.36 Edg/150.0.0.0`,
+      'Edge on Windows',
+    ],
+    [
+      `Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) ${WEBKIT} Chrome/150.0.0.0 Safari/537.36`,
+      'Chrome on ChromeOS',
+    ],
+    [
+      `Mozilla/5.0 (X11; Linux x86_64) ${WEBKIT} HeadlessChrome/150.0.0.0 Safari/537.36`,
+      'Chrome on Linux',
+    ],
     [
       `Mozilla/5.0 (Linux; Android 16; K) ${WEBKIT} SamsungBrowser/29.0 Chrome/150.0.0.0 Mobile Safari/537.36`,
       'Samsung Internet on Android',
@@ -33,6 +45,7 @@ describe('hashOfToken', () => {
   it('knows the tokens that are made, and nothing that can be none', () => {
     const { token, tokenHash } = newToken()
     expect(hashOfToken(token)).toBe(tokenHash)
-    for (const none of ['', token.slice(1), `${token}x`, `${token.slice(1)}.`]) expect(hashOfToken(none)).toBeUndefined()
+    for (const none of ['', token.slice(1), `${token}x`, `${token.slice(1)}.`])
+      expect(hashOfToken(none)).toBeUndefined()
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openDatabase } from '../../records/db.ts'
+import { openDatabase } from '../../records/database/open.ts'
 import { newAccount, newMuster, PASSWORD } from './muster.ts'
 
 describe('what the command line changes', () => {
@@ -18,7 +18,16 @@ describe('what the command line changes', () => {
       '--password',
       PASSWORD,
     ])
-    const key = await muster.json(['key', 'create', '--email', 'bob@example.com', '--name', 'CI', '--access', 'read_only'])
+    const key = await muster.json([
+      'key',
+      'create',
+      '--email',
+      'bob@example.com',
+      '--name',
+      'CI',
+      '--access',
+      'read_only',
+    ])
     for (let n = 0; n < 2; n++) await muster.json(['key', 'revoke', key.id])
 
     const db = openDatabase({ dataDir: muster.dataDir })
@@ -30,7 +39,13 @@ describe('what the command line changes', () => {
         { action: 'user.created', target_id: user.user_id, target_name: 'bob' },
         { action: 'api_key.created', target_id: key.id, target_name: 'CI' },
         { action: 'api_key.revoked', target_id: key.id, target_name: 'CI' },
-      ].map((entry) => ({ ...entry, account_id: account, user_id: null, user_name: 'The command line', ip: null })),
+      ].map((entry) => ({
+        ...entry,
+        account_id: account,
+        user_id: null,
+        user_name: 'The command line',
+        ip: null,
+      })),
     )
     expect(entries).toHaveLength(4)
     expect(JSON.stringify(entries)).not.toContain(key.token)
@@ -41,7 +56,16 @@ describe('what the command line changes', () => {
   it('so are its changes of webhooks', async () => {
     await using muster = await newMuster()
     const { account_id } = await newAccount(muster)
-    const { id } = await muster.json(['webhook', 'create', '--account', account_id, '--url', 'https://example.com/hooks', '--events', '*'])
+    const { id } = await muster.json([
+      'webhook',
+      'create',
+      '--account',
+      account_id,
+      '--url',
+      'https://example.com/hooks',
+      '--events',
+      '*',
+    ])
     await muster.json(['webhook', 'disable', id])
     await muster.json(['webhook', 'enable', id])
     await muster.json(['webhook', 'test', id])
@@ -60,7 +84,12 @@ describe('what the command line changes', () => {
       'webhook.secret_prepared',
       'webhook.secret_activated',
     ])
-    expect(rows.every(({ user_id, user_name, ip }) => user_id === null && user_name === 'The command line' && ip === null)).toBe(true)
+    expect(
+      rows.every(
+        ({ user_id, user_name, ip }) =>
+          user_id === null && user_name === 'The command line' && ip === null,
+      ),
+    ).toBe(true)
     expect(JSON.stringify(rows)).not.toMatch(/whsec_|mst_\w{20}/)
   })
 })

@@ -11,7 +11,9 @@ describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () =>
     await using muster = await newMuster()
     let isBroken = false
     await using receiver = await startReceiver({ answers: () => (isBroken ? 500 : 204) })
-    const server = muster.start(['serve', '--json'], { environment: { ...ENVIRONMENT, WEBHOOK_RETRY_DELAYS: Array(9).fill('600').join() } })
+    const server = muster.start(['serve', '--json'], {
+      environment: { ...ENVIRONMENT, WEBHOOK_RETRY_DELAYS: Array(9).fill('600').join() },
+    })
     await until('the server is ready', () => server.output.stdout.includes('\n'), 60_000)
     const { url, first_account: account } = JSON.parse(server.output.stdout)
     const create = async (count: number): Promise<void> => {
@@ -34,7 +36,11 @@ describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () =>
       'task.created,task.updated',
     )
     const never = await muster.run(['webhook', 'send-missed', webhook])
-    expect(never).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('has not been disabled') })
+    expect(never).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringContaining('has not been disabled'),
+    })
 
     await json('webhook', 'disable', webhook)
     expect(await muster.run(['webhook', 'test', webhook])).toMatchObject({
@@ -44,7 +50,10 @@ describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () =>
     await create(40)
     const [{ disabled_at }] = await json('webhook', 'list')
     expect(disabled_at).toEqual(expect.any(String))
-    expect(await muster.run(['webhook', 'send-missed', webhook])).toMatchObject({ status: 1, stdout: '' })
+    expect(await muster.run(['webhook', 'send-missed', webhook])).toMatchObject({
+      status: 1,
+      stdout: '',
+    })
     await json('webhook', 'enable', webhook)
 
     const preview = await json('webhook', 'send-missed', webhook, '--preview')
@@ -71,7 +80,10 @@ describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () =>
     })
     await receiver.received(1)
     const second = await muster.run(['webhook', 'send-missed', webhook])
-    expect(second).toMatchObject({ status: 1, stderr: expect.stringContaining(`Bulk job ${job.id} does this already`) })
+    expect(second).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(`Bulk job ${job.id} does this already`),
+    })
     const paused = await json('bulk', 'pause', job.id)
     expect(paused).toMatchObject({ id: job.id, state: 'paused' })
     expect(await json('bulk', 'show', job.id)).toEqual(paused)
@@ -79,24 +91,45 @@ describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () =>
     const cancelled = await json('bulk', 'cancel', job.id)
     expect(cancelled).toMatchObject({ state: 'cancelled', ended_at: expect.any(String) })
     expect(await json('bulk', 'list', '--account', account.account_id)).toEqual([cancelled])
-    expect((await muster.run(['bulk', 'list', '--account', account.account_id])).stdout).toContain('cancelled')
+    expect((await muster.run(['bulk', 'list', '--account', account.account_id])).stdout).toContain(
+      'cancelled',
+    )
 
     const rest = await json('webhook', 'send-missed', webhook, '--rate', '500')
     expect(rest.total).toBe(40 - cancelled.done)
     await receiver.received(40)
-    await until('it is completed', async () => (await json('bulk', 'show', rest.id)).state === 'completed', 30_000)
+    await until(
+      'it is completed',
+      async () => (await json('bulk', 'show', rest.id)).state === 'completed',
+      30_000,
+    )
 
     isBroken = true
     await create(3)
     await receiver.received(43)
     const undelivered: { id: string }[] = await until('all have failed', async () => {
       const list = await json('deliveries', 'undelivered', '--account', account.account_id)
-      return list.filter(({ attempts }: { attempts: number }) => attempts === 1).length === 3 && list
+      return (
+        list.filter(({ attempts }: { attempts: number }) => attempts === 1).length === 3 && list
+      )
     })
     isBroken = false
     for (const { id } of undelivered) await json('deliveries', 'cancel', id)
-    const retry = ['deliveries', 'retry-failed', '--webhook', webhook, '--since', disabled_at, '--type', 'task.created']
-    expect(await json(...retry, '--preview')).toMatchObject({ kind: 'retry_failed', event_types: ['task.created'], count: 3 })
+    const retry = [
+      'deliveries',
+      'retry-failed',
+      '--webhook',
+      webhook,
+      '--since',
+      disabled_at,
+      '--type',
+      'task.created',
+    ]
+    expect(await json(...retry, '--preview')).toMatchObject({
+      kind: 'retry_failed',
+      event_types: ['task.created'],
+      count: 3,
+    })
     expect(await json(...retry)).toMatchObject({ kind: 'retry_failed', total: 3, state: 'running' })
     await until('everything has arrived', async () => {
       const list = await json('deliveries', 'undelivered', '--account', account.account_id)
@@ -106,7 +139,10 @@ describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () =>
     const test = await json('webhook', 'test', webhook)
     expect(test).toEqual({ id: expect.any(String), webhook_id: webhook })
     await receiver.received(47)
-    expect(JSON.parse(String(receiver.requests[46]?.body))).toMatchObject({ id: test.id, event_type: 'webhook.test' })
+    expect(JSON.parse(String(receiver.requests[46]?.body))).toMatchObject({
+      id: test.id,
+      event_type: 'webhook.test',
+    })
     server.process.kill('SIGTERM')
     expect(await server.ended).toMatchObject({ status: 0 })
   })

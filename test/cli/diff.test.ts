@@ -42,33 +42,54 @@ describe('diff without a base', () => {
     const xml = project.path('diff.xml')
     expect(await project.diff('--junit', xml)).toEqual({
       status: 0,
-      stdout: 'There is no release to compare with yet: muster diff --release makes the first, in docs/released/.\n',
+      stdout:
+        'There is no release to compare with yet: muster diff --release makes the first, in docs/released/.\n',
       stderr: '',
     })
     expect(await readFile(xml, 'utf8')).toContain('failures="0" skipped="1"')
-    expect(JSON.parse((await project.diff('--json')).stdout)).toEqual({ from: null, to: '1.0.0', changes: [] })
+    expect(JSON.parse((await project.diff('--json')).stdout)).toEqual({
+      from: null,
+      to: '1.0.0',
+      changes: [],
+    })
   })
 
   it('compares with the last release, and fails for what breaks those who use it', async () => {
     await using project = await newProject()
     await project.diff('--release')
-    expect(await project.diff()).toMatchObject({ status: 0, stdout: 'Nothing has changed that a client or a receiver can see.\n' })
+    expect(await project.diff()).toMatchObject({
+      status: 0,
+      stdout: 'Nothing has changed that a client or a receiver can see.\n',
+    })
     await project.replace(LAX, STRICT)
-    expect(await project.diff()).toMatchObject({ status: 1, stdout: expect.stringContaining('breaking  openapi.yaml:') })
+    expect(await project.diff()).toMatchObject({
+      status: 1,
+      stdout: expect.stringContaining('breaking  openapi.yaml:'),
+    })
   })
 })
 
 describe('diff --release', () => {
   it('keeps the contracts, and dates what somebody wrote of them', async () => {
     await using project = await newProject()
-    await project.write('CHANGELOG.md', '# Changelog\n\nWhat changes.\n\n## 1.0.0 · unreleased\n\nThe first.\n')
+    await project.write(
+      'CHANGELOG.md',
+      '# Changelog\n\nWhat changes.\n\n## 1.0.0 · unreleased\n\nThe first.\n',
+    )
     expect(await project.diff('--release')).toMatchObject({
       status: 0,
       stdout: expect.stringContaining('\n\n1.0.0 is the last release now: '),
     })
-    expect(await project.read('CHANGELOG.md')).toBe(`# Changelog\n\nWhat changes.\n\n## 1.0.0 · ${TODAY}\n\nThe first.\n`)
-    for (const file of ['openapi.yaml', 'asyncapi.yaml']) expect(await project.read(`docs/released/${file}`)).toBe(await project.read(file))
-    const again = { status: 1, stdout: '', stderr: '1.0.0 is the last release, and nothing has changed since\n' }
+    expect(await project.read('CHANGELOG.md')).toBe(
+      `# Changelog\n\nWhat changes.\n\n## 1.0.0 · ${TODAY}\n\nThe first.\n`,
+    )
+    for (const file of ['openapi.yaml', 'asyncapi.yaml'])
+      expect(await project.read(`docs/released/${file}`)).toBe(await project.read(file))
+    const again = {
+      status: 1,
+      stdout: '',
+      stderr: '1.0.0 is the last release, and nothing has changed since\n',
+    }
     expect(await project.diff('--release')).toEqual(again)
   })
 
@@ -78,7 +99,10 @@ describe('diff --release', () => {
     const released = await project.read('docs/released/openapi.yaml')
     await project.replace('title: { type: string, minLength: 1 }', 'title: { type: string }')
     const { status, stderr } = await project.diff('--release')
-    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('raise info.version of openapi.yaml') })
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: expect.stringContaining('raise info.version of openapi.yaml'),
+    })
     expect(await project.read('docs/released/openapi.yaml')).toBe(released)
 
     await project.replace(VERSION, 'version: 1.1.0')
@@ -89,22 +113,35 @@ describe('diff --release', () => {
     expect((await project.diff('--release')).status).toBe(0)
     const entry = `## 1.1.0 · ${TODAY}\n\nTitles may be empty.\n\n### `
     expect(await project.read('CHANGELOG.md')).toMatch(`# Changelog\n\n${entry}`)
-    expect(await project.read('CHANGELOG.md')).toContain('\n\n## 1.0.0 · 2026-01-01\n\nThe first.\n')
-    expect(await project.read('docs/released/openapi.yaml')).toBe(await project.read('openapi.yaml'))
+    expect(await project.read('CHANGELOG.md')).toContain(
+      '\n\n## 1.0.0 · 2026-01-01\n\nThe first.\n',
+    )
+    expect(await project.read('docs/released/openapi.yaml')).toBe(
+      await project.read('openapi.yaml'),
+    )
   })
 
   it('releases nothing that breaks somebody', async () => {
     await using project = await newProject()
     await project.diff('--release')
-    const [released, changelog] = [await project.read('docs/released/openapi.yaml'), await project.read('CHANGELOG.md')]
+    const [released, changelog] = [
+      await project.read('docs/released/openapi.yaml'),
+      await project.read('CHANGELOG.md'),
+    ]
     await project.replace(VERSION, 'version: 2.0.0')
     await project.replace(LAX, STRICT)
     expect((await project.diff('--release')).status).toBe(1)
-    expect([await project.read('docs/released/openapi.yaml'), await project.read('CHANGELOG.md')]).toEqual([released, changelog])
+    expect([
+      await project.read('docs/released/openapi.yaml'),
+      await project.read('CHANGELOG.md'),
+    ]).toEqual([released, changelog])
   })
 
   it('takes no base', async () => {
     await using project = await newProject()
-    expect(await project.diff('main', '--release')).toMatchObject({ status: 2, stderr: expect.stringContaining('leave the base out') })
+    expect(await project.diff('main', '--release')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('leave the base out'),
+    })
   })
 })

@@ -11,7 +11,11 @@ const LONG_MS = 120_000
 async function generatedOf(tree: Tree): Promise<Record<string, string>> {
   const directory = tree.path('generated')
   const names = (await readdir(directory)).sort()
-  return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await readFile(join(directory, name), 'utf8')] as const)))
+  return Object.fromEntries(
+    await Promise.all(
+      names.map(async (name) => [name, await readFile(join(directory, name), 'utf8')] as const),
+    ),
+  )
 }
 
 describe('generate', () => {
@@ -25,11 +29,19 @@ describe('generate', () => {
     }
   })
 
-  it('refuses a contract that it cannot generate from, by its line, and writes nothing', { timeout: LONG_MS }, async () => {
+  it('refuses a contract that it cannot generate from, by its line, and writes nothing', {
+    timeout: LONG_MS,
+  }, async () => {
     await using tree = await copyOfRepository()
     const committed = await generatedOf(tree)
-    await tree.replace('openapi.yaml', "$ref: '#/components/responses/TaskList'", "$ref: '#/components/responses/TaskLst'")
-    const line = (await tree.read('openapi.yaml')).split('\n').findIndex((text) => text.includes('TaskLst')) + 1
+    await tree.replace(
+      'openapi.yaml',
+      "$ref: '#/components/responses/TaskList'",
+      "$ref: '#/components/responses/TaskLst'",
+    )
+    const line =
+      (await tree.read('openapi.yaml')).split('\n').findIndex((text) => text.includes('TaskLst')) +
+      1
     for (const args of [['generate'], ['generate', '--check']])
       expect(await tree.run('bin/muster.js', args)).toEqual({
         status: 1,
@@ -52,9 +64,9 @@ describe('dev', () => {
       until(
         `GET /ping is answered with ${status}: ${dev.output()}`,
         async () => {
-          const answer = await fetch(`${url}/public/v1/ping`, { headers: { Authorization: `Bearer ${account.token}` } }).catch(
-            () => undefined,
-          )
+          const answer = await fetch(`${url}/public/v1/ping`, {
+            headers: { Authorization: `Bearer ${account.token}` },
+          }).catch(() => undefined)
           return answer?.status === status
         },
         LONG_MS / 4,

@@ -73,7 +73,8 @@ export async function newMuster(): Promise<Muster> {
     run,
     async json(args, options) {
       const { status, stdout, stderr } = await run([...args, '--json'], options)
-      if (status !== 0 || stderr !== '') throw new Error(`muster ${args.join(' ')} ended with ${status}: ${stderr}`)
+      if (status !== 0 || stderr !== '')
+        throw new Error(`muster ${args.join(' ')} ended with ${status}: ${stderr}`)
       return JSON.parse(stdout)
     },
     async [Symbol.asyncDispose]() {
@@ -89,5 +90,14 @@ export const PASSWORD = 'correct horse battery'
 
 /** An account whose Owner is ann@example.com. */
 export function newAccount(muster: Muster): Promise<{ account_id: string; user_id: string }> {
-  return muster.json(['account', 'create', '--name', 'Acme', '--email', 'ann@example.com', '--password', PASSWORD])
+  return muster.json([
+    'account',
+    'create',
+    '--name',
+    'Acme',
+    '--email',
+    'ann@example.com',
+    '--password',
+    PASSWORD,
+  ])
 }

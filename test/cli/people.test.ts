@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { authenticator } from '../../auth/api-key.ts'
 import { verifyPassword } from '../../auth/password.ts'
-import { openDatabase } from '../../records/db.ts'
+import { openDatabase } from '../../records/database/open.ts'
 import { findCredentials } from '../../records/users.ts'
 import { until } from '../helpers.ts'
 import { type Muster, newAccount, newMuster, PASSWORD, type Started } from './muster.ts'
@@ -26,7 +26,13 @@ describe('account create', () => {
       role: 'owner',
       status: 'active',
       grants: ['api_keys', 'webhooks'],
-      permissions: { participants: 'write', tasks: 'write', jobs: 'write', exports: 'write', finance: 'write' },
+      permissions: {
+        participants: 'write',
+        tasks: 'write',
+        jobs: 'write',
+        exports: 'write',
+        finance: 'write',
+      },
     })
     expect(await verifyPassword(found?.passwordHash ?? null, PASSWORD)).toBe(true)
   })
@@ -50,7 +56,16 @@ describe('account create', () => {
 
   it('reads the password from standard input', async () => {
     await using muster = await newMuster()
-    const args = ['account', 'create', '--name', 'Acme', '--email', 'ann@example.com', '--password', '-']
+    const args = [
+      'account',
+      'create',
+      '--name',
+      'Acme',
+      '--email',
+      'ann@example.com',
+      '--password',
+      '-',
+    ]
     await muster.json(args, { input: `${PASSWORD}\n` })
     const db = openDatabase({ dataDir: muster.dataDir })
     const found = await findCredentials(db.read, 'ann@example.com')
@@ -64,21 +79,47 @@ describe('account create and user create: refusals', () => {
     await using muster = await newMuster()
     const { account_id: account } = await newAccount(muster)
     const create = (email: string, password: string, name = 'Other') =>
-      muster.run(['account', 'create', '--name', name, '--email', email, '--password', password, '--json'])
-    const createUser = (...more: string[]) => muster.run(['user', 'create', '--password', PASSWORD, '--json', ...more])
+      muster.run([
+        'account',
+        'create',
+        '--name',
+        name,
+        '--email',
+        email,
+        '--password',
+        password,
+        '--json',
+      ])
+    const createUser = (...more: string[]) =>
+      muster.run(['user', 'create', '--password', PASSWORD, '--json', ...more])
 
     for (const [ended, message] of [
-      [create('ANN@Example.com', PASSWORD), 'A user with the e-mail address ANN@Example.com exists already\n'],
+      [
+        create('ANN@Example.com', PASSWORD),
+        'A user with the e-mail address ANN@Example.com exists already\n',
+      ],
       [create('bob@example.com', 'short'), 'The password must be at least 8 characters long\n'],
       [create('nobody', PASSWORD), '"nobody" is not an e-mail address\n'],
       [create('bob@example.com', PASSWORD, ' '), 'The account name must not be empty\n'],
-      [createUser('--account', 'x', '--email', 'bob@example.com', '--role', 'admin'), 'There is no account x\n'],
+      [
+        createUser('--account', 'x', '--email', 'bob@example.com', '--role', 'admin'),
+        'There is no account x\n',
+      ],
       [
         createUser('--account', account, '--email', 'ann@example.com', '--role', 'admin'),
         'A user with the e-mail address ann@example.com exists already\n',
       ],
       [
-        createUser('--account', account, '--email', 'bob@example.com', '--role', 'member', '--grant', 'webhooks'),
+        createUser(
+          '--account',
+          account,
+          '--email',
+          'bob@example.com',
+          '--role',
+          'member',
+          '--grant',
+          'webhooks',
+        ),
         'A member cannot manage API keys or webhooks: grants are for admins\n',
       ],
     ] as const)
@@ -94,8 +135,27 @@ describe('user create', () => {
   it('makes an admin with grants and a Finance permission', async () => {
     await using muster = await newMuster()
     const { account_id: account } = await newAccount(muster)
-    const args = ['user', 'create', '--account', account, '--email', 'bob@example.com', '--role', 'admin', '--password', PASSWORD]
-    const made = await muster.json([...args, '--grant', 'api_keys,webhooks', '--finance', 'read', '--full-name', 'Bob Bo'])
+    const args = [
+      'user',
+      'create',
+      '--account',
+      account,
+      '--email',
+      'bob@example.com',
+      '--role',
+      'admin',
+      '--password',
+      PASSWORD,
+    ]
+    const made = await muster.json([
+      ...args,
+      '--grant',
+      'api_keys,webhooks',
+      '--finance',
+      'read',
+      '--full-name',
+      'Bob Bo',
+    ])
     expect(made).toEqual({ user_id: UUID })
 
     const db = openDatabase({ dataDir: muster.dataDir })
@@ -112,11 +172,26 @@ describe('user create', () => {
   it('gives a member no grants and no Finance', async () => {
     await using muster = await newMuster()
     const { account_id: account } = await newAccount(muster)
-    await muster.json(['user', 'create', '--account', account, '--email', 'mo@example.com', '--role', 'member', '--password', PASSWORD])
+    await muster.json([
+      'user',
+      'create',
+      '--account',
+      account,
+      '--email',
+      'mo@example.com',
+      '--role',
+      'member',
+      '--password',
+      PASSWORD,
+    ])
     const db = openDatabase({ dataDir: muster.dataDir })
     const found = await findCredentials(db.read, 'mo@example.com')
     await db.close()
-    expect(found?.user).toMatchObject({ role: 'member', grants: [], permissions: { participants: 'read', finance: 'none' } })
+    expect(found?.user).toMatchObject({
+      role: 'member',
+      grants: [],
+      permissions: { participants: 'read', finance: 'none' },
+    })
   })
 })
 
@@ -124,11 +199,28 @@ describe('key create, list and revoke', () => {
   it('makes a key that works until it is revoked, and lists it without its token', async () => {
     await using muster = await newMuster()
     const { user_id: userId } = await newAccount(muster)
-    const { id, token } = await muster.json(['key', 'create', '--email', 'ANN@example.com', '--name', 'Sync', '--access', 'read_only'])
-    expect({ id, token }).toEqual({ id: UUID, token: expect.stringMatching(/^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/) })
+    const { id, token } = await muster.json([
+      'key',
+      'create',
+      '--email',
+      'ANN@example.com',
+      '--name',
+      'Sync',
+      '--access',
+      'read_only',
+    ])
+    expect({ id, token }).toEqual({
+      id: UUID,
+      token: expect.stringMatching(/^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/),
+    })
 
     const db = openDatabase({ dataDir: muster.dataDir })
-    expect(await authenticator(db.read)(token)).toMatchObject({ keyId: id, userId, accessLevel: 'read_only', finance: 'write' })
+    expect(await authenticator(db.read)(token)).toMatchObject({
+      keyId: id,
+      userId,
+      accessLevel: 'read_only',
+      finance: 'write',
+    })
 
     const listed = {
       id,
@@ -148,7 +240,9 @@ describe('key create, list and revoke', () => {
     await db.close()
 
     expect(await muster.json(['key', 'revoke', id])).toEqual(revoked)
-    expect(await muster.json(['key', 'list', '--email', 'ann@example.com'])).toEqual([{ ...listed, revoked_at: revoked.revoked_at }])
+    expect(await muster.json(['key', 'list', '--email', 'ann@example.com'])).toEqual([
+      { ...listed, revoked_at: revoked.revoked_at },
+    ])
     const { stdout } = await muster.run(['key', 'list', '--email', 'ann@example.com'])
     expect(stdout).toContain(`revoked ${revoked.revoked_at}`)
     expect(stdout).not.toContain(token)
@@ -161,9 +255,15 @@ describe('key create, list and revoke', () => {
         ['key', 'create', '--email', 'x@example.com', '--name', 'A', '--access', 'read_only'],
         'There is no user with the e-mail address x@example.com\n',
       ],
-      [['key', 'list', '--email', 'x@example.com'], 'There is no user with the e-mail address x@example.com\n'],
+      [
+        ['key', 'list', '--email', 'x@example.com'],
+        'There is no user with the e-mail address x@example.com\n',
+      ],
       [['key', 'revoke', 'nonsense'], 'There is no API key nonsense\n'],
-      [['key', 'revoke', '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'], 'There is no API key 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11\n'],
+      [
+        ['key', 'revoke', '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'],
+        'There is no API key 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11\n',
+      ],
     ] as const)
       expect(await muster.run([...args])).toEqual({ status: 1, stdout: '', stderr: message })
   })
@@ -184,11 +284,22 @@ describe('user link', () => {
     const post = (path: string, fields: Record<string, string>) =>
       fetch(url + path, { method: 'POST', redirect: 'manual', body: new URLSearchParams(fields) })
     const link = new URL(made.url).pathname
-    expect((await post('/console/sign-in', { email: 'ann@example.com', password: PASSWORD })).status).toBe(303)
+    expect(
+      (await post('/console/sign-in', { email: 'ann@example.com', password: PASSWORD })).status,
+    ).toBe(303)
     expect((await post(link, { password: 'a wholly new password' })).status).toBe(303)
     expect((await post(link, { password: 'and another one' })).status).toBe(404)
-    expect((await post('/console/sign-in', { email: 'ann@example.com', password: PASSWORD })).status).toBe(401)
-    expect((await post('/console/sign-in', { email: 'ann@example.com', password: 'a wholly new password' })).status).toBe(303)
+    expect(
+      (await post('/console/sign-in', { email: 'ann@example.com', password: PASSWORD })).status,
+    ).toBe(401)
+    expect(
+      (
+        await post('/console/sign-in', {
+          email: 'ann@example.com',
+          password: 'a wholly new password',
+        })
+      ).status,
+    ).toBe(303)
     started.process.kill('SIGTERM')
     await started.ended
   })
@@ -196,14 +307,25 @@ describe('user link', () => {
   it('refuses an address that nobody has', async () => {
     await using muster = await newMuster()
     await newAccount(muster)
-    const { status, stdout, stderr } = await muster.run(['user', 'link', '--email', 'bob@example.com'])
+    const { status, stdout, stderr } = await muster.run([
+      'user',
+      'link',
+      '--email',
+      'bob@example.com',
+    ])
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toContain('There is no user bob@example.com')
   })
 })
 
 async function serve(muster: Muster): Promise<{ started: Started; url: string }> {
-  const started = muster.start(['serve', '--json'], { environment: { PORT: '0', LOG_LEVEL: 'warn' } })
-  const line = await until('the service is ready', () => started.output.stdout.includes('\n') && started.output.stdout, 60_000)
+  const started = muster.start(['serve', '--json'], {
+    environment: { PORT: '0', LOG_LEVEL: 'warn' },
+  })
+  const line = await until(
+    'the service is ready',
+    () => started.output.stdout.includes('\n') && started.output.stdout,
+    60_000,
+  )
   return { started, url: JSON.parse(line).url }
 }

@@ -2,16 +2,20 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
-import { newSecret, signingKeys } from '../../webhooks/secret.ts'
-import { deliveryHeaders } from '../../webhooks/sign.ts'
+import { newSecret, signingKeys } from '../../webhooks/transport/secret.ts'
+import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
 import { type Answer, type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { type Muster, newMuster, type Started } from './muster.ts'
 
-async function startListening(muster: Muster, ...args: string[]): Promise<{ listener: Started; url: string }> {
+async function startListening(
+  muster: Muster,
+  ...args: string[]
+): Promise<{ listener: Started; url: string }> {
   const listener = muster.start(['listen', '--port', '0', ...args])
   const url = await new Promise<string>((resolve, reject) => {
     const look = () => {
-      const [, found] = (listener.output.stdout + listener.output.stderr).match(/Listening on (\S+)/) ?? []
+      const [, found] =
+        (listener.output.stdout + listener.output.stderr).match(/Listening on (\S+)/) ?? []
       if (found) resolve(found)
     }
     listener.process.stdout?.on('data', look)
@@ -52,7 +56,9 @@ describe('listen', () => {
     const { status, stdout, stderr } = await stopped(listener)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain(`muster webhook create --account ID --url ${url} --events '*'`)
-    expect(stdout).toContain(`job_application.created\n  Delivery  ${example.id}\n  Resource  job_application ${example.resource.id}\n`)
+    expect(stdout).toContain(
+      `job_application.created\n  Delivery  ${example.id}\n  Resource  job_application ${example.resource.id}\n`,
+    )
     expect(stdout).toContain(`Delivery  ${example.id}  (seen before)`)
     expect(stdout.match(/Signature right, answered 204/g)).toHaveLength(2)
     expect(stdout.match(/Signature WRONG, answered 403/g)).toHaveLength(1)
@@ -72,7 +78,15 @@ describe('listen', () => {
       .split('\n')
       .map((line) => JSON.parse(line))
     expect(documents).toMatchObject([
-      { received_at: expect.any(String), verified: null, problems: [], repeated: false, body: example, status: 204, forwarded: null },
+      {
+        received_at: expect.any(String),
+        verified: null,
+        problems: [],
+        repeated: false,
+        body: example,
+        status: 204,
+        forwarded: null,
+      },
       { problems: ['event_type: "cat.fed" is not in asyncapi.yaml'], repeated: true },
       { problems: [expect.stringContaining('body /data')] },
       { problems: ['body: is not JSON'], body: '{' },
@@ -88,23 +102,43 @@ describe('listen', () => {
       data: { screening_outcome: 'odd', more: 1 },
     })
     const { stdout } = await stopped(listener)
-    expect(stdout).toContain('Problem   body /resource/type: must be equal to constant: job_application\n')
+    expect(stdout).toContain(
+      'Problem   body /resource/type: must be equal to constant: job_application\n',
+    )
     expect(stdout).toContain('Problem   body /data: must NOT have additional properties: more\n')
-    expect(stdout).toMatch(/Problem {3}body \/data\/screening_outcome: must be equal to one of the allowed values: meets_all, /)
+    expect(stdout).toMatch(
+      /Problem {3}body \/data\/screening_outcome: must be equal to one of the allowed values: meets_all, /,
+    )
   })
 
   it('--forward passes on the same bytes and headers, and tells the sender what came back', async () => {
     await using muster = await newMuster()
     await using own = await startReceiver({
       validate: false,
-      answers: [{ status: 503, headers: { 'Retry-After': '7', 'Content-Type': 'text/plain', 'X-Own': '1' }, body: 'busy' }, 200],
+      answers: [
+        {
+          status: 503,
+          headers: { 'Retry-After': '7', 'Content-Type': 'text/plain', 'X-Own': '1' },
+          body: 'busy',
+        },
+        200,
+      ],
     })
     const secret = newSecret()
     const { listener, url } = await startListening(muster, '--secret', secret, '--forward', own.url)
-    const body = Buffer.from(`\n${JSON.stringify(example, null, '\t').replace('created', 'cr\\u0065ated')}  `)
-    const headers = { ...deliveryHeaders(signingKeys(secret), example.id, body, new Date()), 'x-more': 'kept' }
+    const body = Buffer.from(
+      `\n${JSON.stringify(example, null, '\t').replace('created', 'cr\\u0065ated')}  `,
+    )
+    const headers = {
+      ...deliveryHeaders(signingKeys(secret), example.id, body, new Date()),
+      'x-more': 'kept',
+    }
     const answer = await fetch(url, { method: 'POST', headers, body })
-    expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toEqual([503, '7', 'busy'])
+    expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toEqual([
+      503,
+      '7',
+      'busy',
+    ])
     expect(answer.headers.get('x-own')).toBeNull()
     const [received] = own.requests
     expect(received?.body.equals(body)).toBe(true)
@@ -115,19 +149,30 @@ describe('listen', () => {
     expect(await post(url, newSecret(), example)).toBe(403)
     expect(own.requests).toHaveLength(2)
     const { stdout } = await stopped(listener)
-    expect(stdout).toMatch(new RegExp(`Signature right\n  Forwarded ${own.url} answered 503 in \\d+ ms: busy\n`))
+    expect(stdout).toMatch(
+      new RegExp(`Signature right\n  Forwarded ${own.url} answered 503 in \\d+ ms: busy\n`),
+    )
     expect(stdout).toMatch(new RegExp(`Forwarded ${own.url} answered 200 in \\d+ ms\n`))
     expect(stdout).toContain('Signature WRONG, answered 403\n')
   })
 
   it('--forward to where nobody is: the sender is told 502, and the developer why', async () => {
     await using muster = await newMuster()
-    const { listener, url } = await startListening(muster, '--forward', 'http://127.0.0.1:1/', '--json')
+    const { listener, url } = await startListening(
+      muster,
+      '--forward',
+      'http://127.0.0.1:1/',
+      '--json',
+    )
     expect(await post(url, newSecret(), example)).toBe(502)
     const { stdout } = await stopped(listener)
     expect(JSON.parse(stdout)).toMatchObject({
       status: 502,
-      forwarded: { status: 502, duration_ms: expect.any(Number), error: expect.stringContaining('ECONNREFUSED') },
+      forwarded: {
+        status: 502,
+        duration_ms: expect.any(Number),
+        error: expect.stringContaining('ECONNREFUSED'),
+      },
     })
   })
 
@@ -151,27 +196,36 @@ interface Defect {
   answer(request: ReceivedRequest, sign: (body: Buffer) => string, count: number): Answer
 }
 
-const signatureOf = ({ headers }: ReceivedRequest): string => String(headers['x-service-signature'] ?? '')
+const signatureOf = ({ headers }: ReceivedRequest): string =>
+  String(headers['x-service-signature'] ?? '')
 
 /** Verifies as it must, and answers 200 to what `takes` it. */
 const but =
-  (takes: (request: ReceivedRequest, count: number) => boolean, otherwise: Answer): Defect['answer'] =>
+  (
+    takes: (request: ReceivedRequest, count: number) => boolean,
+    otherwise: Answer,
+  ): Defect['answer'] =>
   (request, sign, count) =>
     signatureOf(request) !== sign(request.body) ? 403 : takes(request, count) ? 200 : otherwise
 
-const says = ({ body }: ReceivedRequest, ...words: string[]): boolean => words.some((word) => body.toString().includes(word))
+const says = ({ body }: ReceivedRequest, ...words: string[]): boolean =>
+  words.some((word) => body.toString().includes(word))
 
 const defects: Defect[] = [
   { name: 'verifies nothing', breaks: ['missing-signature', 'wrong-signature'], answer: () => 200 },
   {
     name: 'takes a missing signature for a test',
     breaks: ['missing-signature'],
-    answer: (request, sign) => (['', sign(request.body)].includes(signatureOf(request)) ? 200 : 403),
+    answer: (request, sign) =>
+      ['', sign(request.body)].includes(signatureOf(request)) ? 200 : 403,
   },
   {
     name: 'compares only the beginning of the signature',
     breaks: ['wrong-signature'],
-    answer: (request, sign) => (signatureOf(request) !== '' && sign(request.body).startsWith(signatureOf(request)) ? 200 : 403),
+    answer: (request, sign) =>
+      signatureOf(request) !== '' && sign(request.body).startsWith(signatureOf(request))
+        ? 200
+        : 403,
   },
   {
     name: 'answers 401',
@@ -183,17 +237,40 @@ const defects: Defect[] = [
     breaks: ['wrong-signature', 'raw-body'],
     answer(request, sign) {
       try {
-        return signatureOf(request) === sign(Buffer.from(JSON.stringify(JSON.parse(request.body.toString())))) ? 200 : 403
+        return signatureOf(request) ===
+          sign(Buffer.from(JSON.stringify(JSON.parse(request.body.toString()))))
+          ? 200
+          : 403
       } catch {
         return 403
       }
     },
   },
-  { name: 'answers 409 to a repeat', breaks: ['repeats'], answer: but((_, count) => count === 1, 409) },
-  { name: 'answers 400 to an unknown type', breaks: ['what-is-new'], answer: but((request) => !says(request, 'muster.checked'), 400) },
-  { name: 'fails at some types', breaks: ['event-types'], answer: but((request) => !says(request, 'export.failed', 'webhook.test'), 500) },
-  { name: 'refuses unknown fields', breaks: ['what-is-new'], answer: but((request) => !says(request, 'added'), 422) },
-  { name: 'takes no large body', breaks: ['what-is-new'], answer: but(({ body }) => body.length < 10_000, 413) },
+  {
+    name: 'answers 409 to a repeat',
+    breaks: ['repeats'],
+    answer: but((_, count) => count === 1, 409),
+  },
+  {
+    name: 'answers 400 to an unknown type',
+    breaks: ['what-is-new'],
+    answer: but((request) => !says(request, 'muster.checked'), 400),
+  },
+  {
+    name: 'fails at some types',
+    breaks: ['event-types'],
+    answer: but((request) => !says(request, 'export.failed', 'webhook.test'), 500),
+  },
+  {
+    name: 'refuses unknown fields',
+    breaks: ['what-is-new'],
+    answer: but((request) => !says(request, 'added'), 422),
+  },
+  {
+    name: 'takes no large body',
+    breaks: ['what-is-new'],
+    answer: but(({ body }) => body.length < 10_000, 413),
+  },
   {
     name: 'redirects',
     breaks: ['accepts-post', 'raw-body', 'repeats', 'event-types', 'what-is-new'],
@@ -204,13 +281,21 @@ const defects: Defect[] = [
 describe('check-receiver', () => {
   /** Every rule that the receiver breaks. */
   async function check(muster: Muster, url: string, secret: string, ...more: string[]) {
-    const { status, stdout, stderr } = await muster.run(['check-receiver', url, '--secret', '-', '--json', ...more], {
-      input: `${secret}\n`,
-    })
+    const { status, stdout, stderr } = await muster.run(
+      ['check-receiver', url, '--secret', '-', '--json', ...more],
+      {
+        input: `${secret}\n`,
+      },
+    )
     expect(stderr).toBe('')
     const { conformant, rules } = JSON.parse(stdout)
     expect(status).toBe(conformant ? 0 : 1)
-    return { rules, broken: rules.filter(({ passed }: { passed: boolean }) => !passed).map(({ rule }: { rule: string }) => rule) }
+    return {
+      rules,
+      broken: rules
+        .filter(({ passed }: { passed: boolean }) => !passed)
+        .map(({ rule }: { rule: string }) => rule),
+    }
   }
 
   it('passes a receiver that does all it must', async () => {
@@ -223,12 +308,23 @@ describe('check-receiver', () => {
       rule: 'accepts-post',
       title: expect.stringContaining('15 seconds'),
       passed: true,
-      checks: [{ check: 'a delivery', expected: '2xx', status: 204, error: null, passed: true, duration_ms: expect.any(Number) }],
+      checks: [
+        {
+          check: 'a delivery',
+          expected: '2xx',
+          status: 204,
+          error: null,
+          passed: true,
+          duration_ms: expect.any(Number),
+        },
+      ],
     })
     const people = await muster.run(['check-receiver', url, '--secret', secret])
     expect(people).toMatchObject({
       status: 0,
-      stdout: expect.stringMatching(/^ok {4}Takes every event type \(22 requests, the slowest \d+ ms\)$/m),
+      stdout: expect.stringMatching(
+        /^ok {4}Takes every event type \(22 requests, the slowest \d+ ms\)$/m,
+      ),
     })
     expect(people.stdout).toContain('The receiver is conformant.\n')
   })
@@ -236,12 +332,14 @@ describe('check-receiver', () => {
   it.each(defects)('fails one that $name', async ({ breaks, answer }) => {
     await using muster = await newMuster()
     const secret = newSecret()
-    const sign = (body: Buffer): string => deliveryHeaders(signingKeys(secret), '', body, new Date())['x-service-signature'] ?? ''
+    const sign = (body: Buffer): string =>
+      deliveryHeaders(signingKeys(secret), '', body, new Date())['x-service-signature'] ?? ''
     const counts = new Map<string, number>()
     await using receiver = await startReceiver({
       validate: false,
       answers(request) {
-        const id = signatureOf(request) === sign(request.body) ? JSON.parse(request.body.toString()).id : ''
+        const id =
+          signatureOf(request) === sign(request.body) ? JSON.parse(request.body.toString()).id : ''
         counts.set(id, (counts.get(id) ?? 0) + 1)
         return answer(request, sign, counts.get(id) ?? 0)
       },
@@ -253,7 +351,14 @@ describe('check-receiver', () => {
     await using muster = await newMuster()
     await using receiver = await startReceiver({ validate: false, answers: [200] })
     const file = join(muster.dataDir, 'receiver.xml')
-    const { status, stdout } = await muster.run(['check-receiver', receiver.url, '--secret', newSecret(), '--junit', file])
+    const { status, stdout } = await muster.run([
+      'check-receiver',
+      receiver.url,
+      '--secret',
+      newSecret(),
+      '--junit',
+      file,
+    ])
     expect(status).toBe(1)
     expect(stdout).toMatch(
       /^FAIL {2}Answers 403 to what is not signed\n {8}without a signature {6}expected 403, answered 200 after \d+ ms\n/m,
@@ -261,7 +366,9 @@ describe('check-receiver', () => {
     expect(stdout).toMatch(/^ {6}→ Take a missing X-Service-Signature as an empty one/m)
     expect(stdout).toContain('The receiver is not conformant: 2 of 7 rules are not kept.\n')
     const xml = await readFile(file, 'utf8')
-    expect(xml).toMatch(/<testsuite name="muster check-receiver http:[^"]+" tests="39" failures="8">/)
+    expect(xml).toMatch(
+      /<testsuite name="muster check-receiver http:[^"]+" tests="39" failures="8">/,
+    )
     expect(xml).toMatch(
       /<testcase classname="missing-signature" name="without a signature" time="\d+\.\d{3}"><failure message="expected 403, answered 200 /,
     )
@@ -283,6 +390,8 @@ describe('check-receiver', () => {
     await using muster = await newMuster()
     await using receiver = await startReceiver({ validate: false, answers: ['hang'] })
     const { rules } = await check(muster, receiver.url, newSecret())
-    expect(rules[0].checks).toMatchObject([{ status: null, error: 'no answer within 15 s', passed: false }])
+    expect(rules[0].checks).toMatchObject([
+      { status: null, error: 'no answer within 15 s', passed: false },
+    ])
   })
 })

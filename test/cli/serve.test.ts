@@ -5,13 +5,25 @@ import { type Muster, newMuster, type RunOptions, type Started } from './muster.
 
 interface Ready {
   url: string
-  first_account: { account_id: string; user_id: string; email: string; password: string; token: string } | null
+  first_account: {
+    account_id: string
+    user_id: string
+    email: string
+    password: string
+    token: string
+  } | null
 }
 
 const ENVIRONMENT = { PORT: '0', LOG_LEVEL: 'warn' }
 
-async function startServing(muster: Muster, options: RunOptions = {}): Promise<Started & { ready: Ready }> {
-  const started = muster.start(['serve', '--json'], { ...options, environment: { ...ENVIRONMENT, ...options.environment } })
+async function startServing(
+  muster: Muster,
+  options: RunOptions = {},
+): Promise<Started & { ready: Ready }> {
+  const started = muster.start(['serve', '--json'], {
+    ...options,
+    environment: { ...ENVIRONMENT, ...options.environment },
+  })
   const ready = await new Promise<Ready>((resolve, reject) => {
     started.process.stdout?.on('data', () => {
       if (started.output.stdout.includes('\n')) resolve(JSON.parse(started.output.stdout))
@@ -21,7 +33,8 @@ async function startServing(muster: Muster, options: RunOptions = {}): Promise<S
   return { ...started, ready }
 }
 
-const list = (url: string, token: string) => fetch(`${url}/public/v1/participants`, { headers: { Authorization: `Bearer ${token}` } })
+const list = (url: string, token: string) =>
+  fetch(`${url}/public/v1/participants`, { headers: { Authorization: `Bearer ${token}` } })
 
 // Each start brings up the whole service, several times.
 describe('serve', { timeout: 120_000 }, () => {
@@ -29,7 +42,10 @@ describe('serve', { timeout: 120_000 }, () => {
     await using muster = await newMuster()
     const first = await startServing(muster)
     const { url, first_account: account } = first.ready
-    expect(account).toMatchObject({ email: 'owner@muster.local', token: expect.stringMatching(/^mst_/) })
+    expect(account).toMatchObject({
+      email: 'owner@muster.local',
+      token: expect.stringMatching(/^mst_/),
+    })
     const token = account?.token ?? ''
     expect((await list(url, token)).status).toBe(200)
 
@@ -49,7 +65,9 @@ describe('serve', { timeout: 120_000 }, () => {
 
     const second = await muster.run(['serve'], { environment: ENVIRONMENT })
     expect(second).toMatchObject({ status: 1, stdout: '' })
-    expect(second.stderr).toContain(`Another muster serve is already running on DATA_DIR ${muster.dataDir}.`)
+    expect(second.stderr).toContain(
+      `Another muster serve is already running on DATA_DIR ${muster.dataDir}.`,
+    )
 
     first.process.kill('SIGKILL')
     await first.ended
@@ -71,10 +89,14 @@ describe('serve', { timeout: 120_000 }, () => {
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
     const { port } = taken.address() as AddressInfo
-    const { status, stdout, stderr } = await muster.run(['serve'], { environment: { ...ENVIRONMENT, PORT: String(port) } })
+    const { status, stdout, stderr } = await muster.run(['serve'], {
+      environment: { ...ENVIRONMENT, PORT: String(port) },
+    })
     await new Promise((resolve) => taken.close(resolve))
     expect(status).toBe(1)
-    expect(stdout).toMatch(/E-mail +owner@muster\.local\n +Password +(\w{5}-){3}\w{5}\n +API key +mst_\w{43}_\w{6}\n/)
+    expect(stdout).toMatch(
+      /E-mail +owner@muster\.local\n +Password +(\w{5}-){3}\w{5}\n +API key +mst_\w{43}_\w{6}\n/,
+    )
     expect(stderr).toBe(`Port ${port} of 127.0.0.1 is in use: set PORT to another one\n`)
   })
 })

@@ -2,7 +2,7 @@ import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { hasAccount } from '../../records/accounts.ts'
-import { openDatabase } from '../../records/db.ts'
+import { openDatabase } from '../../records/database/open.ts'
 import { newAccount, newMuster } from './muster.ts'
 
 describe('migrate', () => {
@@ -11,12 +11,18 @@ describe('migrate', () => {
     const { migrations } = await muster.json(['migrate'])
     expect(migrations).toContain('202611210900_initial.ts')
     expect(await muster.json(['migrate'])).toEqual({ migrations: [] })
-    expect(await muster.run(['migrate'])).toEqual({ status: 0, stdout: 'The tables are up to date.\n', stderr: '' })
+    expect(await muster.run(['migrate'])).toEqual({
+      status: 0,
+      stdout: 'The tables are up to date.\n',
+      stderr: '',
+    })
   })
 
   it('runs once when several processes start at the same time', async () => {
     await using muster = await newMuster()
-    const all: { migrations: string[] }[] = await Promise.all([1, 2, 3].map(() => muster.json(['migrate'])))
+    const all: { migrations: string[] }[] = await Promise.all(
+      [1, 2, 3].map(() => muster.json(['migrate'])),
+    )
     const lengths = all.map(({ migrations }) => migrations.length > 0)
     expect(lengths.filter(Boolean)).toHaveLength(1)
   })
@@ -44,11 +50,21 @@ describe('backup', () => {
     await using muster = await newMuster()
     const file = join(muster.dataDir, 'there')
     await writeFile(file, 'precious')
-    expect(await muster.run(['backup', file])).toEqual({ status: 1, stdout: '', stderr: `${file} exists already, and is left alone\n` })
+    expect(await muster.run(['backup', file])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `${file} exists already, and is left alone\n`,
+    })
     const nowhere = join(muster.dataDir, 'nowhere', 'file')
-    expect(await muster.run(['backup', nowhere])).toMatchObject({ status: 1, stderr: expect.stringContaining('its folder does not exist') })
+    expect(await muster.run(['backup', nowhere])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('its folder does not exist'),
+    })
 
-    const environment = { DATABASE_URL: 'postgres://127.0.0.1:1/muster', SECRET_KEY: 'a secret key that only tests would ever use' }
+    const environment = {
+      DATABASE_URL: 'postgres://127.0.0.1:1/muster',
+      SECRET_KEY: 'a secret key that only tests would ever use',
+    }
     const { status, stderr } = await muster.run(['backup', file], { environment })
     expect(status).toBe(1)
     expect(stderr).toContain('pg_dump')

@@ -83,21 +83,69 @@ describe('wrong usage', () => {
         ['key', 'create', '--email', 'a@b', '--name', 'A', '--access', 'all'],
         /option '--access <level>' argument 'all' is invalid.*full_access, read_only/,
       ],
-      [['user', 'create', '--grant', 'api_keys,money'], /option '--grant <list>'.*"money" is none of api_keys, webhooks/],
+      [
+        ['user', 'create', '--grant', 'api_keys,money'],
+        /option '--grant <list>'.*"money" is none of api_keys, webhooks/,
+      ],
       [['deliveries', 'list', '--webhook', 'x', '--state', 'lost'], /option '--state <state>'/],
       [['deliveries', 'list', '--webhook', 'x', '--limit', '0'], /option '--limit <n>'/],
       [
-        ['webhook', 'create', '--account', 'x', '--url', 'https://example.com', '--events', 'cat.fed'],
+        [
+          'webhook',
+          'create',
+          '--account',
+          'x',
+          '--url',
+          'https://example.com',
+          '--events',
+          'cat.fed',
+        ],
         /option '--events <list>': "cat.fed"/,
       ],
-      [['webhook', 'create', '--account', 'x', '--url', 'https://example.com', '--events', 'webhook.test'], /"webhook.test"/],
-      [['webhook', 'send-missed', 'x', '--since', 'yesterday'], /option '--since <time>'.*2026-11-21/],
+      [
+        [
+          'webhook',
+          'create',
+          '--account',
+          'x',
+          '--url',
+          'https://example.com',
+          '--events',
+          'webhook.test',
+        ],
+        /"webhook.test"/,
+      ],
+      [
+        ['webhook', 'send-missed', 'x', '--since', 'yesterday'],
+        /option '--since <time>'.*2026-11-21/,
+      ],
       [['webhook', 'send-missed', 'x', '--rate', '501'], /option '--rate <n>'.*from 1 to 500/],
-      [['webhook', 'send-missed', 'x', '--since', '2026-11-21', '--until', '2026-11-21'], /'--until <time>' must be later/],
-      [['deliveries', 'retry-failed', '--since', '2026-11-21'], /'--webhook <id>' and '--account <id>'/],
-      [['deliveries', 'retry-failed', '--since', '2026-11-21', '--webhook', 'x', '--account', 'x'], /cannot be used with/],
+      [
+        ['webhook', 'send-missed', 'x', '--since', '2026-11-21', '--until', '2026-11-21'],
+        /'--until <time>' must be later/,
+      ],
+      [
+        ['deliveries', 'retry-failed', '--since', '2026-11-21'],
+        /'--webhook <id>' and '--account <id>'/,
+      ],
+      [
+        ['deliveries', 'retry-failed', '--since', '2026-11-21', '--webhook', 'x', '--account', 'x'],
+        /cannot be used with/,
+      ],
       [['deliveries', 'retry-failed', '--webhook', 'x'], /required option '--since <time>'/],
-      [['deliveries', 'retry-failed', '--webhook', 'x', '--since', '2026-11-21', '--type', 'cat.fed'], /"cat.fed" is none of/],
+      [
+        [
+          'deliveries',
+          'retry-failed',
+          '--webhook',
+          'x',
+          '--since',
+          '2026-11-21',
+          '--type',
+          'cat.fed',
+        ],
+        /"cat.fed" is none of/,
+      ],
       [['listen', '--port', '65536'], /option '--port <port>'/],
       [['listen', '--secret', 'abc'], /option '--secret <secret>'/],
       [['listen', '--forward', '8080'], /option '--forward <url>'.*http or https address/],
@@ -106,7 +154,10 @@ describe('wrong usage', () => {
       [['diff', 'main', '--release'], /option '--release'.*leave the base out/],
       [['docs'], /required option '--out <dir>'/],
       [['check-receiver', 'http://127.0.0.1:1/'], /required option '--secret <secret>'/],
-      [['check-receiver', 'http://127.0.0.1:1/', '--secret', 'abc'], /option '--secret <secret>'.*whsec_/],
+      [
+        ['check-receiver', 'http://127.0.0.1:1/', '--secret', 'abc'],
+        /option '--secret <secret>'.*whsec_/,
+      ],
       [['listen', '--secret', '-'], /option '--secret <secret>'.*whsec_/],
       [['check-receiver', 'ftp://example.com', '--secret', 'whsec_YWJj'], /argument 'url'|ftp/],
     ] as const) {
@@ -120,17 +171,24 @@ describe('wrong usage', () => {
 describe('settings', () => {
   it('that cannot be are refused by name', async () => {
     await using muster = await newMuster()
-    const { status, stdout, stderr } = await muster.run(['migrate', '--json'], { environment: { PORT: 'http', ROLE: 'boss' } })
+    const { status, stdout, stderr } = await muster.run(['migrate', '--json'], {
+      environment: { PORT: 'http', ROLE: 'boss' },
+    })
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toMatch(/^PORT .*\nROLE .*\n$/)
   })
 
   it('that lead to no database are said in a sentence', async () => {
     await using muster = await newMuster()
-    const environment = { DATABASE_URL: 'postgres://127.0.0.1:1/muster', SECRET_KEY: 'a secret key that only tests would ever use' }
+    const environment = {
+      DATABASE_URL: 'postgres://127.0.0.1:1/muster',
+      SECRET_KEY: 'a secret key that only tests would ever use',
+    }
     const { status, stderr } = await muster.run(['webhook', 'list'], { environment })
     expect(status).toBe(1)
-    expect(stderr).toBe('The database cannot be reached or is overloaded: connect ECONNREFUSED 127.0.0.1:1\n')
+    expect(stderr).toBe(
+      'The database cannot be reached or is overloaded: connect ECONNREFUSED 127.0.0.1:1\n',
+    )
   })
 })
 
@@ -138,13 +196,30 @@ describe('bin/muster.js', () => {
   const older = olderNode()
 
   // Only a machine that has an older Node of its own can show it.
-  it.runIf(older)('hands over to the installed Node, with arguments, input, output and status', async () => {
-    await using muster = await newMuster()
-    const args = ['account', 'create', '--name', 'A B', '--email', 'ann@example.com', '--password', '-']
-    expect(await muster.json(args, { node: older, input: 'correct horse' })).toHaveProperty('account_id')
-    expect(await muster.run(args, { node: older, input: 'correct horse' })).toMatchObject({ status: 1, stdout: '' })
-    expect(await muster.run(['bogus'], { node: older })).toMatchObject({ status: 2, stdout: '' })
-  })
+  it.runIf(older)(
+    'hands over to the installed Node, with arguments, input, output and status',
+    async () => {
+      await using muster = await newMuster()
+      const args = [
+        'account',
+        'create',
+        '--name',
+        'A B',
+        '--email',
+        'ann@example.com',
+        '--password',
+        '-',
+      ]
+      expect(await muster.json(args, { node: older, input: 'correct horse' })).toHaveProperty(
+        'account_id',
+      )
+      expect(await muster.run(args, { node: older, input: 'correct horse' })).toMatchObject({
+        status: 1,
+        stdout: '',
+      })
+      expect(await muster.run(['bogus'], { node: older })).toMatchObject({ status: 2, stdout: '' })
+    },
+  )
 
   it.runIf(older)('passes signals on, and does not outlive the one that started it', async () => {
     await using muster = await newMuster()
@@ -170,7 +245,10 @@ describe('bin/muster.js', () => {
   it('says what is needed where no Node serves', async () => {
     const asIfOlder = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.1.0'})`
     await using muster = await newMuster()
-    const { status, stderr } = await muster.run([], { node: process.execPath, environment: { NODE_OPTIONS: `--import="${asIfOlder}"` } })
+    const { status, stderr } = await muster.run([], {
+      node: process.execPath,
+      environment: { NODE_OPTIONS: `--import="${asIfOlder}"` },
+    })
     expect(status).toBe(1)
     expect(stderr).toContain('Muster needs Node.js 24.7 or newer, and this is 20.1.0.')
     expect(stderr).toContain('npm ci')
@@ -182,7 +260,9 @@ describe('bin/muster.js', () => {
 })
 
 function olderNode(): string | undefined {
-  const candidates = (process.env.PATH ?? '').split(delimiter).map((directory) => join(directory, 'node'))
+  const candidates = (process.env.PATH ?? '')
+    .split(delimiter)
+    .map((directory) => join(directory, 'node'))
   return candidates.find((node) => {
     if (!existsSync(node) || realpathSync(node) === realpathSync(process.execPath)) return false
     const [, major] = execFileSync(node, ['--version'], { encoding: 'utf8' }).match(/^v(\d+)/) ?? []

@@ -1,19 +1,35 @@
 import { v7 as uuidv7 } from 'uuid'
 import { describe, expect, it } from 'vitest'
-import { openDatabase, transaction, writeScope } from '../../records/db.ts'
+import { openDatabase } from '../../records/database/open.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { insertDeliveries } from '../../records/deliveries.ts'
 import { findSealedSecrets } from '../../records/webhooks.ts'
 import { readConfig } from '../../server/config.ts'
-import { openSecret } from '../../webhooks/secret.ts'
+import { openSecret } from '../../webhooks/transport/secret.ts'
 import { type Muster, newAccount, newMuster } from './muster.ts'
 
 const UNKNOWN = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/
 const URL = 'https://example.com/webhooks'
 
-async function newWebhook(muster: Muster): Promise<{ accountId: string; id: string; secret: string }> {
+async function newWebhook(
+  muster: Muster,
+): Promise<{ accountId: string; id: string; secret: string }> {
   const { account_id: accountId } = await newAccount(muster)
-  return { accountId, ...(await muster.json(['webhook', 'create', '--account', accountId, '--url', URL, '--events', '*'])) }
+  return {
+    accountId,
+    ...(await muster.json([
+      'webhook',
+      'create',
+      '--account',
+      accountId,
+      '--url',
+      URL,
+      '--events',
+      '*',
+    ])),
+  }
 }
 
 /** The secret that signs, as the server would read it. */
@@ -26,10 +42,22 @@ async function signingSecret(muster: Muster, accountId: string, id: string): Pro
 }
 
 /** A delivery in this state, as the engine would have left it. */
-async function newDelivery(muster: Muster, accountId: string, webhookId: string, state: string): Promise<string> {
+async function newDelivery(
+  muster: Muster,
+  accountId: string,
+  webhookId: string,
+  state: string,
+): Promise<string> {
   const id = uuidv7()
   const db = openDatabase({ dataDir: muster.dataDir })
-  const delivery = { id, webhookId, eventId: null, eventType: 'task.created', body: Buffer.from('{}'), trigger: 'schedule' as const }
+  const delivery = {
+    id,
+    webhookId,
+    eventId: null,
+    eventType: 'task.created',
+    body: Buffer.from('{}'),
+    trigger: 'schedule' as const,
+  }
   await transaction(db, async (trx) => {
     await insertDeliveries(writeScope(trx, accountId), [delivery], new Date(0))
     if (state === 'pending') return
@@ -68,10 +96,28 @@ describe('webhook create', () => {
     expect(await signingSecret(muster, accountId, id)).toBe(secret)
 
     const types = ['--events', 'task.created, participant.created']
-    const other = await muster.json(['webhook', 'create', '--account', accountId, '--url', URL, ...types, '--description', 'Second'])
+    const other = await muster.json([
+      'webhook',
+      'create',
+      '--account',
+      accountId,
+      '--url',
+      URL,
+      ...types,
+      '--description',
+      'Second',
+    ])
     const listed = await muster.json(['webhook', 'list'])
     expect(listed).toMatchObject([
-      { id, account_id: accountId, url: URL, description: '', event_types: ['*'], enabled: true, has_next_secret: false },
+      {
+        id,
+        account_id: accountId,
+        url: URL,
+        description: '',
+        event_types: ['*'],
+        enabled: true,
+        has_next_secret: false,
+      },
       { id: other.id, description: 'Second', event_types: ['task.created', 'participant.created'] },
     ])
     expect(await muster.json(['webhook', 'list', '--account', accountId])).toEqual(listed)
@@ -81,9 +127,24 @@ describe('webhook create', () => {
   it('accepts http to what the operator allows, and to nothing else', async () => {
     await using muster = await newMuster()
     const { account_id: account } = await newAccount(muster)
-    const args = ['webhook', 'create', '--account', account, '--url', 'http://127.0.0.1:4000/', '--events', '*']
-    expect(await muster.run(args)).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('127.0.0.1') })
-    expect(await muster.json(args, { environment: { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' } })).toHaveProperty('secret')
+    const args = [
+      'webhook',
+      'create',
+      '--account',
+      account,
+      '--url',
+      'http://127.0.0.1:4000/',
+      '--events',
+      '*',
+    ]
+    expect(await muster.run(args)).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringContaining('127.0.0.1'),
+    })
+    expect(
+      await muster.json(args, { environment: { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' } }),
+    ).toHaveProperty('secret')
   })
 })
 
@@ -112,7 +173,10 @@ describe('webhook rotate', () => {
     expect(await signingSecret(muster, accountId, id)).toBe(secret)
     expect(await muster.json(['webhook', 'list'])).toMatchObject([{ has_next_secret: true }])
 
-    expect(await muster.json(['webhook', 'rotate', id, '--activate'])).toEqual({ id, activated: true })
+    expect(await muster.json(['webhook', 'rotate', id, '--activate'])).toEqual({
+      id,
+      activated: true,
+    })
     expect(await signingSecret(muster, accountId, id)).toBe(prepared.next_secret)
   })
 })
@@ -125,8 +189,20 @@ describe('deliveries', () => {
     const failed = await newDelivery(muster, accountId, webhook, 'failed')
     const list = ['deliveries', 'list', '--webhook', webhook]
     expect(await muster.json(list)).toEqual([
-      { id: failed, event_type: 'task.created', state: 'failed', attempts: 1, next_attempt_at: null },
-      { id: pending, event_type: 'task.created', state: 'pending', attempts: 0, next_attempt_at: '1970-01-01T00:00:00.000Z' },
+      {
+        id: failed,
+        event_type: 'task.created',
+        state: 'failed',
+        attempts: 1,
+        next_attempt_at: null,
+      },
+      {
+        id: pending,
+        event_type: 'task.created',
+        state: 'pending',
+        attempts: 0,
+        next_attempt_at: '1970-01-01T00:00:00.000Z',
+      },
     ])
     expect(await muster.json([...list, '--state', 'pending'])).toMatchObject([{ id: pending }])
     expect(await muster.json([...list, '--limit', '1'])).toMatchObject([{ id: failed }])
@@ -161,14 +237,29 @@ describe('deliveries', () => {
     const delivered = await newDelivery(muster, accountId, webhook, 'delivered')
     const due = await newDelivery(muster, accountId, webhook, 'pending')
     const retrying = await newDelivery(muster, accountId, webhook, 'retrying')
-    expect(await muster.json(['deliveries', 'retry', failed])).toEqual({ id: failed, trigger: 'retry' })
-    expect(await muster.json(['deliveries', 'retry', delivered])).toEqual({ id: delivered, trigger: 'resend' })
-    expect(await muster.json(['deliveries', 'retry', due])).toEqual({ id: due, trigger: 'schedule' })
+    expect(await muster.json(['deliveries', 'retry', failed])).toEqual({
+      id: failed,
+      trigger: 'retry',
+    })
+    expect(await muster.json(['deliveries', 'retry', delivered])).toEqual({
+      id: delivered,
+      trigger: 'resend',
+    })
+    expect(await muster.json(['deliveries', 'retry', due])).toEqual({
+      id: due,
+      trigger: 'schedule',
+    })
     const before = Date.now()
-    expect(await muster.json(['deliveries', 'retry', retrying])).toEqual({ id: retrying, trigger: 'schedule' })
+    expect(await muster.json(['deliveries', 'retry', retrying])).toEqual({
+      id: retrying,
+      trigger: 'schedule',
+    })
 
     const db = openDatabase({ dataDir: muster.dataDir })
-    const planned = await db.read('deliveries').orderBy('id').select('id', 'state', 'next_trigger', 'next_attempt_at')
+    const planned = await db
+      .read('deliveries')
+      .orderBy('id')
+      .select('id', 'state', 'next_trigger', 'next_attempt_at')
     await db.close()
     expect(planned).toMatchObject([
       { id: failed, state: 'failed', next_trigger: 'retry' },
@@ -186,18 +277,35 @@ describe('deliveries', () => {
     const id = await newDelivery(muster, accountId, webhook, 'retrying')
     const cancel = ['deliveries', 'cancel', id]
     expect(await muster.json(cancel)).toEqual({ id, state: 'failed', failure_reason: 'cancelled' })
-    expect(await muster.run(cancel)).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('has ended') })
+    expect(await muster.run(cancel)).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringContaining('has ended'),
+    })
   })
 
   it('undelivered lists what has not arrived over all webhooks, newest first', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
-    const { id: other } = await muster.json(['webhook', 'create', '--account', accountId, '--url', URL, '--events', '*'])
+    const { id: other } = await muster.json([
+      'webhook',
+      'create',
+      '--account',
+      accountId,
+      '--url',
+      URL,
+      '--events',
+      '*',
+    ])
     const failed = await newDelivery(muster, accountId, webhook, 'failed')
     await newDelivery(muster, accountId, webhook, 'delivered')
     const pending = await newDelivery(muster, accountId, other, 'pending')
     const list = ['deliveries', 'undelivered', '--account', accountId]
-    const undelivered = { event_type: 'task.created', failure_reason: null, created_at: '1970-01-01T00:00:00.000Z' }
+    const undelivered = {
+      event_type: 'task.created',
+      failure_reason: null,
+      created_at: '1970-01-01T00:00:00.000Z',
+    }
     expect(await muster.json(list)).toEqual([
       {
         ...undelivered,
@@ -208,12 +316,23 @@ describe('deliveries', () => {
         next_attempt_at: '1970-01-01T00:00:00.000Z',
         last_error: null,
       },
-      { ...undelivered, id: failed, webhook_id: webhook, state: 'failed', attempts: 1, next_attempt_at: null, last_error: 'It said 500' },
+      {
+        ...undelivered,
+        id: failed,
+        webhook_id: webhook,
+        state: 'failed',
+        attempts: 1,
+        next_attempt_at: null,
+        last_error: 'It said 500',
+      },
     ])
     expect(await muster.json([...list, '--webhook', webhook])).toMatchObject([{ id: failed }])
     expect(await muster.json([...list, '--limit', '1'])).toMatchObject([{ id: pending }])
     expect((await muster.run(list)).stdout).toContain('It said 500')
-    expect(await muster.run([...list, '--webhook', UNKNOWN])).toMatchObject({ status: 1, stderr: expect.stringContaining(UNKNOWN) })
+    expect(await muster.run([...list, '--webhook', UNKNOWN])).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining(UNKNOWN),
+    })
   })
 })
 
@@ -221,7 +340,10 @@ describe('webhook and deliveries: what does not exist', () => {
   it('is refused', async () => {
     await using muster = await newMuster()
     for (const [args, message] of [
-      [['webhook', 'create', '--account', UNKNOWN, '--url', URL, '--events', '*'], `There is no account ${UNKNOWN}\n`],
+      [
+        ['webhook', 'create', '--account', UNKNOWN, '--url', URL, '--events', '*'],
+        `There is no account ${UNKNOWN}\n`,
+      ],
       [['webhook', 'list', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
       [['webhook', 'rotate', 'nonsense'], 'There is no webhook nonsense\n'],
       [['webhook', 'disable', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
@@ -230,12 +352,19 @@ describe('webhook and deliveries: what does not exist', () => {
       [['deliveries', 'attempts', 'nonsense'], 'There is no delivery nonsense\n'],
       [['deliveries', 'cancel', UNKNOWN], `There is no delivery ${UNKNOWN}\n`],
       [['deliveries', 'undelivered', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
-      [['deliveries', 'retry-failed', '--webhook', UNKNOWN, '--since', '2026-11-21'], `There is no webhook ${UNKNOWN}\n`],
+      [
+        ['deliveries', 'retry-failed', '--webhook', UNKNOWN, '--since', '2026-11-21'],
+        `There is no webhook ${UNKNOWN}\n`,
+      ],
       [['webhook', 'test', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
       [['webhook', 'send-missed', UNKNOWN], `There is no webhook ${UNKNOWN}\n`],
       [['bulk', 'list', '--account', UNKNOWN], `There is no account ${UNKNOWN}\n`],
       [['bulk', 'pause', UNKNOWN], `There is no bulk job ${UNKNOWN}\n`],
     ] as const)
-      expect(await muster.run([...args, '--json'])).toEqual({ status: 1, stdout: '', stderr: message })
+      expect(await muster.run([...args, '--json'])).toEqual({
+        status: 1,
+        stdout: '',
+        stderr: message,
+      })
   })
 })

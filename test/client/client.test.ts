@@ -27,16 +27,23 @@ const errorOf = async (call: Promise<unknown>): Promise<MusterError> => {
 
 describe('calls', () => {
   it('make, read, change and delete a record', async () => {
-    const made = await muster.POST('/public/v1/participants', { body: { full_name: 'Ada Lovelace', tags: ['vip'] } })
+    const made = await muster.POST('/public/v1/participants', {
+      body: { full_name: 'Ada Lovelace', tags: ['vip'] },
+    })
     const participant: Participant = made.data
     expect(made.response.status).toBe(201)
     const at = { path: { participant: participant.id } }
     const read = await muster.GET('/public/v1/participants/{participant}', { params: at })
     expect(read.data).toEqual(participant)
     const etag = read.response.headers.get('ETag') ?? ''
-    const unchanged = await muster.GET('/public/v1/participants/{participant}', { params: { ...at, header: { 'If-None-Match': etag } } })
+    const unchanged = await muster.GET('/public/v1/participants/{participant}', {
+      params: { ...at, header: { 'If-None-Match': etag } },
+    })
     expect([unchanged.response.status, unchanged.data]).toEqual([304, undefined])
-    const changed = await muster.PATCH('/public/v1/participants/{participant}', { params: at, body: { status: 'archived' } })
+    const changed = await muster.PATCH('/public/v1/participants/{participant}', {
+      params: at,
+      body: { status: 'archived' },
+    })
     expect(changed.data.status).toBe('archived')
     const late = muster.PATCH('/public/v1/participants/{participant}', {
       params: { ...at, header: { 'If-Match': etag } },
@@ -45,13 +52,23 @@ describe('calls', () => {
     expect((await errorOf(late)).status).toBe(412)
     const gone = await muster.DELETE('/public/v1/participants/{participant}', { params: at })
     expect([gone.response.status, gone.data]).toEqual([204, undefined])
-    expect((await errorOf(muster.GET('/public/v1/participants/{participant}', { params: at }))).status).toBe(404)
+    expect(
+      (await errorOf(muster.GET('/public/v1/participants/{participant}', { params: at }))).status,
+    ).toBe(404)
   })
 
   it('a file comes as text', async () => {
-    const { data } = await muster.POST('/public/v1/exports', { body: { resource: 'tasks', format: 'csv' } })
-    const file = muster.GET('/public/v1/exports/{export}/file', { params: { path: { export: data.id } }, parseAs: 'text' })
-    expect(await errorOf(file)).toMatchObject({ status: 409, message: 'The export is still being made.' })
+    const { data } = await muster.POST('/public/v1/exports', {
+      body: { resource: 'tasks', format: 'csv' },
+    })
+    const file = muster.GET('/public/v1/exports/{export}/file', {
+      params: { path: { export: data.id } },
+      parseAs: 'text',
+    })
+    expect(await errorOf(file)).toMatchObject({
+      status: 409,
+      message: 'The export is still being made.',
+    })
   })
 })
 
@@ -77,12 +94,18 @@ describe('errors', () => {
   })
 
   it('of something in between are understood, too', async () => {
-    await using proxy = await startServer(() => ({ status: 502, headers: { 'Content-Type': 'text/html' }, body: '<h1>Bad gateway</h1>' }))
+    await using proxy = await startServer(() => ({
+      status: 502,
+      headers: { 'Content-Type': 'text/html' },
+      body: '<h1>Bad gateway</h1>',
+    }))
     const { status, message, errors, requestId } = await errorOf(
       createMuster({ baseUrl: proxy.url, apiKey: 'any' }).GET('/public/v1/tasks'),
     )
     expect({ status, errors, requestId }).toEqual({ status: 502, errors: {}, requestId: null })
-    expect(message).toBe('GET /public/v1/tasks was answered with 502, and nothing that this client understands.')
+    expect(message).toBe(
+      'GET /public/v1/tasks was answered with 502, and nothing that this client understands.',
+    )
   })
 })
 
@@ -90,7 +113,10 @@ describe('lists', () => {
   it('come record by record over all pages, filtered and sorted, and no page is fetched in vain', async () => {
     const other = await app.newAccount()
     for (let number = 0; number < 7; number++)
-      await app.as(other).post('/participants', { full_name: `P${number}`, status: number === 3 ? 'archived' : 'active' })
+      await app.as(other).post('/participants', {
+        full_name: `P${number}`,
+        status: number === 3 ? 'archived' : 'active',
+      })
     const asked: string[] = []
     const client = createMuster({
       baseUrl: app.url,
@@ -101,18 +127,32 @@ describe('lists', () => {
       },
     })
     const names: string[] = []
-    const query = { 'filter[status]': ['active' as const, 'inactive' as const], sort: ['-full_name' as const], 'page[size]': 2 }
-    for await (const { full_name } of client.records('/public/v1/participants', query)) names.push(full_name)
+    const query = {
+      'filter[status]': ['active' as const, 'inactive' as const],
+      sort: ['-full_name' as const],
+      'page[size]': 2,
+    }
+    for await (const { full_name } of client.records('/public/v1/participants', query))
+      names.push(full_name)
     expect(names).toEqual(['P6', 'P5', 'P4', 'P2', 'P1', 'P0'])
-    expect(asked).toEqual([1, 2, 3].map((page) => `?page[size]=2&filter[status]=active,inactive&sort=-full_name&page[number]=${page}`))
+    expect(asked).toEqual(
+      [1, 2, 3].map(
+        (page) =>
+          `?page[size]=2&filter[status]=active,inactive&sort=-full_name&page[number]=${page}`,
+      ),
+    )
 
     asked.length = 0
-    for await (const { data, meta } of client.pages('/public/v1/participants', { 'page[number]': 2, 'page[size]': 3 })) {
+    for await (const { data, meta } of client.pages('/public/v1/participants', {
+      'page[number]': 2,
+      'page[size]': 3,
+    })) {
       expect([data.length, meta.current_page, meta.total]).toEqual([3, 2, 7])
       break
     }
     expect(asked).toHaveLength(1)
-    for await (const { meta } of client.pages('/public/v1/participants')) expect(meta.per_page).toBe(100)
+    for await (const { meta } of client.pages('/public/v1/participants'))
+      expect(meta.per_page).toBe(100)
   })
 
   it('that are empty end at once', async () => {
@@ -127,7 +167,9 @@ interface Reply {
 }
 
 /** What a service would do under load, or not at all. `reply` gives undefined to cut the connection. */
-async function startServer(reply: (request: IncomingMessage & { text: string }, count: number) => Reply | undefined) {
+async function startServer(
+  reply: (request: IncomingMessage & { text: string }, count: number) => Reply | undefined,
+) {
   const requests: (IncomingMessage & { text: string })[] = []
   const server = createServer(async (request, response) => {
     let text = ''
@@ -135,7 +177,9 @@ async function startServer(reply: (request: IncomingMessage & { text: string }, 
     requests.push(Object.assign(request, { text }))
     const answer = reply(Object.assign(request, { text }), requests.length)
     if (answer === undefined) return void response.socket?.destroy()
-    response.writeHead(answer.status, { 'Content-Type': 'application/json', ...answer.headers }).end(answer.body ?? '{"message":"Later."}')
+    response
+      .writeHead(answer.status, { 'Content-Type': 'application/json', ...answer.headers })
+      .end(answer.body ?? '{"message":"Later."}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -151,23 +195,35 @@ async function startServer(reply: (request: IncomingMessage & { text: string }, 
 const OK: Reply = { status: 200, body: '{"id":"1"}' }
 
 describe('waiting', () => {
-  it.each([409, 429, 503])('%i is tried again after Retry-After, with the same body and Idempotency-Key', async (status) => {
-    await using server = await startServer((_, count) => (count === 1 ? { status, headers: { 'Retry-After': '1' } } : OK))
-    const begun = performance.now()
-    await createMuster({ baseUrl: server.url, apiKey: 'any' }).POST('/public/v1/tasks', { body: { title: 'Once' } })
-    expect(performance.now() - begun).toBeGreaterThanOrEqual(990)
-    const [first, second] = server.requests
-    expect(server.requests).toHaveLength(2)
-    expect(first?.headers['idempotency-key']).toMatch(/^[0-9a-f-]{36}$/)
-    for (const same of ['idempotency-key', 'authorization', 'content-type']) expect(second?.headers[same]).toBe(first?.headers[same])
-    expect([first?.text, second?.text]).toEqual(['{"title":"Once"}', '{"title":"Once"}'])
-  })
+  it.each([409, 429, 503])(
+    '%i is tried again after Retry-After, with the same body and Idempotency-Key',
+    async (status) => {
+      await using server = await startServer((_, count) =>
+        count === 1 ? { status, headers: { 'Retry-After': '1' } } : OK,
+      )
+      const begun = performance.now()
+      await createMuster({ baseUrl: server.url, apiKey: 'any' }).POST('/public/v1/tasks', {
+        body: { title: 'Once' },
+      })
+      expect(performance.now() - begun).toBeGreaterThanOrEqual(990)
+      const [first, second] = server.requests
+      expect(server.requests).toHaveLength(2)
+      expect(first?.headers['idempotency-key']).toMatch(/^[0-9a-f-]{36}$/)
+      for (const same of ['idempotency-key', 'authorization', 'content-type'])
+        expect(second?.headers[same]).toBe(first?.headers[same])
+      expect([first?.text, second?.text]).toEqual(['{"title":"Once"}', '{"title":"Once"}'])
+    },
+  )
 
   it('each POST has a key of its own, unless it brings one', async () => {
     await using server = await startServer(() => OK)
     const client = createMuster({ baseUrl: server.url, apiKey: 'any' })
-    for (let time = 0; time < 2; time++) await client.POST('/public/v1/tasks', { body: { title: 'Twice' } })
-    await client.POST('/public/v1/tasks', { params: { header: { 'Idempotency-Key': 'mine' } }, body: { title: 'Thrice' } })
+    for (let time = 0; time < 2; time++)
+      await client.POST('/public/v1/tasks', { body: { title: 'Twice' } })
+    await client.POST('/public/v1/tasks', {
+      params: { header: { 'Idempotency-Key': 'mine' } },
+      body: { title: 'Thrice' },
+    })
     await client.PATCH('/public/v1/tasks/{task}', { params: { path: { task: '1' } }, body: {} })
     const keys = server.requests.map(({ headers }) => headers['idempotency-key'])
     expect(new Set(keys.slice(0, 2)).size).toBe(2)
@@ -175,16 +231,24 @@ describe('waiting', () => {
   })
 
   it('never longer than allowed: what would take longer is the error, at once', async () => {
-    await using server = await startServer(() => ({ status: 429, headers: { 'Retry-After': '3600' } }))
+    await using server = await startServer(() => ({
+      status: 429,
+      headers: { 'Retry-After': '3600' },
+    }))
     const begun = performance.now()
-    const call = createMuster({ baseUrl: server.url, apiKey: 'any', maxWaitMs: 5_000 }).GET('/public/v1/tasks')
+    const call = createMuster({ baseUrl: server.url, apiKey: 'any', maxWaitMs: 5_000 }).GET(
+      '/public/v1/tasks',
+    )
     expect(await errorOf(call)).toMatchObject({ status: 429, retryAfterSeconds: 3600 })
     expect(performance.now() - begun).toBeLessThan(3_000)
     expect(server.requests).toHaveLength(1)
   })
 
   it('no oftener than allowed, and never for what waiting does not mend', async () => {
-    await using server = await startServer(({ url }) => ({ status: url?.includes('jobs') ? 500 : 503, headers: { 'Retry-After': '0' } }))
+    await using server = await startServer(({ url }) => ({
+      status: url?.includes('jobs') ? 500 : 503,
+      headers: { 'Retry-After': '0' },
+    }))
     const client = createMuster({ baseUrl: server.url, apiKey: 'any', maxRetries: 2 })
     expect((await errorOf(client.GET('/public/v1/tasks'))).status).toBe(503)
     expect(server.requests).toHaveLength(3)
@@ -198,13 +262,20 @@ describe('waiting', () => {
     await client.GET('/public/v1/tasks')
     await client.POST('/public/v1/tasks', { body: { title: 'Once' } })
     expect(server.requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST', 'POST'])
-    await expect(client.DELETE('/public/v1/tasks/{task}', { params: { path: { task: '1' } } })).rejects.toThrow('fetch failed')
+    await expect(
+      client.DELETE('/public/v1/tasks/{task}', { params: { path: { task: '1' } } }),
+    ).rejects.toThrow('fetch failed')
     expect(server.requests).toHaveLength(5)
   })
 
   it('ends with the signal', async () => {
-    await using server = await startServer(() => ({ status: 503, headers: { 'Retry-After': '30' } }))
-    const call = createMuster({ baseUrl: server.url, apiKey: 'any' }).GET('/public/v1/tasks', { signal: AbortSignal.timeout(200) })
+    await using server = await startServer(() => ({
+      status: 503,
+      headers: { 'Retry-After': '30' },
+    }))
+    const call = createMuster({ baseUrl: server.url, apiKey: 'any' }).GET('/public/v1/tasks', {
+      signal: AbortSignal.timeout(200),
+    })
     await expect(call).rejects.toMatchObject({ name: 'TimeoutError' })
     expect(server.requests).toHaveLength(1)
   })

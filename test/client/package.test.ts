@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
-import { newSecret, signingKeys } from '../../webhooks/secret.ts'
-import { deliveryHeaders } from '../../webhooks/sign.ts'
+import { newSecret, signingKeys } from '../../webhooks/transport/secret.ts'
+import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
 import { startApp } from '../helpers.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -17,7 +17,8 @@ const LONG_MS = 120_000
 const run = promisify(execFile)
 
 /** npm beside the Node that runs the tests, or on the path. */
-const npm = (args: string[], cwd: string) => run('npm', args, { cwd, env: { ...process.env, npm_config_update_notifier: 'false' } })
+const npm = (args: string[], cwd: string) =>
+  run('npm', args, { cwd, env: { ...process.env, npm_config_update_notifier: 'false' } })
 
 let directory: string
 /** A copy of the package: what is built in it is in nobody's way. */
@@ -29,7 +30,14 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'muster-client-'))
   source = join(directory, 'muster/client')
   project = join(directory, 'consumer')
-  for (const name of ['client/src', 'client/package.json', 'client/tsconfig.json', 'client/README.md', 'generated', 'package.json'])
+  for (const name of [
+    'client/src',
+    'client/package.json',
+    'client/tsconfig.json',
+    'client/README.md',
+    'generated',
+    'package.json',
+  ])
     await cp(join(ROOT, name), join(directory, 'muster', name), { recursive: true })
   await symlink(join(ROOT, 'node_modules'), join(directory, 'muster/node_modules'))
   await mkdir(project)
@@ -41,7 +49,10 @@ beforeAll(async () => {
     type: 'module',
     dependencies: { '@muster/client': `file:${filename}` },
     // No registry is asked.
-    overrides: { 'openapi-fetch': ours('openapi-fetch'), 'openapi-typescript-helpers': ours('openapi-typescript-helpers') },
+    overrides: {
+      'openapi-fetch': ours('openapi-fetch'),
+      'openapi-typescript-helpers': ours('openapi-typescript-helpers'),
+    },
   }
   await writeFile(join(project, 'package.json'), JSON.stringify(manifest))
   await npm(['install', '--offline', '--no-audit', '--no-fund', '--no-package-lock'], project)
@@ -77,47 +88,73 @@ describe('the package', () => {
     expect(version).toBe(info.version)
     const { stdout } = await npm(['pack', '--json', '--dry-run', '--ignore-scripts'], source)
     const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
-    for (const { path } of files) expect(path).toMatch(/^(package\.json|README\.md|dist\/(client\/src|generated)\/[a-z]+(\.d\.ts|\.js))$/)
+    for (const { path } of files)
+      expect(path).toMatch(
+        /^(package\.json|README\.md|dist\/(client\/src|generated)\/[a-z]+(\.d\.ts|\.js))$/,
+      )
   })
 
-  it.each(MODULES)('what is documented compiles, and slips do not: %s %s', { timeout: LONG_MS }, async (...module) => {
-    const [calls = '', lists = '', errors = '', webhooks = '', ...others] = await codeIn('client/README.md')
-    expect(others).toEqual([])
-    const guide = await codeIn('docs/guides/typescript.md')
-    expect(guide).toHaveLength(2)
-    const files = { 'shown.ts': [calls, lists, errors].join('\n'), 'receiver.ts': webhooks, 'guide-0.ts': guide[0], 'guide-1.ts': guide[1] }
-    const slips = [
-      `muster.GET('/public/v1/cats')`,
-      `muster.GET('/public/v1/tasks/{task}')`,
-      `muster.DELETE('/public/v1/tasks')`,
-      `muster.POST('/public/v1/tasks')`,
-      `muster.POST('/public/v1/tasks', { body: { titel: 'x' } })`,
-      `muster.POST('/public/v1/tasks', { body: { title: 1 } })`,
-      `muster.records('/public/v1/tasks/{task}')`,
-      `muster.records('/public/v1/tasks', { 'filter[status]': ['odd'] })`,
-      `muster.records('/public/v1/tasks', { sort: ['odd'] })`,
-      `muster.GET('/public/v1/tasks').then(({ data }) => data.meta.totl)`,
-      `verifyWebhook('', {}, '').then((event) => event.event_type === 'task.created' && event.data.screening_outcome)`,
-      `verifyWebhook('', {}, '').then((event) => event.event_type === 'task.crated')`,
-    ]
-    const imports = "import { createMuster, verifyWebhook } from '@muster/client'"
-    const slipped = [imports, "const muster = createMuster({ baseUrl: '', apiKey: '' })", ...slips].join('\n')
-    for (const [file, code] of Object.entries({ ...files, 'slips.ts': slipped })) await writeFile(join(project, file), code ?? '')
-    const said = await compilerSays([...Object.keys(files), 'slips.ts'], module)
-    const lines = said.split('\n').filter((line) => /^\S/.test(line))
-    expect(lines.filter((line) => !line.startsWith('slips.ts('))).toEqual([])
-    const found = lines.map((line) => Number(/^slips\.ts\((\d+),/.exec(line)?.[1]))
-    expect(new Set(found)).toEqual(new Set(slips.map((_, index) => index + 3)))
-  })
+  it.each(MODULES)(
+    'what is documented compiles, and slips do not: %s %s',
+    { timeout: LONG_MS },
+    async (...module) => {
+      const [calls = '', lists = '', errors = '', webhooks = '', ...others] =
+        await codeIn('client/README.md')
+      expect(others).toEqual([])
+      const guide = await codeIn('docs/guides/typescript.md')
+      expect(guide).toHaveLength(2)
+      const files = {
+        'shown.ts': [calls, lists, errors].join('\n'),
+        'receiver.ts': webhooks,
+        'guide-0.ts': guide[0],
+        'guide-1.ts': guide[1],
+      }
+      const slips = [
+        `muster.GET('/public/v1/cats')`,
+        `muster.GET('/public/v1/tasks/{task}')`,
+        `muster.DELETE('/public/v1/tasks')`,
+        `muster.POST('/public/v1/tasks')`,
+        `muster.POST('/public/v1/tasks', { body: { titel: 'x' } })`,
+        `muster.POST('/public/v1/tasks', { body: { title: 1 } })`,
+        `muster.records('/public/v1/tasks/{task}')`,
+        `muster.records('/public/v1/tasks', { 'filter[status]': ['odd'] })`,
+        `muster.records('/public/v1/tasks', { sort: ['odd'] })`,
+        `muster.GET('/public/v1/tasks').then(({ data }) => data.meta.totl)`,
+        `verifyWebhook('', {}, '').then((event) => event.event_type === 'task.created' && event.data.screening_outcome)`,
+        `verifyWebhook('', {}, '').then((event) => event.event_type === 'task.crated')`,
+      ]
+      const imports = "import { createMuster, verifyWebhook } from '@muster/client'"
+      const slipped = [
+        imports,
+        "const muster = createMuster({ baseUrl: '', apiKey: '' })",
+        ...slips,
+      ].join('\n')
+      for (const [file, code] of Object.entries({ ...files, 'slips.ts': slipped }))
+        await writeFile(join(project, file), code ?? '')
+      const said = await compilerSays([...Object.keys(files), 'slips.ts'], module)
+      const lines = said.split('\n').filter((line) => /^\S/.test(line))
+      expect(lines.filter((line) => !line.startsWith('slips.ts('))).toEqual([])
+      const found = lines.map((line) => Number(/^slips\.ts\((\d+),/.exec(line)?.[1]))
+      expect(new Set(found)).toEqual(new Set(slips.map((_, index) => index + 3)))
+    },
+  )
 
-  it.each([process.execPath, ...otherNodes()])('runs against the service, under %s', { timeout: LONG_MS }, async (node) => {
-    await using app = await startApp()
-    const { key } = await app.newAccount()
-    const secret = newSecret()
-    const { example } = eventTypes['job_application.created']
-    const delivery = JSON.stringify(example)
-    const headers = deliveryHeaders(signingKeys(secret), example.id, Buffer.from(delivery), new Date())
-    const program = `
+  it.each([process.execPath, ...otherNodes()])(
+    'runs against the service, under %s',
+    { timeout: LONG_MS },
+    async (node) => {
+      await using app = await startApp()
+      const { key } = await app.newAccount()
+      const secret = newSecret()
+      const { example } = eventTypes['job_application.created']
+      const delivery = JSON.stringify(example)
+      const headers = deliveryHeaders(
+        signingKeys(secret),
+        example.id,
+        Buffer.from(delivery),
+        new Date(),
+      )
+      const program = `
       import { createMuster, MusterError, verifyWebhook } from '@muster/client'
       const { url, key, secret, delivery, headers } = JSON.parse(process.argv[2])
       const muster = createMuster({ baseUrl: url, apiKey: key })
@@ -128,19 +165,26 @@ describe('the package', () => {
       const { data } = await verifyWebhook(delivery, headers, secret)
       console.log(JSON.stringify({ titles, refused: [refused instanceof MusterError, refused.errors], data }))
     `
-    await writeFile(join(project, 'program.js'), program)
-    const { stdout } = await run(node, ['program.js', JSON.stringify({ url: app.url, key, secret, delivery, headers })], { cwd: project })
-    expect(JSON.parse(stdout)).toEqual({
-      titles: ['One', 'Two', 'Three'],
-      refused: [true, { title: ['is required.'] }],
-      data: example.data,
-    })
-  })
+      await writeFile(join(project, 'program.js'), program)
+      const { stdout } = await run(
+        node,
+        ['program.js', JSON.stringify({ url: app.url, key, secret, delivery, headers })],
+        { cwd: project },
+      )
+      expect(JSON.parse(stdout)).toEqual({
+        titles: ['One', 'Two', 'Three'],
+        refused: [true, { title: ['is required.'] }],
+        data: example.data,
+      })
+    },
+  )
 })
 
 /** Those of the machine that are not the one of the tests: an older one, perhaps. */
 function otherNodes(): string[] {
-  const candidates = (process.env.PATH ?? '').split(delimiter).map((directory) => join(directory, 'node'))
+  const candidates = (process.env.PATH ?? '')
+    .split(delimiter)
+    .map((directory) => join(directory, 'node'))
   const others = candidates.filter((node) => existsSync(node)).map((node) => realpathSync(node))
   return [...new Set(others)].filter((node) => node !== realpathSync(process.execPath))
 }

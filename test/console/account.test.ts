@@ -3,20 +3,34 @@ import { request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { accountScope, transaction } from '../../records/db.ts'
+import { accountScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { transferOwnership, updateUserStatus } from '../../records/users.ts'
 import { routes } from '../../web/console/routes.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { type ConsoleAnswer, newPerson, PASSWORD, type Visitor, visit, visitor } from './visitors.ts'
+import {
+  type ConsoleAnswer,
+  newPerson,
+  PASSWORD,
+  type Visitor,
+  visit,
+  visitor,
+} from './visitors.ts'
 
 const WRONG = 'The e-mail address or the password is wrong.'
 const NEW_PASSWORD = 'a different horse entirely'
 
-const median = (values: number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+const median = (values: number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
 
 /** As `post`, from another address of this machine. */
-function postFrom(localAddress: string, app: TestApp, path: string, fields: Record<string, string>): Promise<number> {
+function postFrom(
+  localAddress: string,
+  app: TestApp,
+  path: string,
+  fields: Record<string, string>,
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(`${app.url}/console${path}`, {
       method: 'POST',
@@ -54,7 +68,12 @@ describe('signing up', () => {
   })
   afterAll(() => app?.[Symbol.asyncDispose]())
 
-  const given = { account_name: ' Northwind ', full_name: 'Mara Keller', email: 'mara@northwind.example', password: PASSWORD }
+  const given = {
+    account_name: ' Northwind ',
+    full_name: 'Mara Keller',
+    email: 'mara@northwind.example',
+    password: PASSWORD,
+  }
 
   it('makes an account with its Owner, who is signed in', async () => {
     const answer = await nobody.post('/sign-up', given)
@@ -69,7 +88,11 @@ describe('signing up', () => {
 
   it('with an address of another account: says no more than that it cannot be used', async () => {
     const accounts = await app.db.read('accounts').count({ total: '*' })
-    const { status, text } = await nobody.post('/sign-up', { ...given, email: ' MARA@northwind.example', account_name: 'Other' })
+    const { status, text } = await nobody.post('/sign-up', {
+      ...given,
+      email: ' MARA@northwind.example',
+      account_name: 'Other',
+    })
     expect(status).toBe(422)
     expect(text).toContain('This address cannot be used.')
     expect(text).not.toContain('Northwind')
@@ -79,7 +102,12 @@ describe('signing up', () => {
 
   it('with nothing right: says what is wrong with each field, keeps what was typed but the password, and counts no attempt', async () => {
     for (let n = 0; n < 12; n++) {
-      const { status, text } = await nobody.post('/sign-up', { account_name: ' ', full_name: '<b>', email: 'mara', password: 'shorter' })
+      const { status, text } = await nobody.post('/sign-up', {
+        account_name: ' ',
+        full_name: '<b>',
+        email: 'mara',
+        password: 'shorter',
+      })
       expect(status).toBe(422)
       expect(text).toContain('The account name must not be empty.')
       expect(text).toContain('is not an e-mail address.')
@@ -91,7 +119,10 @@ describe('signing up', () => {
 
   it('again and again from one address: 429', async () => {
     const statuses: number[] = []
-    for (let n = 0; n < 11; n++) statuses.push(await postFrom('127.0.0.9', app, '/sign-up', { ...given, email: `x${n}@example.com` }))
+    for (let n = 0; n < 11; n++)
+      statuses.push(
+        await postFrom('127.0.0.9', app, '/sign-up', { ...given, email: `x${n}@example.com` }),
+      )
     expect(statuses).toEqual([...Array(10).fill(303), 429])
   })
 
@@ -170,14 +201,17 @@ describe('signing in', () => {
     const { accountId } = await own.newAccount()
     const [person, other] = [await newPerson(own, accountId), await newPerson(own, accountId)]
     const somebody = await visitor(own)
-    const attempt = (email: string, password: string) => somebody.post('/sign-in', { email, password })
+    const attempt = (email: string, password: string) =>
+      somebody.post('/sign-in', { email, password })
     for (let n = 0; n < 5; n++) expect((await attempt(person.email, 'wrong')).status).toBe(401)
     const refused = await attempt(person.email.toUpperCase(), PASSWORD)
     expect(refused.status).toBe(429)
     expect(refused.text).toMatch(/This was tried too often\. Try again in 1[45] minutes\./)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(14 * 60)
     expect((await attempt(other.email, PASSWORD)).status).toBe(303)
-    expect(await postFrom('127.0.0.9', own, '/sign-in', { email: person.email, password: PASSWORD })).toBe(303)
+    expect(
+      await postFrom('127.0.0.9', own, '/sign-in', { email: person.email, password: PASSWORD }),
+    ).toBe(303)
     expect((await attempt(person.email, PASSWORD)).status).toBe(429)
   })
 
@@ -195,7 +229,10 @@ describe('signing in', () => {
 
   it('of somebody who is signed in already: leads on', async () => {
     const owner = await visitor(app, account)
-    expect(await owner.get('/sign-in?next=%2Fconsole%2Fme')).toMatchObject({ status: 303, to: '/me' })
+    expect(await owner.get('/sign-in?next=%2Fconsole%2Fme')).toMatchObject({
+      status: 303,
+      to: '/me',
+    })
     expect(await owner.get('/sign-up')).toMatchObject({ status: 303, to: '' })
   })
 
@@ -216,23 +253,33 @@ describe('one’s own page', () => {
   })
   afterAll(() => app?.[Symbol.asyncDispose]())
 
-  const signInStatus = async (email: string, password: string) => (await (await visitor(app)).post('/sign-in', { email, password })).status
+  const signInStatus = async (email: string, password: string) =>
+    (await (await visitor(app)).post('/sign-in', { email, password })).status
 
   it('changes the name', async () => {
     const person = await newPerson(app, account.accountId, { role: 'member' })
     const own = await visitor(app, person)
-    expect((await own.post('/me', { full_name: ' ' })).text).toContain('Your name must not be empty.')
-    expect((await own.submit('/me', { full_name: ' Ada Lovelace ' })).text).toContain('<strong>Ada Lovelace</strong>')
+    expect((await own.post('/me', { full_name: ' ' })).text).toContain(
+      'Your name must not be empty.',
+    )
+    expect((await own.submit('/me', { full_name: ' Ada Lovelace ' })).text).toContain(
+      '<strong>Ada Lovelace</strong>',
+    )
   })
 
   it('changes the password: wants the present one, and signs out everybody else', async () => {
     const person = await newPerson(app, account.accountId)
     const [here, there] = [await visitor(app, person), await visitor(app, person)]
-    const change = (current_password: string, new_password: string) => here.submit('/me/password', { current_password, new_password })
-    expect((await change('wrong', NEW_PASSWORD)).text).toContain('This is not your present password.')
+    const change = (current_password: string, new_password: string) =>
+      here.submit('/me/password', { current_password, new_password })
+    expect((await change('wrong', NEW_PASSWORD)).text).toContain(
+      'This is not your present password.',
+    )
     expect((await change(PASSWORD, 'short')).text).toContain('must be at least 8 characters long.')
     expect((await there.get('/me')).status).toBe(200)
-    expect((await change(PASSWORD, NEW_PASSWORD)).text).toContain('Your password is changed. 1 other session was signed out.')
+    expect((await change(PASSWORD, NEW_PASSWORD)).text).toContain(
+      'Your password is changed. 1 other session was signed out.',
+    )
     expect((await there.get('/me')).status).toBe(303)
     expect((await here.get('/me')).status).toBe(200)
     expect(await signInStatus(person.email, PASSWORD)).toBe(401)
@@ -244,8 +291,15 @@ describe('one’s own page', () => {
     const [owner, person] = [await newPerson(app, accountId), await newPerson(app, accountId)]
     await app.db.write('users').where({ id: userId }).update({ role: 'admin' })
     await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
-    const [theirs, mine, nobody] = [await visitor(app, person), await visitor(app, owner), await visitor(app)]
-    const newLink = async () => (await mine.post(`/people/${person.userId}/link`)).text.match(/\/invitation\/[\w-]{43}/)?.[0] ?? ''
+    const [theirs, mine, nobody] = [
+      await visitor(app, person),
+      await visitor(app, owner),
+      await visitor(app),
+    ]
+    const newLink = async () =>
+      (await mine.post(`/people/${person.userId}/link`)).text.match(
+        /\/invitation\/[\w-]{43}/,
+      )?.[0] ?? ''
     const statusOf = async (link: string) => (await nobody.get(link)).status
     const first = await newLink()
     expect(await statusOf(first)).toBe(200)
@@ -253,19 +307,28 @@ describe('one’s own page', () => {
     expect(await statusOf(first)).toBe(404)
     const second = await newLink()
     expect(await statusOf(second)).toBe(200)
-    expect((await mine.post('/settings/transfer', { user: person.userId, current_password: PASSWORD })).status).toBe(303)
+    expect(
+      (await mine.post('/settings/transfer', { user: person.userId, current_password: PASSWORD }))
+        .status,
+    ).toBe(303)
     expect(await statusOf(second)).toBe(404)
   })
 
   it('lets nobody guess the present password, not even with the session', async () => {
     const person = await newPerson(app, account.accountId)
     const own = await visitor(app, person)
-    const guess = (current_password: string) => own.post('/me/password', { current_password, new_password: NEW_PASSWORD })
-    for (let n = 0; n < 5; n++) expect((await guess(`wrong ${n}`)).text).toContain('This is not your present password.')
+    const guess = (current_password: string) =>
+      own.post('/me/password', { current_password, new_password: NEW_PASSWORD })
+    for (let n = 0; n < 5; n++)
+      expect((await guess(`wrong ${n}`)).text).toContain('This is not your present password.')
     expect((await guess(PASSWORD)).text).toContain('This was tried too often.')
     const other = await newPerson(app, account.accountId)
     expect(
-      (await (await visitor(app, other)).post('/me/password', { current_password: PASSWORD, new_password: NEW_PASSWORD })).status,
+      (
+        await (
+          await visitor(app, other)
+        ).post('/me/password', { current_password: PASSWORD, new_password: NEW_PASSWORD })
+      ).status,
     ).toBe(303)
   })
 
@@ -273,11 +336,15 @@ describe('one’s own page', () => {
     const person = await newPerson(app, account.accountId)
     const taken = await newPerson(app, (await app.newAccount()).accountId)
     const own = await visitor(app, person)
-    const change = (email: string, current_password = PASSWORD) => own.submit('/me/email', { email, current_password })
+    const change = (email: string, current_password = PASSWORD) =>
+      own.submit('/me/email', { email, current_password })
     const email = `new-${person.email}`
     expect((await change(email, 'wrong')).text).toContain('This is not your present password.')
     const refused = await change(taken.email.toUpperCase())
-    expect(refused).toMatchObject({ status: 422, text: expect.stringContaining('This address cannot be used.') })
+    expect(refused).toMatchObject({
+      status: 422,
+      text: expect.stringContaining('This address cannot be used.'),
+    })
     expect(refused.text).toContain(`value="${taken.email.toUpperCase()}"`)
     expect((await change('nobody')).text).toContain('is not an e-mail address.')
     expect((await change(email)).text).toContain(`You sign in as ${email} from now on.`)
@@ -288,30 +355,48 @@ describe('one’s own page', () => {
   it('lists the sessions with device and address, marks this one, and ends another or all others', async () => {
     const person = await newPerson(app, account.accountId)
     const own = await visitor(app, person)
-    const [first, second, third] = [await visitor(app, person), await visitor(app, person), await visitor(app, person)]
+    const [first, second, third] = [
+      await visitor(app, person),
+      await visitor(app, person),
+      await visitor(app, person),
+    ]
     const ids = async (): Promise<string[]> =>
-      [...(await own.get('/me')).text.matchAll(/\/me\/sessions\/([0-9a-f-]{36})\/end/g)].map(([, id]) => id ?? '')
-    await app.db
-      .write('sessions')
-      .where({ user_id: person.userId })
-      .update({ user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0', ip: '203.0.113.9' })
+      [...(await own.get('/me')).text.matchAll(/\/me\/sessions\/([0-9a-f-]{36})\/end/g)].map(
+        ([, id]) => id ?? '',
+      )
+    await app.db.write('sessions').where({ user_id: person.userId }).update({
+      user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0',
+      ip: '203.0.113.9',
+    })
     const { text } = await own.get('/me')
     expect(text.match(/Firefox on Linux/g)).toHaveLength(4)
     expect(text.match(/This one/g)).toHaveLength(1)
     expect(text).toContain('203.0.113.9')
     expect(await ids()).toHaveLength(3)
 
-    expect((await own.submit(`/me/sessions/${(await ids())[0]}/end`)).text).toContain('Firefox on Linux is signed out.')
-    const statuses = async () => (await Promise.all([first, second, third].map((one) => one.get('/me')))).map(({ status }) => status).sort()
+    expect((await own.submit(`/me/sessions/${(await ids())[0]}/end`)).text).toContain(
+      'Firefox on Linux is signed out.',
+    )
+    const statuses = async () =>
+      (await Promise.all([first, second, third].map((one) => one.get('/me'))))
+        .map(({ status }) => status)
+        .sort()
     expect(await statuses()).toEqual([200, 200, 303])
-    expect((await own.submit('/me/sessions/end-others')).text).toContain('2 other sessions were signed out.')
+    expect((await own.submit('/me/sessions/end-others')).text).toContain(
+      '2 other sessions were signed out.',
+    )
     expect(await statuses()).toEqual([303, 303, 303])
     expect((await own.get('/me')).status).toBe(200)
-    expect(await actionsOf(app, account.accountId)).toEqual(expect.arrayContaining(['session.ended', 'session.others_ended']))
+    expect(await actionsOf(app, account.accountId)).toEqual(
+      expect.arrayContaining(['session.ended', 'session.others_ended']),
+    )
   })
 
   it('ends no session of somebody else', async () => {
-    const [person, other] = [await newPerson(app, account.accountId), await newPerson(app, account.accountId)]
+    const [person, other] = [
+      await newPerson(app, account.accountId),
+      await newPerson(app, account.accountId),
+    ]
     const theirs = await visitor(app, other)
     const [id] = await app.db.read('sessions').where({ user_id: other.userId }).pluck('id')
     expect((await (await visitor(app, person)).post(`/me/sessions/${id}/end`)).status).toBe(404)
@@ -343,7 +428,9 @@ describe('settings', () => {
     const { status, text } = await owner.post('/settings', { name: 'x'.repeat(201) })
     expect(status).toBe(422)
     expect(text).toContain(`value="${'x'.repeat(201)}"`)
-    expect((await owner.submit('/settings', { name: 'Northwind' })).text).toContain('The account is called Northwind now.')
+    expect((await owner.submit('/settings', { name: 'Northwind' })).text).toContain(
+      'The account is called Northwind now.',
+    )
     expect((await owner.get('/audit-log')).text).toMatch(/Name: Test account.*Northwind/)
   })
 
@@ -378,12 +465,18 @@ describe('transferring the ownership', () => {
     const { accountId, owner, first } = await newTeam()
     const [old, heir] = [await visitor(app, owner), await visitor(app, first)]
     expect((await heir.get('/people')).status).toBe(404)
-    const answer = await old.submit('/settings/transfer', { user: first.userId, current_password: PASSWORD })
+    const answer = await old.submit('/settings/transfer', {
+      user: first.userId,
+      current_password: PASSWORD,
+    })
     expect(answer.text).toContain('Jonas is the Account Owner now, and you are an Admin.')
     expect(await ownersOf(app, accountId)).toEqual([first.userId])
     const [before] = await app.db.read('users').where({ id: owner.userId })
     expect(before.role).toBe('admin')
-    expect([before.can_manage_api_keys, before.can_manage_webhooks].map(Boolean)).toEqual([true, true])
+    expect([before.can_manage_api_keys, before.can_manage_webhooks].map(Boolean)).toEqual([
+      true,
+      true,
+    ])
     expect((await old.get('/people')).status).toBe(404)
     expect((await old.get('/api-keys/new')).status).toBe(200)
     expect((await heir.get('/people')).status).toBe(200)
@@ -399,12 +492,18 @@ describe('transferring the ownership', () => {
     const other = await newPerson(app, (await app.newAccount()).accountId)
     const old = await visitor(app, owner)
     for (const user of [first.userId, second.userId, other.userId, owner.userId, 'x', '']) {
-      const { status, text } = await old.post('/settings/transfer', { user, current_password: PASSWORD })
+      const { status, text } = await old.post('/settings/transfer', {
+        user,
+        current_password: PASSWORD,
+      })
       expect(status).toBe(422)
       expect(text).toContain('Choose who becomes the Owner.')
     }
     await app.db.write('users').where({ id: first.userId }).update({ status: 'active' })
-    const { text } = await old.post('/settings/transfer', { user: first.userId, current_password: 'wrong' })
+    const { text } = await old.post('/settings/transfer', {
+      user: first.userId,
+      current_password: 'wrong',
+    })
     expect(text).toContain('This is not your present password.')
     expect(text).toContain(`value="${first.userId}" selected`)
     expect(await ownersOf(app, accountId)).toEqual([owner.userId])
@@ -414,11 +513,19 @@ describe('transferring the ownership', () => {
     for (let round = 0; round < 5; round++) {
       const { accountId, owner, first, second } = await newTeam()
       const [here, there] = [await visitor(app, owner), await visitor(app, owner)]
-      const transfer = (from: Visitor, user: string) => from.post('/settings/transfer', { user, current_password: PASSWORD })
-      for (const { status } of await Promise.all([transfer(here, first.userId), transfer(there, second.userId)]))
+      const transfer = (from: Visitor, user: string) =>
+        from.post('/settings/transfer', { user, current_password: PASSWORD })
+      for (const { status } of await Promise.all([
+        transfer(here, first.userId),
+        transfer(there, second.userId),
+      ]))
         expect(status).toBeLessThan(500)
       expect(await ownersOf(app, accountId)).toHaveLength(1)
-      expect((await actionsOf(app, accountId)).filter((action) => action === 'account.ownership_transferred')).toHaveLength(1)
+      expect(
+        (await actionsOf(app, accountId)).filter(
+          (action) => action === 'account.ownership_transferred',
+        ),
+      ).toHaveLength(1)
     }
   })
 
@@ -433,7 +540,10 @@ describe('transferring the ownership', () => {
       return { deactivation }
     })
     expect((await deactivation).status).toBeLessThan(500)
-    const owners = await app.db.read('users').where({ account_id: accountId, role: 'owner' }).select('id', 'status')
+    const owners = await app.db
+      .read('users')
+      .where({ account_id: accountId, role: 'owner' })
+      .select('id', 'status')
     expect(owners).toEqual([{ id: first.userId, status: 'active' }])
     expect(await actionsOf(app, accountId)).toEqual([])
   })
@@ -443,11 +553,16 @@ describe('transferring the ownership', () => {
     const old = await visitor(app, owner)
     const { transfer } = await transaction(app.db, async (trx) => {
       await updateUserStatus(accountScope(trx, accountId), first.userId, 'deactivated', new Date())
-      const transfer = old.submit('/settings/transfer', { user: first.userId, current_password: PASSWORD })
+      const transfer = old.submit('/settings/transfer', {
+        user: first.userId,
+        current_password: PASSWORD,
+      })
       await delay(500)
       return { transfer }
     })
-    expect((await transfer).text).toContain('The ownership goes to an active person of the account who has joined')
+    expect((await transfer).text).toContain(
+      'The ownership goes to an active person of the account who has joined',
+    )
     expect(await ownersOf(app, accountId)).toEqual([owner.userId])
   })
 })
@@ -457,17 +572,25 @@ describe('who is no Owner', () => {
     await using app = await startApp()
     const account = await app.newAccount()
     const someone = await newPerson(app, account.accountId)
-    const admin = await visitor(app, await newPerson(app, account.accountId, { grants: ['api_keys', 'webhooks'] }))
+    const admin = await visitor(
+      app,
+      await newPerson(app, account.accountId, { grants: ['api_keys', 'webhooks'] }),
+    )
     const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member' }))
     const ofOwner = routes.filter(({ path }) => /^\/(people|settings|audit-log)\b/.test(path))
     expect(ofOwner.length).toBeGreaterThan(12)
     for (const { method, path } of ofOwner)
       for (const visitor of [admin, member]) {
         const address = path.replace(':user', someone.userId)
-        const { status } = method === 'GET' ? await visitor.get(address) : await visitor.post(address, { full_name: 'x', name: 'x' })
+        const { status } =
+          method === 'GET'
+            ? await visitor.get(address)
+            : await visitor.post(address, { full_name: 'x', name: 'x' })
         expect(status, `${method} ${path}`).toBe(404)
       }
-    expect(await app.db.read('users').where({ id: someone.userId }).select('status', 'role')).toEqual([{ status: 'active', role: 'admin' }])
+    expect(
+      await app.db.read('users').where({ id: someone.userId }).select('status', 'role'),
+    ).toEqual([{ status: 'active', role: 'admin' }])
     expect(await actionsOf(app, account.accountId)).toEqual([])
   })
 })
@@ -524,26 +647,35 @@ describe('the account in a browser', () => {
   })
 
   // The pages are the same on both databases.
-  it.runIf(inject('database') === 'sqlite')('every page is readable, wide and light or narrow and dark', async () => {
-    const account = await app.newAccount()
-    await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
-    for (const options of [
-      { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
-      { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
-    ] as const) {
-      for (const path of ['/sign-in', '/sign-up']) {
-        await using visited = await visit(app, browser, path, options)
-        await assertReadable(visited.page, path)
-        await visited.page.getByRole('button').last().click()
-        await visited.page.getByText('Some of this cannot be accepted').waitFor()
-        await assertReadable(visited.page, `${path}, with errors`)
+  it.runIf(inject('database') === 'sqlite')(
+    'every page is readable, wide and light or narrow and dark',
+    async () => {
+      const account = await app.newAccount()
+      await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
+      for (const options of [
+        { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
+        { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
+      ] as const) {
+        for (const path of ['/sign-in', '/sign-up']) {
+          await using visited = await visit(app, browser, path, options)
+          await assertReadable(visited.page, path)
+          await visited.page.getByRole('button').last().click()
+          await visited.page.getByText('Some of this cannot be accepted').waitFor()
+          await assertReadable(visited.page, `${path}, with errors`)
+        }
+        await using visited = await visit(app, browser, '/me', { ...options, person: account })
+        for (const path of [
+          '/me',
+          '/me/email',
+          '/me/password',
+          '/settings',
+          '/settings/transfer',
+        ]) {
+          await visited.page.goto(`${app.url}/console${path}`)
+          await assertReadable(visited.page, path)
+        }
+        expect(visited.troubles).toEqual([])
       }
-      await using visited = await visit(app, browser, '/me', { ...options, person: account })
-      for (const path of ['/me', '/me/email', '/me/password', '/settings', '/settings/transfer']) {
-        await visited.page.goto(`${app.url}/console${path}`)
-        await assertReadable(visited.page, path)
-      }
-      expect(visited.troubles).toEqual([])
-    }
-  })
+    },
+  )
 })

@@ -2,10 +2,18 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { issueApiKey } from '../../auth/api-key.ts'
-import { transaction, writeScope } from '../../records/db.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { type ConsoleAnswer, newPerson, PASSWORD, type Visitor, visit, visitor } from './visitors.ts'
+import {
+  type ConsoleAnswer,
+  newPerson,
+  PASSWORD,
+  type Visitor,
+  visit,
+  visitor,
+} from './visitors.ts'
 
 const TOKEN = /mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}/
 
@@ -32,9 +40,15 @@ describe('API keys', () => {
   afterAll(() => app?.[Symbol.asyncDispose]())
 
   it('creates a key of whoever creates it, shows the token once, with a command that uses it', async () => {
-    const admin = await newPerson(app, account.accountId, { fullName: 'Jonas Weber', grants: ['api_keys'] })
+    const admin = await newPerson(app, account.accountId, {
+      fullName: 'Jonas Weber',
+      grants: ['api_keys'],
+    })
     const theirs = await visitor(app, admin)
-    const answer = await theirs.post('/api-keys', { name: ' Nightly import ', access_level: 'full_access' })
+    const answer = await theirs.post('/api-keys', {
+      name: ' Nightly import ',
+      access_level: 'full_access',
+    })
     const token = tokenIn(answer)
     expect(answer.text.replaceAll('&#39;', "'")).toContain(
       `curl -H 'Authorization: Bearer ${token}' ${app.config.baseUrl}/public/v1/participants`,
@@ -45,7 +59,9 @@ describe('API keys', () => {
       access_level: 'full_access',
       token_prefix: token.slice(0, 8),
     })
-    expect((await app.as({ key: token }).post('/tasks', { title: 'Made with the new key' })).status).toBe(201)
+    expect(
+      (await app.as({ key: token }).post('/tasks', { title: 'Made with the new key' })).status,
+    ).toBe(201)
 
     const { text } = await theirs.get('/api-keys')
     expect(text).toContain('Nightly import')
@@ -67,47 +83,72 @@ describe('API keys', () => {
   })
 
   it('renames a key and changes what it may do, from its next request on', async () => {
-    const token = tokenIn(await owner.post('/api-keys', { name: 'Storefront', access_level: 'full_access' }))
+    const token = tokenIn(
+      await owner.post('/api-keys', { name: 'Storefront', access_level: 'full_access' }),
+    )
     const { id } = await keyNamed(app, 'Storefront')
     const write = async () => (await app.as({ key: token }).post('/tasks', { title: 'x' })).status
     expect(await write()).toBe(201)
-    expect((await owner.submit(`/api-keys/${id}`, { name: 'Shop', access_level: 'read_only' })).text).toContain(
-      'The key “Shop” is changed, from its next request on.',
-    )
+    expect(
+      (await owner.submit(`/api-keys/${id}`, { name: 'Shop', access_level: 'read_only' })).text,
+    ).toContain('The key “Shop” is changed, from its next request on.')
     expect(await write()).toBe(403)
     expect((await app.as({ key: token }).get('/tasks')).status).toBe(200)
-    const [entry] = await app.db.read('audit_log').where({ target_id: id, action: 'api_key.changed' })
+    const [entry] = await app.db
+      .read('audit_log')
+      .where({ target_id: id, action: 'api_key.changed' })
     expect(JSON.parse(entry.details)).toEqual({
-      changes: { name: { from: 'Storefront', to: 'Shop' }, access_level: { from: 'full_access', to: 'read_only' } },
+      changes: {
+        name: { from: 'Storefront', to: 'Shop' },
+        access_level: { from: 'full_access', to: 'read_only' },
+      },
     })
-    const wrong = await owner.post(`/api-keys/${id}`, { name: 'x'.repeat(201), access_level: 'read_only' })
+    const wrong = await owner.post(`/api-keys/${id}`, {
+      name: 'x'.repeat(201),
+      access_level: 'read_only',
+    })
     expect(wrong.status).toBe(422)
     expect(wrong.text).toContain('x'.repeat(201))
   })
 
   it('revokes a key for good: its next request is 401, it cannot be changed, and is listed apart', async () => {
-    const token = tokenIn(await owner.post('/api-keys', { name: 'Old CI', access_level: 'read_only' }))
+    const token = tokenIn(
+      await owner.post('/api-keys', { name: 'Old CI', access_level: 'read_only' }),
+    )
     const { id } = await keyNamed(app, 'Old CI')
     expect((await app.as({ key: token }).get('/tasks')).status).toBe(200)
-    expect((await owner.submit(`/api-keys/${id}/revoke`)).text).toContain('The key “Old CI” is revoked: its next request is refused.')
+    expect((await owner.submit(`/api-keys/${id}/revoke`)).text).toContain(
+      'The key “Old CI” is revoked: its next request is refused.',
+    )
     expect((await app.as({ key: token }).get('/tasks')).status).toBe(401)
     const { revoked_at } = await keyNamed(app, 'Old CI')
     await owner.post(`/api-keys/${id}/revoke`)
-    expect((await owner.submit(`/api-keys/${id}`, { name: 'New CI', access_level: 'full_access' })).text).toContain(
-      'is revoked, and stays as it is',
-    )
+    expect(
+      (await owner.submit(`/api-keys/${id}`, { name: 'New CI', access_level: 'full_access' })).text,
+    ).toContain('is revoked, and stays as it is')
     expect(await keyNamed(app, 'Old CI')).toMatchObject({ revoked_at, access_level: 'read_only' })
     // The notice that names it has been shown.
     expect((await owner.get('/api-keys')).text).not.toContain('Old CI')
     expect((await owner.get('/api-keys?state=revoked')).text).toContain('Old CI')
-    expect(await app.db.read('audit_log').where({ target_id: id, action: 'api_key.revoked' })).toHaveLength(1)
+    expect(
+      await app.db.read('audit_log').where({ target_id: id, action: 'api_key.revoked' }),
+    ).toHaveLength(1)
   })
 
   it('says when a key was last used, and whose key does not work', async () => {
-    const person = await newPerson(app, account.accountId, { fullName: 'Lena Fischer', grants: ['api_keys'] })
-    const token = tokenIn(await (await visitor(app, person)).post('/api-keys', { name: 'Of Lena', access_level: 'read_only' }))
+    const person = await newPerson(app, account.accountId, {
+      fullName: 'Lena Fischer',
+      grants: ['api_keys'],
+    })
+    const token = tokenIn(
+      await (await visitor(app, person)).post('/api-keys', {
+        name: 'Of Lena',
+        access_level: 'read_only',
+      }),
+    )
     expect((await app.as({ key: token }).get('/tasks')).status).toBe(200)
-    const rowOf = async () => (await owner.get('/api-keys')).text.match(/<tr(?:(?!<\/tr>).)*Of Lena.*?<\/tr>/s)?.[0] ?? ''
+    const rowOf = async () =>
+      (await owner.get('/api-keys')).text.match(/<tr(?:(?!<\/tr>).)*Of Lena.*?<\/tr>/s)?.[0] ?? ''
     await until('the use of the key is noted', async () => !(await rowOf()).includes('Never'))
     expect(await rowOf()).not.toContain('Deactivated')
     await app.db.write('users').where({ id: person.userId }).update({ status: 'deactivated' })
@@ -117,8 +158,14 @@ describe('API keys', () => {
   it('of all people of the account are managed by an Admin who may; seen by one who may not; and not there for a Member', async () => {
     await owner.post('/api-keys', { name: 'Of the Owner', access_level: 'full_access' })
     const { id } = await keyNamed(app, 'Of the Owner')
-    const may = await visitor(app, await newPerson(app, account.accountId, { grants: ['api_keys'] }))
-    const mayNot = await visitor(app, await newPerson(app, account.accountId, { grants: ['webhooks'] }))
+    const may = await visitor(
+      app,
+      await newPerson(app, account.accountId, { grants: ['api_keys'] }),
+    )
+    const mayNot = await visitor(
+      app,
+      await newPerson(app, account.accountId, { grants: ['webhooks'] }),
+    )
     const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member' }))
 
     const list = await mayNot.get('/api-keys')
@@ -136,10 +183,16 @@ describe('API keys', () => {
       ])
         expect(answer.status).toBe(404)
     expect(await keyNamed(app, 'Not to be')).toBeUndefined()
-    expect(await keyNamed(app, 'Of the Owner')).toMatchObject({ access_level: 'full_access', revoked_at: null })
+    expect(await keyNamed(app, 'Of the Owner')).toMatchObject({
+      access_level: 'full_access',
+      revoked_at: null,
+    })
 
     await may.post(`/api-keys/${id}`, { name: 'Of the Owner', access_level: 'read_only' })
-    expect(await keyNamed(app, 'Of the Owner')).toMatchObject({ access_level: 'read_only', user_id: account.userId })
+    expect(await keyNamed(app, 'Of the Owner')).toMatchObject({
+      access_level: 'read_only',
+      user_id: account.userId,
+    })
     await may.post(`/api-keys/${id}/revoke`)
     expect((await keyNamed(app, 'Of the Owner')).revoked_at).not.toBeNull()
   })
@@ -149,7 +202,10 @@ describe('API keys', () => {
     await owner.post('/api-keys', { name: 'Ours alone', access_level: 'full_access' })
     const before = await keyNamed(app, 'Ours alone')
     expect((await stranger.get(`/api-keys/${before.id}`)).status).toBe(404)
-    expect((await stranger.post(`/api-keys/${before.id}`, { name: 'Theirs', access_level: 'read_only' })).status).toBe(404)
+    expect(
+      (await stranger.post(`/api-keys/${before.id}`, { name: 'Theirs', access_level: 'read_only' }))
+        .status,
+    ).toBe(404)
     expect((await stranger.post(`/api-keys/${before.id}/revoke`)).status).toBe(404)
     expect((await stranger.get('/api-keys')).text).not.toContain('Ours alone')
     expect(await keyNamed(app, 'Ours alone')).toEqual(before)
@@ -170,7 +226,9 @@ describe('API keys', () => {
     const { text } = await theirs.get('/api-keys')
     expect(names(text)).toEqual(Array.from({ length: 50 }, (_, n) => `No ${59 - n}`))
     const next = text.match(/href="\/console([^"]*)">Next/)?.[1]
-    expect(names((await theirs.get(next ?? '')).text)).toEqual(Array.from({ length: 10 }, (_, n) => `No ${9 - n}`))
+    expect(names((await theirs.get(next ?? '')).text)).toEqual(
+      Array.from({ length: 10 }, (_, n) => `No ${9 - n}`),
+    )
   })
 
   it('an account without any: says what they are for', async () => {
@@ -224,10 +282,16 @@ describe('API keys in a browser', () => {
     async ({ javaScriptEnabled }) => {
       const account = await app.newAccount()
       expect((await app.as(account).get('/tasks')).status).toBe(200)
-      await using visited = await visit(app, browser, '/api-keys', { person: account, javaScriptEnabled })
+      await using visited = await visit(app, browser, '/api-keys', {
+        person: account,
+        javaScriptEnabled,
+      })
       const { page } = visited
       await page.getByRole('button', { name: 'Revoke' }).click()
-      await page.getByRole('dialog', { name: 'Revoke “Test key”?' }).getByRole('button', { name: 'Revoke the key' }).click()
+      await page
+        .getByRole('dialog', { name: 'Revoke “Test key”?' })
+        .getByRole('button', { name: 'Revoke the key' })
+        .click()
       await page.getByText('The key “Test key” is revoked').waitFor()
       expect((await app.as(account).get('/tasks')).status).toBe(401)
       await page.getByRole('link', { name: 'Revoked' }).click()
@@ -236,25 +300,36 @@ describe('API keys in a browser', () => {
     },
   )
 
-  it.runIf(inject('database') === 'sqlite')('every page is readable, wide and light or narrow and dark', async () => {
-    const account = await app.newAccount()
-    const admin = await newPerson(app, account.accountId)
-    const [key] = await app.db.read('api_keys').where({ account_id: account.accountId }).pluck('id')
-    for (const options of [
-      { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
-      { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
-    ] as const) {
-      await using own = await visit(app, browser, '/api-keys', { ...options, person: account })
-      for (const path of ['/api-keys', '/api-keys?state=revoked', '/api-keys/new', `/api-keys/${key}`]) {
-        await own.page.goto(`${app.url}/console${path}`)
-        await assertReadable(own.page, path)
+  it.runIf(inject('database') === 'sqlite')(
+    'every page is readable, wide and light or narrow and dark',
+    async () => {
+      const account = await app.newAccount()
+      const admin = await newPerson(app, account.accountId)
+      const [key] = await app.db
+        .read('api_keys')
+        .where({ account_id: account.accountId })
+        .pluck('id')
+      for (const options of [
+        { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
+        { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
+      ] as const) {
+        await using own = await visit(app, browser, '/api-keys', { ...options, person: account })
+        for (const path of [
+          '/api-keys',
+          '/api-keys?state=revoked',
+          '/api-keys/new',
+          `/api-keys/${key}`,
+        ]) {
+          await own.page.goto(`${app.url}/console${path}`)
+          await assertReadable(own.page, path)
+        }
+        await own.page.goto(`${app.url}/console/api-keys`)
+        await own.page.getByRole('button', { name: 'Revoke' }).click()
+        await assertReadable(own.page, 'the question before a key is revoked')
+        await using theirs = await visit(app, browser, '/api-keys', { ...options, person: admin })
+        await assertReadable(theirs.page, 'the keys for an Admin who may not manage them')
+        expect([...own.troubles, ...theirs.troubles]).toEqual([])
       }
-      await own.page.goto(`${app.url}/console/api-keys`)
-      await own.page.getByRole('button', { name: 'Revoke' }).click()
-      await assertReadable(own.page, 'the question before a key is revoked')
-      await using theirs = await visit(app, browser, '/api-keys', { ...options, person: admin })
-      await assertReadable(theirs.page, 'the keys for an Admin who may not manage them')
-      expect([...own.troubles, ...theirs.troubles]).toEqual([])
-    }
-  })
+    },
+  )
 })

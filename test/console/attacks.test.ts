@@ -24,7 +24,11 @@ describe('the console under attack', () => {
   afterAll(() => app?.[Symbol.asyncDispose]())
 
   const signIn = async (email: string, password: string, ip: string, cookie = '') =>
-    (await visitor(app)).post('/sign-in', { email, password }, { 'X-Forwarded-For': ip, ...(cookie !== '' && { Cookie: cookie }) })
+    (await visitor(app)).post(
+      '/sign-in',
+      { email, password },
+      { 'X-Forwarded-For': ip, ...(cookie !== '' && { Cookie: cookie }) },
+    )
   const cookiesOf = (headers: Headers): string =>
     headers
       .getSetCookie()
@@ -50,7 +54,9 @@ describe('the console under attack', () => {
     it('is not read for somebody who may not send it', async () => {
       const { accountId } = await app.newAccount()
       const member = await visitor(app, await newPerson(app, accountId, { role: 'member' }))
-      expect((await member.post('/people/invite', { full_name: 'x'.repeat(2 ** 20) })).status).toBe(404)
+      expect((await member.post('/people/invite', { full_name: 'x'.repeat(2 ** 20) })).status).toBe(
+        404,
+      )
     })
   })
 
@@ -58,7 +64,9 @@ describe('the console under attack', () => {
     it('counts together for all addresses of one subscriber', async () => {
       const statuses: number[] = []
       for (let guess = 0; guess < 52; guess++)
-        statuses.push((await signIn(`${guess}@example.com`, 'guess', `2001:db8:7:7::${guess}`)).status)
+        statuses.push(
+          (await signIn(`${guess}@example.com`, 'guess', `2001:db8:7:7::${guess}`)).status,
+        )
       expect(statuses.slice(0, 50)).toEqual(Array(50).fill(401))
       expect(statuses.slice(50)).toEqual([429, 429])
     })
@@ -68,7 +76,8 @@ describe('the console under attack', () => {
       const { email } = await newPerson(app, accountId)
       const first = await signIn(email, PASSWORD, '203.0.113.1')
       expect(first.status).toBe(303)
-      for (let guess = 0; guess < 50; guess++) await signIn(email, 'guess', `198.51.100.${Math.floor(guess / 4)}`)
+      for (let guess = 0; guess < 50; guess++)
+        await signIn(email, 'guess', `198.51.100.${Math.floor(guess / 4)}`)
       expect((await signIn(email, PASSWORD, '203.0.113.2')).status).toBe(429)
       const device = cookiesOf(first.headers).replace(/muster-session=[^;]*;? ?/, '')
       expect(device).toMatch(/^muster-device=/)
@@ -83,16 +92,28 @@ describe('the console under attack', () => {
       for (let round = 0; round < 4; round++) {
         const { accountId } = await app.newAccount()
         const owner = await newPerson(app, accountId, { role: 'admin' })
-        await app.db.write('users').where({ account_id: accountId, role: 'owner' }).update({ role: 'admin' })
+        await app.db
+          .write('users')
+          .where({ account_id: accountId, role: 'owner' })
+          .update({ role: 'admin' })
         await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
         const heir = await newPerson(app, accountId)
         const faithless = await visitor(app, owner)
-        const links = Array.from({ length: 20 }, () => faithless.post(`/people/${heir.userId}/link`))
-        const transfer = faithless.post('/settings/transfer', { user: heir.userId, current_password: PASSWORD })
-        links.push(...Array.from({ length: 20 }, () => faithless.post(`/people/${heir.userId}/link`)))
+        const links = Array.from({ length: 20 }, () =>
+          faithless.post(`/people/${heir.userId}/link`),
+        )
+        const transfer = faithless.post('/settings/transfer', {
+          user: heir.userId,
+          current_password: PASSWORD,
+        })
+        links.push(
+          ...Array.from({ length: 20 }, () => faithless.post(`/people/${heir.userId}/link`)),
+        )
         expect((await transfer).status).toBe(303)
         await Promise.all(links)
-        expect(await app.db.read('users').where({ account_id: accountId, role: 'owner' }).pluck('id')).toEqual([heir.userId])
+        expect(
+          await app.db.read('users').where({ account_id: accountId, role: 'owner' }).pluck('id'),
+        ).toEqual([heir.userId])
         expect(await app.db.read('invitations').where({ user_id: heir.userId })).toEqual([])
       }
     })
@@ -104,26 +125,40 @@ describe('the console under attack', () => {
     const changing = await visitor(app, person)
     const begun: ReturnType<typeof signIn>[] = []
     const begin = (from: number) =>
-      begun.push(...Array.from({ length: 8 }, (_, index) => signIn(person.email, PASSWORD, `192.0.2.${from + index}`)))
+      begun.push(
+        ...Array.from({ length: 8 }, (_, index) =>
+          signIn(person.email, PASSWORD, `192.0.2.${from + index}`),
+        ),
+      )
     begin(0)
-    const changed = changing.post('/me/password', { current_password: PASSWORD, new_password: 'another horse battery staple' })
+    const changed = changing.post('/me/password', {
+      current_password: PASSWORD,
+      new_password: 'another horse battery staple',
+    })
     begin(20)
     expect((await changed).status).toBe(303)
     const answers = await Promise.all(begun)
     for (const { status, headers } of answers) {
       if (status !== 303) continue
-      const page = await fetch(`${app.url}/console/me`, { redirect: 'manual', headers: { Cookie: cookiesOf(headers) } })
+      const page = await fetch(`${app.url}/console/me`, {
+        redirect: 'manual',
+        headers: { Cookie: cookiesOf(headers) },
+      })
       expect(page.status).toBe(303)
     }
-    expect(await app.db.read('sessions').where({ user_id: person.userId }).pluck('id')).toHaveLength(1)
+    expect(
+      await app.db.read('sessions').where({ user_id: person.userId }).pluck('id'),
+    ).toHaveLength(1)
   })
 
   it('asking by invitations which addresses are in use comes to an end', async () => {
     const owner = await visitor(app, await app.newAccount())
     const nothing = Object.fromEntries(modules.map((module) => [module, 'none']))
-    const ask = (email: string) => owner.post('/people/invite', { full_name: 'Asked', email, role: 'member', ...nothing })
+    const ask = (email: string) =>
+      owner.post('/people/invite', { full_name: 'Asked', email, role: 'member', ...nothing })
     const statuses: number[] = []
-    for (let asked = 0; asked < 62; asked++) statuses.push((await ask(`asked-${asked}@example.com`)).status)
+    for (let asked = 0; asked < 62; asked++)
+      statuses.push((await ask(`asked-${asked}@example.com`)).status)
     expect(statuses.slice(0, 60)).toEqual(Array(60).fill(200))
     expect(statuses.slice(60)).toEqual([422, 422])
     expect((await ask('asked-99@example.com')).text).toContain('This was tried too often')
@@ -132,12 +167,16 @@ describe('the console under attack', () => {
   it('a page that brings itself up to date leaves the notice to the one that waits for it', async () => {
     const owner = await visitor(app, await app.newAccount())
     expect((await owner.post('/settings', { name: 'Renamed' })).status).toBe(303)
-    expect((await owner.get('', { 'HX-Request': 'true', 'Muster-Poll': '1' })).text).not.toContain('is called Renamed now')
+    expect((await owner.get('', { 'HX-Request': 'true', 'Muster-Poll': '1' })).text).not.toContain(
+      'is called Renamed now',
+    )
     expect((await owner.get('/settings')).text).toContain('is called Renamed now')
     expect((await owner.get('/settings')).text).not.toContain('is called Renamed now')
   })
 
   it('a broken Referer is no mistake of ours', async () => {
-    expect(await (await visitor(app)).post('/theme', { theme: 'dark' }, { Referer: 'http://[' })).toMatchObject({ status: 303, to: '' })
+    expect(
+      await (await visitor(app)).post('/theme', { theme: 'dark' }, { Referer: 'http://[' }),
+    ).toMatchObject({ status: 303, to: '' })
   })
 })

@@ -43,7 +43,12 @@ describe('the console in a browser', () => {
       .getByText(/mst_\w{43}_\w{6}/)
       .first()
       .waitFor()
-    expect(await app.db.read('api_keys').where({ account_id: account.accountId, name: 'Made once' }).pluck('id')).toHaveLength(1)
+    expect(
+      await app.db
+        .read('api_keys')
+        .where({ account_id: account.accountId, name: 'Made once' })
+        .pluck('id'),
+    ).toHaveLength(1)
     expect(troubles).toEqual([])
   })
 })

@@ -39,34 +39,41 @@ interface Stored {
 
 /** Deliveries as the engine would have left them, in the order given, by their ids. */
 async function store(office: Office, webhookId: string, given: Stored[]): Promise<string[]> {
-  const rows = given.map(({ hoursAgo, state = 'delivered', type = 'task.created', eventId = null }) => {
-    const at = Math.round(Date.now() - hoursAgo * HOUR_MS)
-    const times = { created_at: at, updated_at: at }
-    return {
-      id: uuidv7({ msecs: at }),
-      webhook_id: webhookId,
-      event_id: eventId,
-      event_type: type,
-      body: Buffer.from('{}'),
-      state,
-      attempts: 0,
-      ...times,
-    }
-  })
+  const rows = given.map(
+    ({ hoursAgo, state = 'delivered', type = 'task.created', eventId = null }) => {
+      const at = Math.round(Date.now() - hoursAgo * HOUR_MS)
+      const times = { created_at: at, updated_at: at }
+      return {
+        id: uuidv7({ msecs: at }),
+        webhook_id: webhookId,
+        event_id: eventId,
+        event_type: type,
+        body: Buffer.from('{}'),
+        state,
+        attempts: 0,
+        ...times,
+      }
+    },
+  )
   await office.write((own) => own.insert('deliveries', rows))
   return rows.map(({ id }) => id)
 }
 
-const listed = (page: string): string[] => [...page.matchAll(/<tbody id="delivery-([\w-]+)"/g)].map(([, id = '']) => id)
+const listed = (page: string): string[] =>
+  [...page.matchAll(/<tbody id="delivery-([\w-]+)"/g)].map(([, id = '']) => id)
 
 /** Where a link of the page leads to, below /console. */
 function linkIn(page: string, label: string): string | undefined {
-  const [, href] = [...page.matchAll(/<a\b[^>]*href="([^"]*)"[^>]*>([^<]*)<\/a>/g)].find(([, , text]) => text === label) ?? []
+  const [, href] =
+    [...page.matchAll(/<a\b[^>]*href="([^"]*)"[^>]*>([^<]*)<\/a>/g)].find(
+      ([, , text]) => text === label,
+    ) ?? []
   return href && unescaped(href).replace(/^\/console/, '')
 }
 
 const blockIn = (page: string, name: string): string => {
-  const [, code = ''] = new RegExp(`<pre[^>]*aria-label="${name}"><code>([\\s\\S]*?)</code>`).exec(page) ?? []
+  const [, code = ''] =
+    new RegExp(`<pre[^>]*aria-label="${name}"><code>([\\s\\S]*?)</code>`).exec(page) ?? []
   return unescaped(code.replace(/<[^>]*>/g, ''))
 }
 
@@ -75,7 +82,14 @@ describe('the log', () => {
     const office = await newOffice(app)
     const webhookId = await office.subscribe('https://example.com/')
     const eventId = uuidv7()
-    const event = { id: eventId, event_type: 'task.created', resource_type: 'task', resource_id: randomUUID(), data: '[]', created_at: 1 }
+    const event = {
+      id: eventId,
+      event_type: 'task.created',
+      resource_type: 'task',
+      resource_id: randomUUID(),
+      data: '[]',
+      created_at: 1,
+    }
     await office.write((own) => own.insert('events', event))
     const given: Stored[] = [
       { hoursAgo: 1, state: 'failed' },
@@ -92,7 +106,8 @@ describe('the log', () => {
       expect(status, query).toBe(200)
       return listed(text).map((id) => ids.indexOf(id))
     }
-    const ago = (hours: number): string => new Date(Date.now() - hours * HOUR_MS).toISOString().slice(0, 16)
+    const ago = (hours: number): string =>
+      new Date(Date.now() - hours * HOUR_MS).toISOString().slice(0, 16)
 
     const cases: { query: string; want: number[] }[] = [
       { query: '', want: [4, 0, 1, 2, 3] },
@@ -113,10 +128,14 @@ describe('the log', () => {
     ]
     for (const { query, want } of cases) expect(await found(query), query).toEqual(want)
 
-    const { text } = await office.visitor.get(`/webhooks/${webhookId}?state=failed&type=task.updated&id=${ids[2]}`)
+    const { text } = await office.visitor.get(
+      `/webhooks/${webhookId}?state=failed&type=task.updated&id=${ids[2]}`,
+    )
     expect(text).toContain('<option value="task.updated" selected>')
     expect(text).toContain(`value="${ids[2]}"`)
-    expect(linkIn(text, 'Delivered')).toBe(`/webhooks/${webhookId}?state=delivered&type=task.updated&id=${ids[2]}`)
+    expect(linkIn(text, 'Delivered')).toBe(
+      `/webhooks/${webhookId}?state=delivered&type=task.updated&id=${ids[2]}`,
+    )
     expect(linkIn(text, 'Clear')).toBe(`/webhooks/${webhookId}?state=failed`)
   })
 
@@ -128,7 +147,10 @@ describe('the log', () => {
       ['id=%22%3E%3Cscript%3E', { id: 'This is not an id.' }],
       [
         'since=yesterday&until=2026-13-01T00:00',
-        { since: expect.stringContaining('Give a time'), until: expect.stringContaining('Give a time') },
+        {
+          since: expect.stringContaining('Give a time'),
+          until: expect.stringContaining('Give a time'),
+        },
       ],
       ['since=2026-01-02T00:00&until=2026-01-01T00:00', { until: 'This is not after “From”.' }],
       ['type=task.exploded', { type: 'There is no such event.' }],
@@ -142,7 +164,9 @@ describe('the log', () => {
     }
     expect((await office.visitor.get(`/webhooks/${webhookId}?state=exploded`)).status).toBe(422)
     // A cursor that is none is none.
-    expect(listed((await office.visitor.get(`/webhooks/${webhookId}?before=x&after=%00`)).text)).toHaveLength(1)
+    expect(
+      listed((await office.visitor.get(`/webhooks/${webhookId}?before=x&after=%00`)).text),
+    ).toHaveLength(1)
   })
 
   it('has pages, forth and back, that leave nothing out and show nothing twice', async () => {
@@ -151,7 +175,10 @@ describe('the log', () => {
     const ids = await store(
       office,
       webhookId,
-      Array.from({ length: 60 }, (_, index) => ({ hoursAgo: 0.01 * (index + 1), state: index % 2 ? 'failed' : 'delivered' })),
+      Array.from({ length: 60 }, (_, index) => ({
+        hoursAgo: 0.01 * (index + 1),
+        state: index % 2 ? 'failed' : 'delivered',
+      })),
     )
     for (const [query, want] of [
       ['', ids],
@@ -160,7 +187,10 @@ describe('the log', () => {
     ] as const) {
       const pages: string[][] = []
       const addresses: string[] = []
-      for (let address: string | undefined = `/webhooks/${webhookId}${query}`; address !== undefined; ) {
+      for (
+        let address: string | undefined = `/webhooks/${webhookId}${query}`;
+        address !== undefined;
+      ) {
         const { text }: { text: string } = await office.visitor.get(address)
         addresses.push(address)
         pages.push(listed(text))
@@ -172,7 +202,9 @@ describe('the log', () => {
       let back = addresses.at(-1) ?? ''
       for (let page = pages.length - 2; page >= 0; page--) {
         back = linkIn((await office.visitor.get(back)).text, 'Previous') ?? ''
-        expect(listed((await office.visitor.get(back)).text), `${query} back to ${page}`).toEqual(pages[page])
+        expect(listed((await office.visitor.get(back)).text), `${query} back to ${page}`).toEqual(
+          pages[page],
+        )
       }
       expect(linkIn((await office.visitor.get(back)).text, 'Previous')).toBeUndefined()
     }
@@ -185,11 +217,16 @@ describe('the log', () => {
   it('what is rare among many: so many are looked at, and the search goes on from there', async () => {
     const office = await newOffice(app)
     const webhookId = await office.subscribe('https://example.com/')
-    const many: Stored[] = Array.from({ length: 10_000 }, (_, index) => ({ hoursAgo: 1 + index / 10_000, type: 'task.updated' }))
+    const many: Stored[] = Array.from({ length: 10_000 }, (_, index) => ({
+      hoursAgo: 1 + index / 10_000,
+      type: 'task.updated',
+    }))
     const ids = await store(office, webhookId, [...many, { hoursAgo: 3, type: 'task.deleted' }])
     const first = await office.visitor.get(`/webhooks/${webhookId}?type=task.deleted`)
     expect(listed(first.text)).toEqual([])
-    expect(textOf(first.text)).toContain('Many deliveries were looked at, and none of them is what you look for. There are more.')
+    expect(textOf(first.text)).toContain(
+      'Many deliveries were looked at, and none of them is what you look for. There are more.',
+    )
     const next = await office.visitor.get(linkIn(first.text, 'Next') ?? '')
     expect(listed(next.text)).toEqual(ids.slice(-1))
     expect(linkIn(next.text, 'Next')).toBeUndefined()
@@ -218,11 +255,21 @@ describe('a delivery', () => {
       return delivery?.attempts === 1 && delivery.id
     })
     const address = `/webhooks/${webhookId}/deliveries/${id}`
-    return { office, webhookId, requests: receiver.requests, id, address, [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose]() }
+    return {
+      office,
+      webhookId,
+      requests: receiver.requests,
+      id,
+      address,
+      [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
+    }
   }
 
   it('shows its attempts with what was answered, and when the next one comes', async () => {
-    await using sent = await send([{ status: 503, headers: { 'x-shop': 'closed' }, body: '{"until":"eight"}' }, 204])
+    await using sent = await send([
+      { status: 503, headers: { 'x-shop': 'closed' }, body: '{"until":"eight"}' },
+      204,
+    ])
     const { text } = await sent.office.visitor.get(sent.address)
     const said = textOf(text)
     expect(said).toMatch(/Attempt 2 in (9 min \d+ s|10 min 0 s)/)
@@ -233,7 +280,9 @@ describe('a delivery', () => {
     expect(said).toContain('Answered by 127.0.0.1')
     expect(blockIn(text, 'response headers')).toContain('x-shop: closed')
     expect(blockIn(text, 'response body')).toBe('{\n  "until": "eight"\n}')
-    expect(JSON.parse(blockIn(text, 'payload'))).toEqual(JSON.parse(sent.requests[0]?.body.toString() ?? ''))
+    expect(JSON.parse(blockIn(text, 'payload'))).toEqual(
+      JSON.parse(sent.requests[0]?.body.toString() ?? ''),
+    )
     const [attempt] = await listLastAttempts(sent.office.scope, sent.id, 1)
     expect(attempt).toMatchObject({ number: 1, status: 503 })
   })
@@ -256,7 +305,8 @@ describe('a delivery', () => {
     const command = blockIn(text, 'openssl command')
     expect(text).not.toContain(secret)
     expect(command).toContain('whsec_…')
-    if (await canRun('openssl version')) expect(await run(command.replace('whsec_…', secret))).toBe(`${signature}\n`)
+    if (await canRun('openssl version'))
+      expect(await run(command.replace('whsec_…', secret))).toBe(`${signature}\n`)
   })
 
   it('is sent again by the command that it shows', async () => {
@@ -274,22 +324,34 @@ describe('a delivery', () => {
   it('is retried now, cancelled, retried and resent, and says what was done', async () => {
     await using sent = await send([500, 500, 500, 204])
     const { office, webhookId, address } = sent
-    const post = async (verb: string): Promise<string> => textOf((await office.visitor.submit(`${address}/${verb}`)).text)
+    const post = async (verb: string): Promise<string> =>
+      textOf((await office.visitor.submit(`${address}/${verb}`)).text)
     expect(textOf((await office.visitor.get(address)).text)).toContain('Retry now')
     expect(await post('attempt')).toContain('The next attempt is made at once.')
-    await until('the second attempt has failed', async () => (await office.newest(webhookId, 'retrying')).attempts === 2)
+    await until(
+      'the second attempt has failed',
+      async () => (await office.newest(webhookId, 'retrying')).attempts === 2,
+    )
     expect(await post('cancel')).toContain('The delivery is cancelled: no more attempts are made.')
     expect(textOf((await office.visitor.get(address)).text)).toContain('It was cancelled.')
     expect(await post('cancel')).toContain('this one has ended')
     expect(await post('resend')).toContain('Only a delivered delivery can be resent.')
 
     expect(await post('retry')).toContain('One more attempt is made at once.')
-    await until('the third attempt has failed', async () => (await office.newest(webhookId, 'failed')).attempts === 3)
-    expect(textOf((await office.visitor.get(address)).text)).toContain('The attempt by hand failed.')
+    await until(
+      'the third attempt has failed',
+      async () => (await office.newest(webhookId, 'failed')).attempts === 3,
+    )
+    expect(textOf((await office.visitor.get(address)).text)).toContain(
+      'The attempt by hand failed.',
+    )
     await post('retry')
     await office.newest(webhookId, 'delivered')
     expect(await post('resend')).toContain('It is sent once more.')
-    await until('it is resent', async () => (await office.newest(webhookId, 'delivered')).attempts === 5)
+    await until(
+      'it is resent',
+      async () => (await office.newest(webhookId, 'delivered')).attempts === 5,
+    )
     expect(textOf((await office.visitor.get(address)).text)).toContain('resent by hand')
     expect(new Set(sent.requests.map(({ body }) => body.toString())).size).toBe(1)
 
@@ -317,16 +379,22 @@ describe('a delivery', () => {
       expect(text).toContain('hx-trigger="every 1s"')
     }
     // Without JavaScript there is its own page.
-    expect((await sent.office.visitor.post(`${sent.address}/attempt`, { row: 'closed' })).to).toBe(sent.address)
+    expect((await sent.office.visitor.post(`${sent.address}/attempt`, { row: 'closed' })).to).toBe(
+      sent.address,
+    )
   })
 
   it('of a disabled webhook: why it ended, and no button', async () => {
     await using sent = await send([500])
     await sent.office.write((own) => disableWebhook(own, sent.webhookId, new Date()))
     const { text } = await sent.office.visitor.get(sent.address)
-    expect(textOf(text)).toContain('The webhook was disabled before it arrived. The webhook is disabled: enable it to retry.')
+    expect(textOf(text)).toContain(
+      'The webhook was disabled before it arrived. The webhook is disabled: enable it to retry.',
+    )
     expect(text).not.toContain('>Retry<')
-    expect((await sent.office.visitor.submit(`${sent.address}/retry`)).text).toContain('The webhook is disabled. Enable it first.')
+    expect((await sent.office.visitor.submit(`${sent.address}/retry`)).text).toContain(
+      'The webhook is disabled. Enable it first.',
+    )
   })
 
   it('whose attempts are not kept any more, and one with many', async () => {
@@ -347,8 +415,11 @@ describe('a delivery', () => {
       await own.rows('deliveries').where({ id: busy }).update({ attempts: 30 })
       await own.rows('deliveries').where({ id: old }).update({ attempts: 3 })
     })
-    const page = async (id: string): Promise<string> => textOf((await office.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)).text)
-    expect(await page(old)).toContain('3 attempts were made. What was answered is not kept any more.')
+    const page = async (id: string): Promise<string> =>
+      textOf((await office.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)).text)
+    expect(await page(old)).toContain(
+      '3 attempts were made. What was answered is not kept any more.',
+    )
     const said = await page(busy)
     expect(said).toContain('Attempt 30 204')
     expect(said).not.toContain('Attempt 10 204')
@@ -358,10 +429,16 @@ describe('a delivery', () => {
   it('shows what is not harmless as it is, and breaks nothing', async () => {
     const hostile = `</code></pre><script>alert(1)</script>"'\u202E${'W'.repeat(2_000)}`
     await using sent = await send([
-      { status: 500, headers: { 'x-evil': '<img src=x onerror=alert(2)>"\'', 'x-long': 'L'.repeat(2_000) }, body: hostile },
+      {
+        status: 500,
+        headers: { 'x-evil': '<img src=x onerror=alert(2)>"\'', 'x-long': 'L'.repeat(2_000) },
+        body: hostile,
+      },
     ])
     const id = uuidv7()
-    const body = Buffer.from(JSON.stringify({ 'a"<b>': hostile, deep: [1, { x: null }], quote: "it's" }))
+    const body = Buffer.from(
+      JSON.stringify({ 'a"<b>': hostile, deep: [1, { x: null }], quote: "it's" }),
+    )
     await sent.office.write((own) =>
       own.insert('deliveries', {
         id,
@@ -382,7 +459,10 @@ describe('a delivery', () => {
     expect(other.text).not.toMatch(/<script>alert/)
     expect(JSON.parse(blockIn(other.text, 'payload'))).toEqual(JSON.parse(body.toString()))
     if (await canRun('openssl version')) {
-      const command = blockIn(other.text, 'openssl command').replace('whsec_…', await sent.office.secretOf(sent.webhookId))
+      const command = blockIn(other.text, 'openssl command').replace(
+        'whsec_…',
+        await sent.office.secretOf(sent.webhookId),
+      )
       expect((await run(command)).trim()).toBe(blockIn(other.text, 'signature'))
     }
     for (const width of [1280, 390]) {
@@ -415,10 +495,14 @@ describe('a delivery', () => {
 describe.runIf(inject('database') === 'sqlite')('the log in a browser', () => {
   it('a row that failed is retried in place; the next attempt counts down; a cancelled one says so', async () => {
     let isBroken = true
-    await using receiver = await startReceiver({ answers: () => (isBroken ? { status: 500, body: 'out of order' } : 204) })
+    await using receiver = await startReceiver({
+      answers: () => (isBroken ? { status: 500, body: 'out of order' } : 204),
+    })
     const office = await newOffice(app)
     const webhookId = await office.subscribe(receiver.url)
-    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, { person: office.manager })
+    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
+      person: office.manager,
+    })
     const { page, troubles } = visited
     await page.getByRole('button', { name: 'Send test event' }).click()
     const row = page.locator('.log tbody').filter({ hasText: 'webhook.test' })
@@ -454,11 +538,16 @@ describe.runIf(inject('database') === 'sqlite')('the log in a browser', () => {
   })
 
   it('a whole schedule that fails is seen as it happens', async () => {
-    await using quick = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: QUICK } })
+    await using quick = await startApp({
+      role: 'all',
+      environment: { WEBHOOK_RETRY_DELAYS: QUICK },
+    })
     await using receiver = await startReceiver({ answers: [500] })
     const office = await newOffice(quick)
     const webhookId = await office.subscribe(receiver.url)
-    await using visited = await visit(quick, browser, `/webhooks/${webhookId}`, { person: office.manager })
+    await using visited = await visit(quick, browser, `/webhooks/${webhookId}`, {
+      person: office.manager,
+    })
     await office.emit()
     const row = visited.page.locator('.log tbody')
     await row.getByText('Failed').waitFor()
@@ -472,7 +561,9 @@ describe.runIf(inject('database') === 'sqlite')('the log in a browser', () => {
     const office = await newOffice(app)
     const webhookId = await office.subscribe('https://example.com/')
     await store(office, webhookId, [{ hoursAgo: 1, state: 'failed' }, { hoursAgo: 2 }])
-    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, { person: office.manager })
+    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
+      person: office.manager,
+    })
     const { page, troubles } = visited
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
@@ -494,7 +585,10 @@ describe.runIf(inject('database') === 'sqlite')('the log in a browser', () => {
     const webhookId = await office.subscribe(receiver.url)
     await office.emit()
     await office.newest(webhookId, 'delivered')
-    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, { person: office.manager, javaScriptEnabled: false })
+    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
+      person: office.manager,
+      javaScriptEnabled: false,
+    })
     const { page, troubles } = visited
     await page.getByRole('combobox', { name: 'Event' }).selectOption('participant.created')
     await page.getByRole('button', { name: 'Filter' }).click()

@@ -17,19 +17,26 @@ export interface PageForm {
 export function formOf(page: string): PageForm {
   const main = /<main[\s\S]*<\/main>/.exec(page)?.[0] ?? ''
   const [form, attributes = ''] = [...main.matchAll(/<form([^>]*)>[\s\S]*?<\/form>/g)].at(-1) ?? []
-  if (form === undefined) throw new Error(`No form on the page ${/<h1>(.*?)<\/h1>/.exec(page)?.[1]}`)
+  if (form === undefined)
+    throw new Error(`No form on the page ${/<h1>(.*?)<\/h1>/.exec(page)?.[1]}`)
   const fields: PageForm['fields'] = []
-  for (const found of form.matchAll(/<input\b((?:[^>"]|"[^"]*")*)>|<(select|textarea)\b((?:[^>"]|"[^"]*")*)>([\s\S]*?)<\/\2>/g)) {
+  for (const found of form.matchAll(
+    /<input\b((?:[^>"]|"[^"]*")*)>|<(select|textarea)\b((?:[^>"]|"[^"]*")*)>([\s\S]*?)<\/\2>/g,
+  )) {
     const [, ofInput, tag, ofOther = '', inner = ''] = found
     const own = ofInput ?? ofOther
     const name = attributeOf(own, 'name')
     if (name === undefined) continue
     if (tag === 'textarea') fields.push([name, unescaped(inner).replace(/^\n/, '')])
-    else if (tag === 'select') fields.push(...selected(own, inner).map((value): [string, string] => [name, value]))
+    else if (tag === 'select')
+      fields.push(...selected(own, inner).map((value): [string, string] => [name, value]))
     else if (!/^(checkbox|radio)$/.test(attributeOf(own, 'type') ?? '') || / checked/.test(own))
       fields.push([name, attributeOf(own, 'value') ?? ''])
   }
-  return { to: unescaped(attributeOf(attributes, 'action') ?? '').replace(/^\/console/, ''), fields }
+  return {
+    to: unescaped(attributeOf(attributes, 'action') ?? '').replace(/^\/console/, ''),
+    fields,
+  }
 }
 
 /** By the name of the field: a list is a field several times, and undefined leaves it out. */
@@ -38,7 +45,8 @@ export type Values = Record<string, string | string[] | undefined>
 /** What a form sends with some of its fields filled in. */
 export function filledIn({ fields }: PageForm, values: Values): Record<string, string | string[]> {
   const all: Record<string, string | string[]> = {}
-  for (const [name, value] of fields) all[name] = name in all ? [all[name] ?? [], value].flat() : value
+  for (const [name, value] of fields)
+    all[name] = name in all ? [all[name] ?? [], value].flat() : value
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined) delete all[name]
     else all[name] = value
@@ -48,12 +56,16 @@ export function filledIn({ fields }: PageForm, values: Values): Record<string, s
 
 /** What a page says is wrong, by field: of `full_name`, its sentences. */
 export function errorsIn(page: string): Record<string, string> {
-  const said = [...page.matchAll(/<p class="field-error"(?: id="field-([\w-]+)-error")?>([\s\S]*?)<\/p>/g)]
+  const said = [
+    ...page.matchAll(/<p class="field-error"(?: id="field-([\w-]+)-error")?>([\s\S]*?)<\/p>/g),
+  ]
   return Object.fromEntries(said.map(([, id = '', text = '']) => [id, unescaped(text)]))
 }
 
 function selected(own: string, inner: string): string[] {
-  const options = [...inner.matchAll(/<option\b((?:[^>"]|"[^"]*")*)>/g)].map(([, attributes = '']) => attributes)
+  const options = [...inner.matchAll(/<option\b((?:[^>"]|"[^"]*")*)>/g)].map(
+    ([, attributes = '']) => attributes,
+  )
   const chosen = options.filter((attributes) => / selected/.test(attributes))
   const sent = / multiple/.test(own) || chosen.length > 0 ? chosen : options.slice(0, 1)
   return sent.map((attributes) => attributeOf(attributes, 'value') ?? '')
@@ -97,18 +109,27 @@ export async function fill(visits: Visitor, path: string, values: Values): Promi
 export async function madeBy(visits: Visitor, path: string, values: Values): Promise<string> {
   const answer = await fill(visits, path, values)
   expect(errorsIn(answer.text)).toEqual({})
-  expect(answer).toMatchObject({ status: 303, to: expect.stringMatching(/^\/records\/[a-z-]+\/[0-9a-f-]{36}$/) })
+  expect(answer).toMatchObject({
+    status: 303,
+    to: expect.stringMatching(/^\/records\/[a-z-]+\/[0-9a-f-]{36}$/),
+  })
   return answer.to?.split('/').at(-1) ?? ''
 }
 
 /** Of a page, what is to be read on it. */
 export function textOf(page: string): string {
-  return unescaped((/<main[\s\S]*<\/main>/.exec(page)?.[0] ?? page).replace(/<[^>]+>/g, ' ')).replace(/\s+/g, ' ')
+  return unescaped(
+    (/<main[\s\S]*<\/main>/.exec(page)?.[0] ?? page).replace(/<[^>]+>/g, ' '),
+  ).replace(/\s+/g, ' ')
 }
 
 /** The ids of the records in a list, in their order. */
 export function idsIn(page: string, slug: string): string[] {
-  return [...page.matchAll(new RegExp(`<tr><td[^>]*><a href="/console/records/${slug}/([0-9a-f-]{36})"`, 'g'))].map(([, id]) => id ?? '')
+  return [
+    ...page.matchAll(
+      new RegExp(`<tr><td[^>]*><a href="/console/records/${slug}/([0-9a-f-]{36})"`, 'g'),
+    ),
+  ].map(([, id]) => id ?? '')
 }
 
 export function resourceOf(slug: string): Resource {

@@ -45,16 +45,23 @@ describe('the console', () => {
       })
     })
 
-    it.each(['https://example.com/', '//example.com', '/console/../x', '/\\example.com', '/console//example.com'])(
-      'is not led to %s',
-      async (next) => {
-        const { email } = await newPerson(app, account.accountId)
-        const { headers } = await (await visitor(app)).post('/sign-in', { email, password: PASSWORD, next })
-        const location = new URL(headers.get('location') ?? '', app.url)
-        expect(location.origin).toBe(app.url)
-        expect(location.pathname).toMatch(/^\/console/)
-      },
-    )
+    it.each([
+      'https://example.com/',
+      '//example.com',
+      '/console/../x',
+      '/\\example.com',
+      '/console//example.com',
+    ])('is not led to %s', async (next) => {
+      const { email } = await newPerson(app, account.accountId)
+      const { headers } = await (await visitor(app)).post('/sign-in', {
+        email,
+        password: PASSWORD,
+        next,
+      })
+      const location = new URL(headers.get('location') ?? '', app.url)
+      expect(location.origin).toBe(app.url)
+      expect(location.pathname).toMatch(/^\/console/)
+    })
 
     it('in the middle of a page: htmx is told to leave it, not given another page for a piece of it', async () => {
       const answer = await (await visitor(app)).get('/webhooks', { 'HX-Request': 'true' })
@@ -67,14 +74,21 @@ describe('the console', () => {
     it('has a cookie that no script can read and no other site can send', async () => {
       const { email } = await newPerson(app, account.accountId)
       const { headers } = await (await visitor(app)).post('/sign-in', { email, password: PASSWORD })
-      expect(headers.getSetCookie()[0]).toMatch(/^muster-session=[\w-]{43}; path=\/; expires=[^;]*; samesite=lax; httponly$/i)
+      expect(headers.getSetCookie()[0]).toMatch(
+        /^muster-session=[\w-]{43}; path=\/; expires=[^;]*; samesite=lax; httponly$/i,
+      )
     })
 
     it('behind TLS: its cookie is sent over TLS alone, and set by this host alone', async () => {
-      await using secure = await startApp({ environment: { BASE_URL: 'https://muster.example.com' } })
+      await using secure = await startApp({
+        environment: { BASE_URL: 'https://muster.example.com' },
+      })
       const { accountId } = await secure.newAccount()
       const { email } = await newPerson(secure, accountId)
-      const { headers } = await (await visitor(secure)).post('/sign-in', { email, password: PASSWORD })
+      const { headers } = await (await visitor(secure)).post('/sign-in', {
+        email,
+        password: PASSWORD,
+      })
       expect(headers.getSetCookie()[0]).toMatch(
         /^__Host-muster-session=[\w-]{43}; path=\/; expires=[^;]*; samesite=lax; secure; httponly$/i,
       )
@@ -90,7 +104,10 @@ describe('the console', () => {
     it('ends with signing out', async () => {
       const somebody = await visitor(app, account)
       expect((await somebody.get('')).status).toBe(200)
-      expect(await somebody.post('/sign-out')).toMatchObject({ status: 303, to: '/sign-in?signed-out' })
+      expect(await somebody.post('/sign-out')).toMatchObject({
+        status: 303,
+        to: '/sign-in?signed-out',
+      })
       expect((await somebody.get('')).to).toBe('/sign-in')
     })
 
@@ -137,8 +154,16 @@ describe('the console', () => {
       { name: 'the page itself', headers: { 'Sec-Fetch-Site': 'same-origin' }, status: 303 },
       { name: 'no browser', headers: {}, status: 303 },
       { name: 'another site', headers: { 'Sec-Fetch-Site': 'cross-site' }, status: 403 },
-      { name: 'another port of this host', headers: { 'Sec-Fetch-Site': 'same-site' }, status: 403 },
-      { name: 'an old browser on another site', headers: { Origin: 'https://example.com' }, status: 403 },
+      {
+        name: 'another port of this host',
+        headers: { 'Sec-Fetch-Site': 'same-site' },
+        status: 403,
+      },
+      {
+        name: 'an old browser on another site',
+        headers: { Origin: 'https://example.com' },
+        status: 403,
+      },
       { name: 'an old browser in a sandbox', headers: { Origin: 'null' }, status: 403 },
     ])('from $name: $status', async ({ headers, status }) => {
       expect((await owner.post('/theme', { theme: 'dark' }, headers)).status).toBe(status)
@@ -146,27 +171,34 @@ describe('the console', () => {
 
     it('from another site does nothing', async () => {
       const somebody = await visitor(app, account)
-      expect((await somebody.post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })).status).toBe(403)
+      expect(
+        (await somebody.post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })).status,
+      ).toBe(403)
       expect((await somebody.get('')).status).toBe(200)
     })
 
     it('is refused when it is larger than 1 MiB, no form, or holds what no database keeps', async () => {
       expect((await owner.post('/theme', { theme: 'x'.repeat(1024 * 1024) })).status).toBe(413)
-      expect((await owner.post('/theme', { theme: 'dark' }, { 'Content-Type': 'text/plain' })).status).toBe(415)
+      expect(
+        (await owner.post('/theme', { theme: 'dark' }, { 'Content-Type': 'text/plain' })).status,
+      ).toBe(415)
       expect((await owner.post('/theme', { theme: 'a\0b' })).status).toBe(400)
     })
   })
 
   describe('an address that there is not', () => {
-    it.each(['/nothing', '/webhooks/not-an-id', '/webhooks/0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11', '/assets/x/console.css', '/%'])(
-      '%s is 404 or 400, in the look of the console',
-      async (path) => {
-        const { status, text, headers } = await owner.get(path)
-        expect([400, 404]).toContain(status)
-        expect(headers.get('content-type')).toMatch(/^text\/html/)
-        expect(text).not.toMatch(/ at .*\.ts:\d+/)
-      },
-    )
+    it.each([
+      '/nothing',
+      '/webhooks/not-an-id',
+      '/webhooks/0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
+      '/assets/x/console.css',
+      '/%',
+    ])('%s is 404 or 400, in the look of the console', async (path) => {
+      const { status, text, headers } = await owner.get(path)
+      expect([400, 404]).toContain(status)
+      expect(headers.get('content-type')).toMatch(/^text\/html/)
+      expect(text).not.toMatch(/ at .*\.ts:\d+/)
+    })
   })
 
   it('says nothing of a mistake of ours but the number of the request', async () => {

@@ -21,18 +21,36 @@ afterAll(() => app?.[Symbol.asyncDispose]())
 
 describe('the query of a request', () => {
   const SECRET = 'ada@example.com'
-  const all = { participants: 'read', tasks: 'read', jobs: 'read', exports: 'read', finance: 'read' } as const
+  const all = {
+    participants: 'read',
+    tasks: 'read',
+    jobs: 'read',
+    exports: 'read',
+    finance: 'read',
+  } as const
   let ids: string[]
   let blind: Visitor
   let seeing: Visitor
   beforeAll(async () => {
     const at = Date.now() - 1_000
     ids = await log(app, account, [
-      { at, operationId: 'listParticipants', path: `/public/v1/participants?filter[email]=${SECRET}` },
-      { at, operationId: null, status: 404, path: `/public/v1/participants/?filter[email]=${SECRET}` },
+      {
+        at,
+        operationId: 'listParticipants',
+        path: `/public/v1/participants?filter[email]=${SECRET}`,
+      },
+      {
+        at,
+        operationId: null,
+        status: 404,
+        path: `/public/v1/participants/?filter[email]=${SECRET}`,
+      },
       { at, operationId: 'listTasks', path: '/public/v1/tasks?filter[search]=library' },
     ])
-    blind = await visitor(app, await newPerson(app, account.accountId, { permissions: { ...all, participants: 'none' } }))
+    blind = await visitor(
+      app,
+      await newPerson(app, account.accountId, { permissions: { ...all, participants: 'none' } }),
+    )
     seeing = await visitor(app, await newPerson(app, account.accountId, { permissions: all }))
   })
 
@@ -65,27 +83,73 @@ describe('the query of a request', () => {
       const { text } = await blind.get(`/requests?${query}`)
       expect(listedIn(text)).toEqual([])
       expect(figuresOf(text).Requests).toBe('0')
-      expect((await blind.get(`/requests.csv?${query}`)).text.trimEnd().split('\r\n')).toHaveLength(1)
+      expect((await blind.get(`/requests.csv?${query}`)).text.trimEnd().split('\r\n')).toHaveLength(
+        1,
+      )
     }
-    expect(listedIn((await blind.get('/requests?path=V1/participants')).text).toSorted()).toEqual(ids.slice(0, 2).toSorted())
-    for (const one of [seeing, owner]) expect(listedIn((await one.get('/requests?path=ada@')).text)).toHaveLength(2)
+    expect(listedIn((await blind.get('/requests?path=V1/participants')).text).toSorted()).toEqual(
+      ids.slice(0, 2).toSorted(),
+    )
+    for (const one of [seeing, owner])
+      expect(listedIn((await one.get('/requests?path=ada@')).text)).toHaveLength(2)
   })
 })
 
 describe('what looks like an id and is none', () => {
-  const pages = ['/requests', '/requests.csv', '/api-keys', '/audit-log', '/people', '/webhooks', '/webhooks/jobs', '/webhooks/new']
-  const records = ['participants', 'tasks', 'jobs', 'job-applications', 'exports', 'payments'].map((slug) => `/records/${slug}`)
-  const names = ['key', 'user', 'target', 'before', 'after', 'id', 'request', 'webhook', 'cursor', 'page', 'participant_id', 'job_id']
-  const bad = ['-'.repeat(36), 'g'.repeat(36), `1_${'-'.repeat(36)}`, '{00000000-0000-0000-0000-000000000000}', '0'.repeat(36)]
+  const pages = [
+    '/requests',
+    '/requests.csv',
+    '/api-keys',
+    '/audit-log',
+    '/people',
+    '/webhooks',
+    '/webhooks/jobs',
+    '/webhooks/new',
+  ]
+  const records = ['participants', 'tasks', 'jobs', 'job-applications', 'exports', 'payments'].map(
+    (slug) => `/records/${slug}`,
+  )
+  const names = [
+    'key',
+    'user',
+    'target',
+    'before',
+    'after',
+    'id',
+    'request',
+    'webhook',
+    'cursor',
+    'page',
+    'participant_id',
+    'job_id',
+  ]
+  const bad = [
+    '-'.repeat(36),
+    'g'.repeat(36),
+    `1_${'-'.repeat(36)}`,
+    '{00000000-0000-0000-0000-000000000000}',
+    '0'.repeat(36),
+  ]
 
   it.each([...pages, ...records])('in any parameter of %s: no error of ours', async (path) => {
-    const asked = names.flatMap((name) => bad.map((value) => `${path}?${name}=${encodeURIComponent(value)}`))
-    for (const address of asked) expect([address, (await owner.get(address)).status < 500]).toEqual([address, true])
+    const asked = names.flatMap((name) =>
+      bad.map((value) => `${path}?${name}=${encodeURIComponent(value)}`),
+    )
+    for (const address of asked)
+      expect([address, (await owner.get(address)).status < 500]).toEqual([address, true])
   })
 
   it('in any filter of a list of records: no error of ours', async () => {
     for (const path of records)
-      for (const name of ['participant_id', 'job_id', 'task_id', 'external_id', 'status', 'search', 'created_at'])
+      for (const name of [
+        'participant_id',
+        'job_id',
+        'task_id',
+        'external_id',
+        'status',
+        'search',
+        'created_at',
+      ])
         for (const value of bad) {
           const address = `${path}?filter[${name}]=${encodeURIComponent(value)}`
           expect([address, (await owner.get(address)).status < 500]).toEqual([address, true])
@@ -101,7 +165,9 @@ describe('a command to copy', () => {
     '%s: nothing that a terminal acts on, and the same bytes',
     async (_, body) => {
       const path = `/public/v1/tasks?x=${body}`
-      const [id] = await log(app, account, [{ method: 'POST', operationId: 'createTask', path, requestBody: body }])
+      const [id] = await log(app, account, [
+        { method: 'POST', operationId: 'createTask', path, requestBody: body },
+      ])
       const { text } = await owner.get(`/requests/${id}`)
       const command = commandIn(text)
       // Its own line breaks are between its parts, each after a backslash.
@@ -113,12 +179,18 @@ describe('a command to copy', () => {
     },
   )
 
-  it.each(["O'Brien $(id) `id` $HOME \\ ! %s", "$'\\n'", '{"a":"\\u0003"}'])('%s: of a POSIX shell, as before', async (body) => {
-    const [id] = await log(app, account, [{ method: 'POST', operationId: 'createTask', requestBody: body }])
-    const { text } = await owner.get(`/requests/${id}`)
-    expect(text).not.toContain('written as bash')
-    for (const shell of ['sh', 'bash']) expect((await wordsOf(shell, commandIn(text))).at(-1)).toBe(body)
-  })
+  it.each(["O'Brien $(id) `id` $HOME \\ ! %s", "$'\\n'", '{"a":"\\u0003"}'])(
+    '%s: of a POSIX shell, as before',
+    async (body) => {
+      const [id] = await log(app, account, [
+        { method: 'POST', operationId: 'createTask', requestBody: body },
+      ])
+      const { text } = await owner.get(`/requests/${id}`)
+      expect(text).not.toContain('written as bash')
+      for (const shell of ['sh', 'bash'])
+        expect((await wordsOf(shell, commandIn(text))).at(-1)).toBe(body)
+    },
+  )
 
   /** What curl would be given. */
   async function wordsOf(shell: string, command: string): Promise<string[]> {

@@ -1,8 +1,9 @@
 /** An account with webhooks and somebody who manages them in the console. */
-import { accountScope, transaction } from '../../records/db.ts'
+import { accountScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { type Delivery, listDeliveries } from '../../records/deliveries.ts'
 import { findSealedSecrets } from '../../records/webhooks.ts'
-import { openSecret } from '../../webhooks/secret.ts'
+import { openSecret } from '../../webhooks/transport/secret.ts'
 import { type TestApp, until } from '../helpers.ts'
 import { newTenant, type Tenant } from '../webhooks/tenant.ts'
 import { newPerson, type Person, type Visitor, visitor } from './visitors.ts'
@@ -27,20 +28,30 @@ export async function newOffice(app: TestApp): Promise<Office> {
     manager,
     visitor: await visitor(app, manager),
     async secretOf(webhookId) {
-      const sealed = await transaction(app.db, (trx) => findSealedSecrets(accountScope(trx, accountId), webhookId))
+      const sealed = await transaction(app.db, (trx) =>
+        findSealedSecrets(accountScope(trx, accountId), webhookId),
+      )
       return openSecret(app.config.secretKey, webhookId, sealed?.current ?? '')
     },
     newest: (webhookId, state) =>
       until(`the newest delivery is ${state}`, async () => {
         const [delivery] = await listDeliveries(tenant.scope, { webhookId, limit: 1 })
-        return delivery?.state === state && (delivery.nextAttemptAt === null || state === 'retrying') && delivery
+        return (
+          delivery?.state === state &&
+          (delivery.nextAttemptAt === null || state === 'retrying') &&
+          delivery
+        )
       }),
     async audited() {
       const rows: { action: string; target_id: string; details: string }[] = await app.db
         .read('audit_log')
         .where({ account_id: accountId })
         .orderBy('id')
-      return rows.map(({ action, target_id, details }) => ({ action, targetId: target_id, details: JSON.parse(details) }))
+      return rows.map(({ action, target_id, details }) => ({
+        action,
+        targetId: target_id,
+        details: JSON.parse(details),
+      }))
     },
   }
 }

@@ -1,6 +1,6 @@
 /** Requests in the log, as the API would have put them there, and what the pages say of them. */
 import { randomUUID } from 'node:crypto'
-import { transaction } from '../../records/db.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { insertRequests, type LoggedRequest } from '../../records/request-log.ts'
 import type { TestAccount, TestApp } from '../helpers.ts'
 
@@ -14,7 +14,11 @@ export const NOW = Math.floor(Date.now() / DAY) * DAY + 17 * HOUR + 12 * MINUTE 
 export type GivenRequest = Partial<LoggedRequest>
 
 /** Puts requests of an account into the log. Returns the ids that they have there, in the order in which they are given. */
-export async function log(app: TestApp, account: TestAccount, given: GivenRequest[]): Promise<string[]> {
+export async function log(
+  app: TestApp,
+  account: TestAccount,
+  given: GivenRequest[],
+): Promise<string[]> {
   const apiKeyId = await keyOf(app, account)
   const requests = given.map((request): LoggedRequest => {
     return {
@@ -44,11 +48,20 @@ export async function log(app: TestApp, account: TestAccount, given: GivenReques
 }
 
 async function keyOf(app: TestApp, { accountId }: TestAccount): Promise<string> {
-  const key: { id: string } | undefined = await app.db.read('api_keys').where({ account_id: accountId }).first('id')
+  const key: { id: string } | undefined = await app.db
+    .read('api_keys')
+    .where({ account_id: accountId })
+    .first('id')
   return key?.id ?? ''
 }
 
-const ENTITIES: Record<string, string> = { '&#60;': '<', '&#62;': '>', '&#38;': '&', '&#34;': '"', '&#39;': "'" }
+const ENTITIES: Record<string, string> = {
+  '&#60;': '<',
+  '&#62;': '>',
+  '&#38;': '&',
+  '&#34;': '"',
+  '&#39;': "'",
+}
 
 /** Text as it is read. */
 export function textOf(html: string): string {
@@ -62,7 +75,9 @@ export function textOf(html: string): string {
 /** The figures at the head of a page, by their names. */
 export function figuresOf(html: string): Record<string, string> {
   const stats = html.matchAll(/<dt>(.*?)<\/dt><dd class="stat-value">(.*?)<\/dd>/g)
-  return Object.fromEntries([...stats].map(([, label = '', value = '']) => [textOf(label), textOf(value)]))
+  return Object.fromEntries(
+    [...stats].map(([, label = '', value = '']) => [textOf(label), textOf(value)]),
+  )
 }
 
 /** The rows of a table by its name, each cell as it is read. */

@@ -32,7 +32,11 @@ const forms: Record<string, Making> = {
     path: '/records/payments/new',
     table: 'payments',
     to: '/records/payments/new',
-    values: async () => ({ participant_id: (await newParticipant(owner.client)).id, amount_minor: '1250', currency: 'EUR' }),
+    values: async () => ({
+      participant_id: (await newParticipant(owner.client)).id,
+      amount_minor: '1250',
+      currency: 'EUR',
+    }),
     other: { amount_minor: '99' },
     wrong: { amount_minor: 'many' },
   },
@@ -40,7 +44,12 @@ const forms: Record<string, Making> = {
     path: '/webhooks/new',
     table: 'webhooks',
     to: '/webhooks',
-    values: () => ({ url: 'https://example.com/hooks', description: 'Shop', event_types: '*', ordering: 'none' }),
+    values: () => ({
+      url: 'https://example.com/hooks',
+      description: 'Shop',
+      event_types: '*',
+      ordering: 'none',
+    }),
     other: { url: 'https://example.com/other' },
     wrong: { url: 'no address' },
   },
@@ -64,9 +73,15 @@ async function made({ table }: Making): Promise<{ id: string }[]> {
 }
 
 const audited = async (): Promise<number> =>
-  (await app.db.read('audit_log').where({ account_id: owner.account.accountId }).whereLike('action', '%.created')).length
+  (
+    await app.db
+      .read('audit_log')
+      .where({ account_id: owner.account.accountId })
+      .whereLike('action', '%.created')
+  ).length
 
-const isMade = ({ status, text }: ConsoleAnswer): boolean => status === 303 || TOKEN.test(text) || SECRET.test(text)
+const isMade = ({ status, text }: ConsoleAnswer): boolean =>
+  status === 303 || TOKEN.test(text) || SECRET.test(text)
 
 describe.each(Object.entries(forms))('the form of a new %s', (_, making) => {
   it('sent twice: one is made, and the second time leads to it and shows no secret', async () => {
@@ -91,10 +106,14 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, making) => {
   it('sent by several at once: one is made', async () => {
     const before = (await made(making)).length
     const sent = await filledForm(owner.visits, making)
-    const answers = await Promise.all(Array.from({ length: 5 }, () => owner.visits.post(making.to, sent)))
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => owner.visits.post(making.to, sent)),
+    )
     expect(await made(making)).toHaveLength(before + 1)
     expect(answers.every(isMade)).toBe(true)
-    expect(answers.filter(({ text }) => TOKEN.test(text) || SECRET.test(text)).length).toBeLessThanOrEqual(1)
+    expect(
+      answers.filter(({ text }) => TOKEN.test(text) || SECRET.test(text)).length,
+    ).toBeLessThanOrEqual(1)
   })
 
   it('that comes back with what is wrong is sent again, and makes one', async () => {
@@ -104,7 +123,9 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, making) => {
     expect(refused.status).toBe(422)
     expect(errorsIn(refused.text)).not.toEqual({})
     const again = filledIn(formOf(refused.text), { ...sent })
-    expect(formOf(refused.text).fields.find(([name]) => name === 'form:key')?.[1]).toBe(sent['form:key'])
+    expect(formOf(refused.text).fields.find(([name]) => name === 'form:key')?.[1]).toBe(
+      sent['form:key'],
+    )
     expect(isMade(await owner.visits.post(making.to, again))).toBe(true)
     await owner.visits.post(making.to, again)
     expect(await made(making)).toHaveLength(before + 1)
@@ -121,7 +142,9 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, making) => {
     expect(textOf(asked.text)).toContain('This form was sent before with something else in it')
     const form = formOf(asked.text)
     const isTyped = ([name]: [string, unknown]): boolean => name !== 'form:key'
-    expect(form.fields.filter(isTyped)).toEqual(expect.arrayContaining(Object.entries(making.other)))
+    expect(form.fields.filter(isTyped)).toEqual(
+      expect.arrayContaining(Object.entries(making.other)),
+    )
     expect(isMade(await owner.visits.post(making.to, filledIn(form, {})))).toBe(true)
     expect(await made(making)).toHaveLength(before + 2)
   })
@@ -129,9 +152,13 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, making) => {
   it('of one person keeps nobody else from making one with the same key', async () => {
     const before = (await made(making)).length
     const sent = await filledForm(owner.visits, making)
-    const person = await newPerson(app, owner.account.accountId, { grants: ['webhooks', 'api_keys'], permissions: { finance: 'write' } })
+    const person = await newPerson(app, owner.account.accountId, {
+      grants: ['webhooks', 'api_keys'],
+      permissions: { finance: 'write' },
+    })
     const theirs = await visitor(app, person)
-    for (const one of [owner.visits, theirs]) expect(isMade(await one.post(making.to, sent))).toBe(true)
+    for (const one of [owner.visits, theirs])
+      expect(isMade(await one.post(making.to, sent))).toBe(true)
     expect(await made(making)).toHaveLength(before + 2)
   })
 })

@@ -14,15 +14,27 @@ const LIMIT = 10
 describe('the overview', () => {
   let app: TestApp
   beforeAll(async () => {
-    app = await startApp({ now: () => new Date(NOW), config: { rateLimitPerMinute: LIMIT, baseUrl: 'http://api.example.com' } })
+    app = await startApp({
+      now: () => new Date(NOW),
+      config: { rateLimitPerMinute: LIMIT, baseUrl: 'http://api.example.com' },
+    })
   })
   afterAll(() => app?.[Symbol.asyncDispose]())
 
   async function newWebhook({ accountId }: TestAccount, description: string): Promise<string> {
     const id = uuidv7()
     const times = { created_at: NOW, updated_at: NOW }
-    const row = { id, account_id: accountId, url: 'https://example.com/in', description, event_types: '["*"]', enabled: true }
-    await app.db.write('webhooks').insert({ ...row, ordering: 'none', secret_encrypted: 'none', ...times })
+    const row = {
+      id,
+      account_id: accountId,
+      url: 'https://example.com/in',
+      description,
+      event_types: '["*"]',
+      enabled: true,
+    }
+    await app.db
+      .write('webhooks')
+      .insert({ ...row, ordering: 'none', secret_encrypted: 'none', ...times })
     return id
   }
 
@@ -45,7 +57,8 @@ describe('the overview', () => {
     await app.db.write('deliveries').insert(rows)
   }
 
-  const times = <T>(number: number, make: (index: number) => T): T[] => Array.from({ length: number }, (_, index) => make(index))
+  const times = <T>(number: number, make: (index: number) => T): T[] =>
+    Array.from({ length: number }, (_, index) => make(index))
 
   it('says how requests went in the last 24 hours', async () => {
     const account = await app.newAccount()
@@ -72,7 +85,11 @@ describe('the overview', () => {
 
   it('says how deliveries went, hour by hour, and which webhooks fail, those first', async () => {
     const account = await app.newAccount()
-    const [well, badly, worse] = [await newWebhook(account, 'Well'), await newWebhook(account, 'Badly'), await newWebhook(account, 'Worse')]
+    const [well, badly, worse] = [
+      await newWebhook(account, 'Well'),
+      await newWebhook(account, 'Badly'),
+      await newWebhook(account, 'Worse'),
+    ]
     const hour = NOW - (NOW % HOUR)
     await newDeliveries(account, well, [
       ...times(4, () => ({ state: 'delivered' as const, at: hour })),
@@ -93,7 +110,10 @@ describe('the overview', () => {
     await newDeliveries(other, await newWebhook(other, 'Theirs'), [{ state: 'failed', at: hour }])
 
     const { text } = await (await visitor(app, account)).get('')
-    expect(figuresOf(text)).toMatchObject({ 'Delivered to webhooks': '6', 'Failed deliveries': '4' })
+    expect(figuresOf(text)).toMatchObject({
+      'Delivered to webhooks': '6',
+      'Failed deliveries': '4',
+    })
     expect(tableOf(text, 'Deliveries').map(([, ...counts]) => counts)).toEqual([
       ['1', '0', '1'],
       ['1', '0', '0'],
@@ -115,7 +135,11 @@ describe('the overview', () => {
     await log(app, account, [
       ...times(3, () => ({ at: minute })),
       ...times(2, () => ({ at: minute - 1 })),
-      ...times(9, (index) => ({ userId: jonas.userId, at: minute - 5 * MINUTE + index * 6_000, status: index > 6 ? 429 : 200 })),
+      ...times(9, (index) => ({
+        userId: jonas.userId,
+        at: minute - 5 * MINUTE + index * 6_000,
+        status: index > 6 ? 429 : 200,
+      })),
       ...times(2, () => ({ userId: jonas.userId, at: minute - 30 * MINUTE, status: 429 })),
       // Too long ago.
       ...times(8, () => ({ at: minute - 60 * MINUTE })),
@@ -157,7 +181,10 @@ describe('the overview', () => {
     const { text } = await admin.get('')
     expect(text).toContain('The Account Owner can let you do that.')
     expect(text).not.toContain('/console/webhooks/new')
-    const granted = await visitor(app, await newPerson(app, account.accountId, { grants: ['webhooks'] }))
+    const granted = await visitor(
+      app,
+      await newPerson(app, account.accountId, { grants: ['webhooks'] }),
+    )
     expect((await granted.get('')).text).toContain('/console/webhooks/new')
   })
 
@@ -168,25 +195,57 @@ describe('the overview', () => {
       await app.as(account).post('/tasks', { title: 'Two' })
       await log(app, account, [{ status: 500 }])
       await newWebhook(account, 'Secret')
-      const permissions = { participants: 'read', tasks: 'write', jobs: 'none', exports: 'none', finance: 'none' } as const
-      const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member', permissions }))
+      const permissions = {
+        participants: 'read',
+        tasks: 'write',
+        jobs: 'none',
+        exports: 'none',
+        finance: 'none',
+      } as const
+      const member = await visitor(
+        app,
+        await newPerson(app, account.accountId, { role: 'member', permissions }),
+      )
       const { text } = await member.get('')
       const [, main = ''] = text.split('<main')
-      const tiles = [...main.matchAll(/<li><a href="(\/console\/[^"]*)">.{0,400}?<strong>(.*?)<\/strong><span class="stat-value">(\d+)/gs)]
+      const tiles = [
+        ...main.matchAll(
+          /<li><a href="(\/console\/[^"]*)">.{0,400}?<strong>(.*?)<\/strong><span class="stat-value">(\d+)/gs,
+        ),
+      ]
       expect(tiles.map(([, , name, number]) => [name, number])).toEqual([
         ['Participants', '0'],
         ['Tasks', '2'],
       ])
-      for (const [, to = ''] of tiles) expect((await member.get(to.replace('/console', ''))).status).toBe(200)
-      for (const hidden of ['Secret', 'Requests', 'Rate limit', '/console/requests', '/console/webhooks', 'Payments'])
+      for (const [, to = ''] of tiles)
+        expect((await member.get(to.replace('/console', ''))).status).toBe(200)
+      for (const hidden of [
+        'Secret',
+        'Requests',
+        'Rate limit',
+        '/console/requests',
+        '/console/webhooks',
+        'Payments',
+      ])
         expect(text).not.toContain(hidden)
     })
 
     it('who may see nothing says whom to ask', async () => {
       const account = await app.newAccount()
-      const permissions = { participants: 'none', tasks: 'none', jobs: 'none', exports: 'none', finance: 'none' } as const
-      const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member', permissions }))
-      expect(textOf((await member.get('')).text)).toContain('You may not see any records. Test Owner, the Account Owner, can change that.')
+      const permissions = {
+        participants: 'none',
+        tasks: 'none',
+        jobs: 'none',
+        exports: 'none',
+        finance: 'none',
+      } as const
+      const member = await visitor(
+        app,
+        await newPerson(app, account.accountId, { role: 'member', permissions }),
+      )
+      expect(textOf((await member.get('')).text)).toContain(
+        'You may not see any records. Test Owner, the Account Owner, can change that.',
+      )
     })
   })
 
@@ -207,16 +266,29 @@ describe('the overview', () => {
       await log(
         app,
         busy,
-        times(300, (index) => ({ at: NOW - index * 4 * MINUTE, status: [200, 200, 200, 404, 500][index % 5] ?? 200 })),
+        times(300, (index) => ({
+          at: NOW - index * 4 * MINUTE,
+          status: [200, 200, 200, 404, 500][index % 5] ?? 200,
+        })),
       )
-      const webhookId = await newWebhook(busy, `A description that is as long as ${randomUUID()} makes it`)
+      const webhookId = await newWebhook(
+        busy,
+        `A description that is as long as ${randomUUID()} makes it`,
+      )
       await newDeliveries(
         busy,
         webhookId,
-        times(40, (index) => ({ at: NOW - index * 30 * MINUTE, state: index % 3 === 0 ? ('failed' as const) : ('delivered' as const) })),
+        times(40, (index) => ({
+          at: NOW - index * 30 * MINUTE,
+          state: index % 3 === 0 ? ('failed' as const) : ('delivered' as const),
+        })),
       )
       for (const [what, person] of Object.entries({ fresh, busy, member })) {
-        await using visited = await visit(app, browser, '', { person, viewport: { width, height: 860 }, colorScheme })
+        await using visited = await visit(app, browser, '', {
+          person,
+          viewport: { width, height: 860 },
+          colorScheme,
+        })
         const { page, troubles } = visited
         if (what === 'busy') await page.getByText('Show as table').first().click()
         await assertReadable(page, `the overview, ${what}`)
@@ -228,9 +300,15 @@ describe('the overview', () => {
       const account = await app.newAccount()
       const webhookId = await newWebhook(account, 'The shop')
       await newDeliveries(account, webhookId, [{ at: NOW - HOUR, state: 'failed' }])
-      await using visited = await visit(app, browser, '', { person: account, javaScriptEnabled: false })
+      await using visited = await visit(app, browser, '', {
+        person: account,
+        javaScriptEnabled: false,
+      })
       const { page } = visited
-      await page.getByRole('row', { name: 'The shop' }).getByRole('link', { name: '1', exact: true }).click()
+      await page
+        .getByRole('row', { name: 'The shop' })
+        .getByRole('link', { name: '1', exact: true })
+        .click()
       await page.waitForURL(`**/console/webhooks/${webhookId}?state=failed`)
       await page.getByRole('heading', { level: 1, name: 'The shop' }).waitFor()
     })

@@ -2,13 +2,27 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { insertAuditEntry } from '../../records/audit-log.ts'
-import { transaction, writeScope } from '../../records/db.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { type ConsoleAnswer, newPerson, PASSWORD, type Visitor, visit, visitor } from './visitors.ts'
+import {
+  type ConsoleAnswer,
+  newPerson,
+  PASSWORD,
+  type Visitor,
+  visit,
+  visitor,
+} from './visitors.ts'
 
 const DAY_MS = 86_400_000
-const NOTHING = { participants: 'none', tasks: 'none', jobs: 'none', exports: 'none', finance: 'none' }
+const NOTHING = {
+  participants: 'none',
+  tasks: 'none',
+  jobs: 'none',
+  exports: 'none',
+  finance: 'none',
+}
 const GONE = 'This link cannot be used'
 
 /** The path of the one-time link in a page, below /console. */
@@ -18,7 +32,9 @@ function linkIn({ text, status }: ConsoleAnswer): string {
   return `/invitation/${token}`
 }
 
-const sessionOf = ({ headers }: ConsoleAnswer): Record<string, string> => ({ Cookie: headers.get('set-cookie')?.split(';')[0] ?? '' })
+const sessionOf = ({ headers }: ConsoleAnswer): Record<string, string> => ({
+  Cookie: headers.get('set-cookie')?.split(';')[0] ?? '',
+})
 
 async function actionsOf(app: TestApp, accountId: string): Promise<string[]> {
   return app.db.read('audit_log').where({ account_id: accountId }).orderBy('id').pluck('action')
@@ -41,13 +57,24 @@ describe('invitations', () => {
 
   async function invite(fields: Record<string, string | string[]> = {}) {
     const email = `invited-${count++}@example.com`
-    const answer = await owner.post('/people/invite', { full_name: 'Jonas Weber', email, role: 'member', ...NOTHING, ...fields })
+    const answer = await owner.post('/people/invite', {
+      full_name: 'Jonas Weber',
+      email,
+      role: 'member',
+      ...NOTHING,
+      ...fields,
+    })
     const [user] = await app.db.read('users').where({ email })
     return { email, answer, link: linkIn(answer), userId: user?.id as string, user }
   }
 
   it('by address, name, role, grants and permissions: whoever follows the link chooses a password and is signed in', async () => {
-    const { email, link, user } = await invite({ role: 'admin', grants: ['webhooks'], participants: 'write', finance: 'read' })
+    const { email, link, user } = await invite({
+      role: 'admin',
+      grants: ['webhooks'],
+      participants: 'write',
+      finance: 'read',
+    })
     expect(user).toMatchObject({
       role: 'admin',
       participants_permission: 'write',
@@ -61,7 +88,9 @@ describe('invitations', () => {
     const page = await nobody.get(link)
     expect(page.text).toContain('Join Test account')
     expect(page.text).toContain(email)
-    expect((await nobody.post(link, { password: 'short' })).text).toContain('must be at least 8 characters long.')
+    expect((await nobody.post(link, { password: 'short' })).text).toContain(
+      'must be at least 8 characters long.',
+    )
     const joined = await nobody.post(link, { password: PASSWORD })
     expect(joined).toMatchObject({ status: 303, to: '' })
     const { text } = await nobody.get('', sessionOf(joined))
@@ -72,7 +101,10 @@ describe('invitations', () => {
 
   it('the link works once, also for two at once', async () => {
     const { link } = await invite()
-    const answers = await Promise.all([nobody.post(link, { password: PASSWORD }), nobody.post(link, { password: `${PASSWORD}!` })])
+    const answers = await Promise.all([
+      nobody.post(link, { password: PASSWORD }),
+      nobody.post(link, { password: `${PASSWORD}!` }),
+    ])
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 404])
     for (const answer of [await nobody.get(link), await nobody.post(link, { password: PASSWORD })])
       expect(answer).toMatchObject({ status: 404, text: expect.stringContaining(GONE) })
@@ -129,13 +161,20 @@ describe('invitations', () => {
 
   it.each(['x', '', 'x'.repeat(43), '%00'])('no link: %s', async (token) => {
     expect([400, 404]).toContain((await nobody.get(`/invitation/${token}`)).status)
-    expect([400, 404, 405]).toContain((await nobody.post(`/invitation/${token}`, { password: PASSWORD })).status)
+    expect([400, 404, 405]).toContain(
+      (await nobody.post(`/invitation/${token}`, { password: PASSWORD })).status,
+    )
   })
 
   it('followed by somebody who is signed in: says so, and signs them out', async () => {
     const { link } = await invite()
-    const other = await visitor(app, await newPerson(app, account.accountId, { fullName: 'Priya Raman' }))
-    expect((await other.get(link)).text).toContain('You are signed in as Priya Raman. This signs you out, and in as Jonas Weber.')
+    const other = await visitor(
+      app,
+      await newPerson(app, account.accountId, { fullName: 'Priya Raman' }),
+    )
+    expect((await other.get(link)).text).toContain(
+      'You are signed in as Priya Raman. This signs you out, and in as Jonas Weber.',
+    )
     expect((await other.post(link, { password: PASSWORD })).status).toBe(303)
     expect((await other.get('/me')).status).toBe(303)
   })
@@ -143,9 +182,21 @@ describe('invitations', () => {
   it('with an address that is in use: told of one’s own people, and of nobody else', async () => {
     const foreign = await newPerson(app, (await app.newAccount()).accountId)
     const own = await newPerson(app, account.accountId)
-    const given = { full_name: 'Jonas <Weber>', role: 'admin', grants: ['api_keys'], ...NOTHING, tasks: 'write' }
-    const refused = await owner.post('/people/invite', { ...given, email: foreign.email.toUpperCase() })
-    expect(refused).toMatchObject({ status: 422, text: expect.stringContaining('This address cannot be used.') })
+    const given = {
+      full_name: 'Jonas <Weber>',
+      role: 'admin',
+      grants: ['api_keys'],
+      ...NOTHING,
+      tasks: 'write',
+    }
+    const refused = await owner.post('/people/invite', {
+      ...given,
+      email: foreign.email.toUpperCase(),
+    })
+    expect(refused).toMatchObject({
+      status: 422,
+      text: expect.stringContaining('This address cannot be used.'),
+    })
     expect((await owner.post('/people/invite', { ...given, email: own.email })).text).toContain(
       'Somebody of your account has this address already.',
     )
@@ -158,23 +209,44 @@ describe('invitations', () => {
 
   it('with what cannot be: says what is wrong with each field, and invites nobody', async () => {
     const before = await app.db.read('users').count({ total: '*' })
-    const { status, text } = await owner.post('/people/invite', { full_name: ' ', email: 'x', role: 'owner', ...NOTHING, finance: 'all' })
+    const { status, text } = await owner.post('/people/invite', {
+      full_name: ' ',
+      email: 'x',
+      role: 'owner',
+      ...NOTHING,
+      finance: 'all',
+    })
     expect(status).toBe(422)
-    for (const wrong of ['The name must not be empty.', 'is not an e-mail address.', 'Choose a role.', 'Choose what they may do.'])
+    for (const wrong of [
+      'The name must not be empty.',
+      'is not an e-mail address.',
+      'Choose a role.',
+      'Choose what they may do.',
+    ])
       expect(text).toContain(wrong)
     expect(await app.db.read('users').count({ total: '*' })).toEqual(before)
   })
 
   it('a Member never has grants, whatever is sent', async () => {
     const { user } = await invite({ role: 'member', grants: ['api_keys', 'webhooks'] })
-    expect([user.can_manage_api_keys, user.can_manage_webhooks].map(Boolean)).toEqual([false, false])
+    expect([user.can_manage_api_keys, user.can_manage_webhooks].map(Boolean)).toEqual([
+      false,
+      false,
+    ])
   })
 
   it('is withdrawn: the link ends and the address is free; not of somebody who has joined', async () => {
     const { link, userId, email } = await invite()
-    expect((await owner.submit(`/people/${userId}/withdraw`)).text).toContain('The invitation of Jonas Weber is withdrawn.')
+    expect((await owner.submit(`/people/${userId}/withdraw`)).text).toContain(
+      'The invitation of Jonas Weber is withdrawn.',
+    )
     expect((await nobody.get(link)).status).toBe(404)
-    const again = await owner.post('/people/invite', { full_name: 'Jonas Weber', email, role: 'member', ...NOTHING })
+    const again = await owner.post('/people/invite', {
+      full_name: 'Jonas Weber',
+      email,
+      role: 'member',
+      ...NOTHING,
+    })
     await nobody.post(linkIn(again), { password: PASSWORD })
     const [joined] = await app.db.read('users').where({ email })
     await owner.post(`/people/${joined.id}/withdraw`)
@@ -189,8 +261,13 @@ describe('invitations', () => {
     expect((await nobody.get(link)).text).toContain('Choose a new password')
     expect((await nobody.post(link, { password: 'a different horse' })).status).toBe(303)
     expect((await session.get('/me')).status).toBe(303)
-    expect((await nobody.post('/sign-in', { email: person.email, password: PASSWORD })).status).toBe(401)
-    expect((await nobody.post('/sign-in', { email: person.email, password: 'a different horse' })).status).toBe(303)
+    expect(
+      (await nobody.post('/sign-in', { email: person.email, password: PASSWORD })).status,
+    ).toBe(401)
+    expect(
+      (await nobody.post('/sign-in', { email: person.email, password: 'a different horse' }))
+        .status,
+    ).toBe(303)
   })
 })
 
@@ -209,13 +286,19 @@ describe('people', () => {
     owner.submit(`/people/${userId}`, { role: 'admin', ...NOTHING, ...fields })
 
   it('what somebody may do changes with their next page and their next request', async () => {
-    const person = await newPerson(app, account.accountId, { role: 'admin', grants: ['api_keys'], permissions: { finance: 'read' } })
+    const person = await newPerson(app, account.accountId, {
+      role: 'admin',
+      grants: ['api_keys'],
+      permissions: { finance: 'read' },
+    })
     const theirs = await visitor(app, person)
     const key = await app.newKey(person)
     expect((await theirs.get('/api-keys/new')).status).toBe(200)
     expect((await app.as({ key }).get('/payments')).status).toBe(200)
 
-    expect((await change(person.userId, { grants: ['webhooks'], finance: 'none' })).text).toContain('may do is changed, from now on.')
+    expect((await change(person.userId, { grants: ['webhooks'], finance: 'none' })).text).toContain(
+      'may do is changed, from now on.',
+    )
     expect((await theirs.get('/api-keys/new')).status).toBe(404)
     expect((await theirs.get('/api-keys')).status).toBe(200)
     expect((await app.as({ key }).get('/payments')).status).toBe(403)
@@ -223,11 +306,18 @@ describe('people', () => {
     await change(person.userId, { role: 'member', grants: ['api_keys', 'webhooks'] })
     expect((await theirs.get('/api-keys')).status).toBe(404)
     const [row] = await app.db.read('users').where({ id: person.userId })
-    expect([row.role, Boolean(row.can_manage_api_keys), Boolean(row.can_manage_webhooks)]).toEqual(['member', false, false])
+    expect([row.role, Boolean(row.can_manage_api_keys), Boolean(row.can_manage_webhooks)]).toEqual([
+      'member',
+      false,
+      false,
+    ])
   })
 
   it('the audit log says what it was before and what it is', async () => {
-    const person = await newPerson(app, account.accountId, { fullName: 'Tom Okafor', role: 'member' })
+    const person = await newPerson(app, account.accountId, {
+      fullName: 'Tom Okafor',
+      role: 'member',
+    })
     await change(person.userId, {
       grants: ['webhooks'],
       participants: 'read',
@@ -251,16 +341,33 @@ describe('people', () => {
 
   it('saving what is there already changes and notes nothing', async () => {
     const person = await newPerson(app, account.accountId, { role: 'member' })
-    const same = { role: 'member', participants: 'read', tasks: 'read', jobs: 'read', exports: 'read', finance: 'none' }
-    expect((await owner.submit(`/people/${person.userId}`, same)).text).toContain('Nothing was changed.')
+    const same = {
+      role: 'member',
+      participants: 'read',
+      tasks: 'read',
+      jobs: 'read',
+      exports: 'read',
+      finance: 'none',
+    }
+    expect((await owner.submit(`/people/${person.userId}`, same)).text).toContain(
+      'Nothing was changed.',
+    )
     expect(await app.db.read('audit_log').where({ target_id: person.userId })).toEqual([])
   })
 
   it('a role or permission that there is not: 422, and nothing changes', async () => {
     const person = await newPerson(app, account.accountId, { role: 'member' })
-    const all: Record<string, string | string[]>[] = [{ role: 'owner' }, { role: '' }, { finance: 'admin' }, { tasks: ['', 'write'] }]
-    for (const wrong of all) expect((await change(person.userId, wrong)).status, JSON.stringify(wrong)).toBe(422)
-    expect(await app.db.read('users').where({ id: person.userId }).pluck('role')).toEqual(['member'])
+    const all: Record<string, string | string[]>[] = [
+      { role: 'owner' },
+      { role: '' },
+      { finance: 'admin' },
+      { tasks: ['', 'write'] },
+    ]
+    for (const wrong of all)
+      expect((await change(person.userId, wrong)).status, JSON.stringify(wrong)).toBe(422)
+    expect(await app.db.read('users').where({ id: person.userId }).pluck('role')).toEqual([
+      'member',
+    ])
   })
 
   it('deactivating ends sessions and keys at once; reactivating brings the keys back, and no session', async () => {
@@ -268,16 +375,22 @@ describe('people', () => {
     const theirs = await visitor(app, person)
     const key = await app.newKey(person)
     expect((await app.as({ key }).get('/tasks')).status).toBe(200)
-    expect((await owner.submit(`/people/${person.userId}/deactivate`)).text).toContain('Lena Fischer is deactivated and signed out.')
+    expect((await owner.submit(`/people/${person.userId}/deactivate`)).text).toContain(
+      'Lena Fischer is deactivated and signed out.',
+    )
     expect((await theirs.get('/me')).status).toBe(303)
     expect((await app.as({ key }).get('/tasks')).status).toBe(401)
     const nobody = await visitor(app)
-    expect((await nobody.post('/sign-in', { email: person.email, password: PASSWORD })).status).toBe(401)
+    expect(
+      (await nobody.post('/sign-in', { email: person.email, password: PASSWORD })).status,
+    ).toBe(401)
 
     await owner.post(`/people/${person.userId}/reactivate`)
     expect((await app.as({ key }).get('/tasks')).status).toBe(200)
     expect((await theirs.get('/me')).status).toBe(303)
-    expect((await nobody.post('/sign-in', { email: person.email, password: PASSWORD })).status).toBe(303)
+    expect(
+      (await nobody.post('/sign-in', { email: person.email, password: PASSWORD })).status,
+    ).toBe(303)
   })
 
   it('the Owner cannot be deactivated, changed, invited anew or withdrawn', async () => {
@@ -293,7 +406,9 @@ describe('people', () => {
       expect(status, path).toBe(303)
     }
     expect(await app.db.read('users').where({ id: account.userId })).toEqual(before)
-    expect((await owner.submit(`/people/${account.userId}/deactivate`)).text).toContain('The Account Owner cannot be deactivated')
+    expect((await owner.submit(`/people/${account.userId}/deactivate`)).text).toContain(
+      'The Account Owner cannot be deactivated',
+    )
   })
 
   it('of another account are not there: 404, and nothing changes', async () => {
@@ -302,7 +417,11 @@ describe('people', () => {
     const before = await app.db.read('users').where({ id: foreign.userId })
     expect((await owner.get(`/people/${foreign.userId}`)).status).toBe(404)
     for (const path of ['', '/link', '/withdraw', '/deactivate', '/reactivate'])
-      expect((await owner.post(`/people/${foreign.userId}${path}`, { role: 'member', ...NOTHING })).status, path).toBe(404)
+      expect(
+        (await owner.post(`/people/${foreign.userId}${path}`, { role: 'member', ...NOTHING }))
+          .status,
+        path,
+      ).toBe(404)
     expect(await app.db.read('users').where({ id: foreign.userId })).toEqual(before)
     expect(await app.db.read('invitations').where({ user_id: foreign.userId })).toEqual([])
     expect((await session.get('/me')).status).toBe(200)
@@ -317,12 +436,25 @@ describe('the audit log', () => {
   })
   afterAll(() => app?.[Symbol.asyncDispose]())
 
-  async function write(accountId: string, count: number, name = (n: number) => `Key ${n}`, userId: string | null = null): Promise<void> {
+  async function write(
+    accountId: string,
+    count: number,
+    name = (n: number) => `Key ${n}`,
+    userId: string | null = null,
+  ): Promise<void> {
     await transaction(app.db, async (trx) => {
       for (let n = 0; n < count; n++) {
-        const target = { type: 'api_key', id: '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11', name: name(n) } as const
+        const target = {
+          type: 'api_key',
+          id: '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
+          name: name(n),
+        } as const
         const user = userId === null ? null : { id: userId, fullName: 'Mara Keller' }
-        await insertAuditEntry(writeScope(trx, accountId), { user, action: 'api_key.revoked', target, ip: '203.0.113.9' }, new Date())
+        await insertAuditEntry(
+          writeScope(trx, accountId),
+          { user, action: 'api_key.revoked', target, ip: '203.0.113.9' },
+          new Date(),
+        )
       }
     })
   }
@@ -347,7 +479,8 @@ describe('the audit log', () => {
     const owner = await visitor(app, account)
     const read = async (address: string) => {
       const { text } = await owner.get(address)
-      const link = (label: string) => text.match(new RegExp(`href="/console([^"]*)">${label}`))?.[1]?.replaceAll('&#38;', '&')
+      const link = (label: string) =>
+        text.match(new RegExp(`href="/console([^"]*)">${label}`))?.[1]?.replaceAll('&#38;', '&')
       return {
         names: [...text.matchAll(/>(Key \d+)</g)].map(([, name]) => name),
         previous: link('Previous'),
@@ -377,7 +510,9 @@ describe('the audit log', () => {
     const names = async (query: string) => {
       const { text, status } = await owner.get(`/audit-log?${query}`)
       expect(status, query).toBe(200)
-      return ['By the operator', 'By the Owner', '<strong>Northwind</strong>'].map((name) => text.includes(name))
+      return ['By the operator', 'By the Owner', '<strong>Northwind</strong>'].map((name) =>
+        text.includes(name),
+      )
     }
     expect(await names('')).toEqual([true, true, true])
     expect(await names(`user=${account.userId}`)).toEqual([false, true, true])
@@ -387,7 +522,14 @@ describe('the audit log', () => {
     expect(await names('kind=webhook')).toEqual([false, false, false])
     expect(await names(`kind=account&user=command-line`)).toEqual([false, false, false])
     expect(await names(`target=${account.accountId}`)).toEqual([false, false, true])
-    for (const query of ['user=x', 'kind=constructor', "target='", 'before=%00', 'after=x&before=y', 'kind=api_key%25'])
+    for (const query of [
+      'user=x',
+      'kind=constructor',
+      "target='",
+      'before=%00',
+      'after=x&before=y',
+      'kind=api_key%25',
+    ])
       expect(await names(query), query).toEqual([true, true, true])
     expect((await owner.get('/audit-log?kind=webhook')).text).toContain('Nothing of this kind')
   })
@@ -396,7 +538,11 @@ describe('the audit log', () => {
     const [account, other] = [await app.newAccount(), await app.newAccount()]
     await write(account.accountId, 1, () => 'Secret name', account.userId)
     const stranger = await visitor(app, other)
-    for (const query of ['', `?user=${account.userId}`, '?target=0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'])
+    for (const query of [
+      '',
+      `?user=${account.userId}`,
+      '?target=0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
+    ])
       expect((await stranger.get(`/audit-log${query}`)).text).not.toContain('Secret name')
   })
 })
@@ -485,26 +631,40 @@ describe('people in a browser', () => {
     expect(own.troubles).toEqual([])
   })
 
-  it.runIf(inject('database') === 'sqlite')('every page is readable, wide and light or narrow and dark', async () => {
-    const account = await app.newAccount()
-    const person = await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
-    const owner = await visitor(app, account)
-    const invited = await owner.post('/people/invite', { full_name: 'Aiko', email: 'aiko@northwind.example', role: 'member', ...NOTHING })
-    await owner.post(`/people/${person.userId}`, { role: 'member', ...NOTHING })
-    for (const options of [
-      { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
-      { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
-    ] as const) {
-      await using own = await visit(app, browser, '/people', { ...options, person: account })
-      for (const path of ['/people', '/people/invite', `/people/${person.userId}`, `/people/${account.userId}`, '/audit-log']) {
-        await own.page.goto(`${app.url}/console${path}`)
-        await assertReadable(own.page, path)
+  it.runIf(inject('database') === 'sqlite')(
+    'every page is readable, wide and light or narrow and dark',
+    async () => {
+      const account = await app.newAccount()
+      const person = await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
+      const owner = await visitor(app, account)
+      const invited = await owner.post('/people/invite', {
+        full_name: 'Aiko',
+        email: 'aiko@northwind.example',
+        role: 'member',
+        ...NOTHING,
+      })
+      await owner.post(`/people/${person.userId}`, { role: 'member', ...NOTHING })
+      for (const options of [
+        { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
+        { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
+      ] as const) {
+        await using own = await visit(app, browser, '/people', { ...options, person: account })
+        for (const path of [
+          '/people',
+          '/people/invite',
+          `/people/${person.userId}`,
+          `/people/${account.userId}`,
+          '/audit-log',
+        ]) {
+          await own.page.goto(`${app.url}/console${path}`)
+          await assertReadable(own.page, path)
+        }
+        expect(own.troubles).toEqual([])
+        await using theirs = await visit(app, browser, linkIn(invited), options)
+        await assertReadable(theirs.page, 'the page of an invitation')
+        await theirs.page.goto(`${app.url}/console/invitation/x`)
+        await assertReadable(theirs.page, 'the page of a link that is gone')
       }
-      expect(own.troubles).toEqual([])
-      await using theirs = await visit(app, browser, linkIn(invited), options)
-      await assertReadable(theirs.page, 'the page of an invitation')
-      await theirs.page.goto(`${app.url}/console/invitation/x`)
-      await assertReadable(theirs.page, 'the page of a link that is gone')
-    }
-  })
+    },
+  )
 })

@@ -2,14 +2,22 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startSession } from '../../auth/session.ts'
-import { accountScope, transaction, writeScope } from '../../records/db.ts'
+import { accountScope, writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { listDeliveries } from '../../records/deliveries.ts'
 import { insertRequests } from '../../records/request-log.ts'
-import { findUser, type Grant, modules, type Permissions, type Role, type User } from '../../records/users.ts'
+import {
+  findUser,
+  type Grant,
+  modules,
+  type Permissions,
+  type Role,
+  type User,
+} from '../../records/users.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { routes } from '../../web/console/routes.ts'
 import { failedIn, startBulkJob } from '../../webhooks/bulk.ts'
-import { newSecret, sealSecret } from '../../webhooks/secret.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 import { newPerson, type Person, type Visitor, visitor } from './visitors.ts'
 
@@ -41,7 +49,13 @@ const ACTORS: Actor[] = [
   { role: 'member', grants: [], permissions: all('read') },
   { role: 'member', grants: [], permissions: all('write') },
   ...modules.flatMap((module) =>
-    (['read', 'write'] as const).map((level): Actor => ({ role: 'member', grants: [], permissions: { ...all('none'), [module]: level } })),
+    (['read', 'write'] as const).map(
+      (level): Actor => ({
+        role: 'member',
+        grants: [],
+        permissions: { ...all('none'), [module]: level },
+      }),
+    ),
   ),
 ]
 
@@ -49,7 +63,12 @@ const nameOf = ({ role, grants, permissions }: Actor): string =>
   `${role} [${grants}] ${modules.map((module) => `${module}:${permissions[module]}`).join(' ')}`
 
 /** What the specification lets each of them do. */
-function mayOpen({ role, grants, permissions }: Actor, method: string, path: string, params: Record<string, string>): boolean {
+function mayOpen(
+  { role, grants, permissions }: Actor,
+  method: string,
+  path: string,
+  params: Record<string, string>,
+): boolean {
   const [area = '', ...rest] = path.split('/').slice(1)
   const isLook = method === 'GET'
   const isAdmin = role !== 'member'
@@ -91,7 +110,8 @@ interface Address {
 
 /** What the contract has no operation for is nowhere, whoever asks. */
 const isPossible = ({ template, params: { resource } }: Address): boolean =>
-  !(resource === 'exports' && /\/(edit|delete)$/.test(template)) && !(template.endsWith('/file') && resource !== 'exports')
+  !(resource === 'exports' && /\/(edit|delete)$/.test(template)) &&
+  !(template.endsWith('/file') && resource !== 'exports')
 
 describe('the console: who may open what', () => {
   let app: TestApp
@@ -105,7 +125,8 @@ describe('the console: who may open what', () => {
   })
   afterAll(() => app?.[Symbol.asyncDispose]())
 
-  const send = (who: Visitor, { method, path }: Address) => (method === 'GET' ? who.get(path) : who.post(path))
+  const send = (who: Visitor, { method, path }: Address) =>
+    method === 'GET' ? who.get(path) : who.post(path)
 
   it('knows every address there is', () => {
     expect(new Set(addresses.map(({ method, template }) => `${method} ${template}`))).toEqual(
@@ -119,14 +140,20 @@ describe('the console: who may open what', () => {
       if (address.method === 'POST') continue
       const { status } = await owner.get(address.path)
       // The file of an export that is still being made.
-      expect([200, ...(address.path.endsWith('/file') ? [303, 409] : [])], `GET ${address.path}`).toContain(status)
+      expect(
+        [200, ...(address.path.endsWith('/file') ? [303, 409] : [])],
+        `GET ${address.path}`,
+      ).toContain(status)
     }
   })
 
   it.each(ACTORS.map((actor) => ({ name: nameOf(actor), actor })))('$name', async ({ actor }) => {
     const person = await newPerson(app, account.accountId, actor)
     const who = await visitor(app, person)
-    const user = (await findUser(accountScope({ dialect: app.db.dialect, sql: app.db.read }, account.accountId), person.userId)) as User
+    const user = (await findUser(
+      accountScope({ dialect: app.db.dialect, sql: app.db.read }, account.accountId),
+      person.userId,
+    )) as User
     for (const address of addresses) {
       const { method, template, path, params } = address
       const isAllowed = mayOpen(actor, method, template, params)
@@ -142,19 +169,29 @@ describe('the console: who may open what', () => {
 
   it('nothing that was refused was done', async () => {
     const scope = accountScope({ dialect: app.db.dialect, sql: app.db.read }, account.accountId)
-    const [webhook] = await scope.rows('webhooks').select('enabled', 'deleted_at', 'next_secret_encrypted')
+    const [webhook] = await scope
+      .rows('webhooks')
+      .select('enabled', 'deleted_at', 'next_secret_encrypted')
     expect(Boolean(webhook.enabled)).toBe(true)
     expect(webhook).toMatchObject({ deleted_at: null, next_secret_encrypted: null })
     expect(await scope.rows('api_keys').whereNotNull('revoked_at')).toEqual([])
     expect(await scope.rows('users').where({ status: 'deactivated' })).toEqual([])
-    for (const table of ['participants', 'tasks', 'jobs', 'job_applications', 'exports', 'payments'])
+    for (const table of [
+      'participants',
+      'tasks',
+      'jobs',
+      'job_applications',
+      'exports',
+      'payments',
+    ])
       expect(await scope.rows(table).pluck('id'), table).toHaveLength(1)
   })
 
   it('nothing of an account is there for the Owner of another', async () => {
     const stranger = await visitor(app, await app.newAccount())
     for (const address of addresses) {
-      if (!/:(request|key|webhook|job|delivery|user|record|session)\b/.test(address.template)) continue
+      if (!/:(request|key|webhook|job|delivery|user|record|session)\b/.test(address.template))
+        continue
       const { status, text } = await send(stranger, address)
       expect(status, `${address.method} ${address.path}`).toBe(404)
       expect(text).not.toContain('Secret Name')
@@ -190,7 +227,10 @@ async function addressesOf(app: TestApp, account: TestAccount): Promise<Address[
           key,
           ...(resource !== undefined && { resource, record: records[resource] ?? '' }),
         }
-        const path = template.replace(/:([a-z]+)/g, (_, name: string) => params[name] ?? `no-${name}`)
+        const path = template.replace(
+          /:([a-z]+)/g,
+          (_, name: string) => params[name] ?? `no-${name}`,
+        )
         return { method, template, path, params }
       })
     })
@@ -202,15 +242,33 @@ async function makeOneOfEach(app: TestApp, account: Person & { key: string }) {
   const now = new Date()
   const { db } = app
   const webhook = await transaction(db, (trx) => {
-    const given = { url: 'http://127.0.0.1:9/', description: 'Secret Name', eventTypes: ['*'], createdBy: userId }
-    return insertWebhook(writeScope(trx, accountId), given, (id) => sealSecret(app.config.secretKey, id, newSecret()), now)
+    const given = {
+      url: 'http://127.0.0.1:9/',
+      description: 'Secret Name',
+      eventTypes: ['*'],
+      createdBy: userId,
+    }
+    return insertWebhook(
+      writeScope(trx, accountId),
+      given,
+      (id) => sealSecret(app.config.secretKey, id, newSecret()),
+      now,
+    )
   })
-  const made = async (path: string, body: object): Promise<string> => (await api.post(path, body)).body.id
+  const made = async (path: string, body: object): Promise<string> =>
+    (await api.post(path, body)).body.id
   const participants = await made('/participants', { full_name: 'Secret Name' })
   const tasks = await made('/tasks', { title: 'Secret Name' })
   const jobs = await made('/jobs', { title: 'Secret Name', status: 'open' })
-  const applications = await made('/job-applications', { job_id: jobs, participant_id: participants })
-  const payments = await made('/payments', { participant_id: participants, amount_minor: 1, currency: 'EUR' })
+  const applications = await made('/job-applications', {
+    job_id: jobs,
+    participant_id: participants,
+  })
+  const payments = await made('/payments', {
+    participant_id: participants,
+    amount_minor: 1,
+    currency: 'EUR',
+  })
   const exports = await made('/exports', { resource: 'participants', format: 'csv' })
   const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
   const [delivery] = await listDeliveries(scope, { webhookId: webhook.id, limit: 1 })
@@ -234,7 +292,11 @@ async function makeOneOfEach(app: TestApp, account: Person & { key: string }) {
   ])
   const selection = failedIn(webhook.id, null, { since: new Date(now.getTime() - 1_000) }, now)
   const job = await startBulkJob(db, accountId, selection, { rate: 1, createdBy: userId }, now)
-  const { id: session } = await startSession(scope, { userId, ip: '127.0.0.1', userAgent: 'Secret Name' }, now)
+  const { id: session } = await startSession(
+    scope,
+    { userId, ip: '127.0.0.1', userAgent: 'Secret Name' },
+    now,
+  )
   return {
     key: apiKeyId as string,
     params: {

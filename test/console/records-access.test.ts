@@ -1,9 +1,17 @@
 /** Who may see and change which records in the console: by module permission, and never those of another account. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
+import { makeExport } from '../../operations/export-job.ts'
 import { modules, type Permission, type Permissions } from '../../records/users.ts'
-import { makeExport } from '../../server/exports.ts'
-import { made, newApplication, newJob, newParticipant, newPayment, newTask, UNKNOWN_ID } from '../handlers/made.ts'
+import {
+  made,
+  newApplication,
+  newJob,
+  newParticipant,
+  newPayment,
+  newTask,
+  UNKNOWN_ID,
+} from '../handlers/made.ts'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { fill, filledIn, formOf, idsIn, newOwner, type Owner, resourceOf, textOf } from './forms.ts'
 import { newPerson, type Visitor, visitor } from './visitors.ts'
@@ -45,13 +53,26 @@ const NONE = Object.fromEntries(modules.map((module) => [module, 'none'])) as Pe
 
 /** A member of the owner's account, who may do nothing else. */
 async function visitorWith(permissions: Partial<Permissions>): Promise<Visitor> {
-  return visitor(app, await newPerson(app, owner.account.accountId, { role: 'member', permissions: { ...NONE, ...permissions } }))
+  return visitor(
+    app,
+    await newPerson(app, owner.account.accountId, {
+      role: 'member',
+      permissions: { ...NONE, ...permissions },
+    }),
+  )
 }
 
 /** What is possible with a record: the least permission that it takes, and what then answers. */
 const ACTIONS = [
   { name: 'list', method: 'get', to: () => '', needs: 'read', exists: () => true, done: 200 },
-  { name: 'get', method: 'get', to: (id: string) => `/${id}`, needs: 'read', exists: () => true, done: 200 },
+  {
+    name: 'get',
+    method: 'get',
+    to: (id: string) => `/${id}`,
+    needs: 'read',
+    exists: () => true,
+    done: 200,
+  },
   {
     name: 'file',
     method: 'get',
@@ -60,10 +81,38 @@ const ACTIONS = [
     exists: (slug: string) => slug === 'exports',
     done: 200,
   },
-  { name: 'the form of a new one', method: 'get', to: () => '/new', needs: 'write', exists: has('create'), done: 200 },
-  { name: 'create', method: 'post', to: () => '/new', needs: 'write', exists: has('create'), done: 422 },
-  { name: 'the form of a change', method: 'get', to: (id: string) => `/${id}/edit`, needs: 'write', exists: has('update'), done: 200 },
-  { name: 'update', method: 'post', to: (id: string) => `/${id}/edit`, needs: 'write', exists: has('update'), done: 303 },
+  {
+    name: 'the form of a new one',
+    method: 'get',
+    to: () => '/new',
+    needs: 'write',
+    exists: has('create'),
+    done: 200,
+  },
+  {
+    name: 'create',
+    method: 'post',
+    to: () => '/new',
+    needs: 'write',
+    exists: has('create'),
+    done: 422,
+  },
+  {
+    name: 'the form of a change',
+    method: 'get',
+    to: (id: string) => `/${id}/edit`,
+    needs: 'write',
+    exists: has('update'),
+    done: 200,
+  },
+  {
+    name: 'update',
+    method: 'post',
+    to: (id: string) => `/${id}/edit`,
+    needs: 'write',
+    exists: has('update'),
+    done: 303,
+  },
   {
     name: 'the question before deleting',
     method: 'get',
@@ -78,95 +127,148 @@ function has(operation: 'create' | 'update' | 'delete') {
   return (slug: string): boolean => resourceOf(slug).operations[operation] !== null
 }
 
-describe.each(resources.map(({ slug, module }) => ({ slug, module })))('$slug', ({ slug, module }) => {
-  const levels: Permission[] = ['none', 'read', 'write']
-  it.each(levels)(`${module}: %s, and nothing else, rules each address, the navigation and the buttons`, async (level) => {
-    // An export is made of what one may see.
-    const visits = await visitorWith({ ...(slug === 'exports' && { participants: 'read' }), [module]: level })
-    const isAllowed = (needs: Permission): boolean => levels.indexOf(level) >= levels.indexOf(needs)
-    for (const { name, method, to, needs, exists, done } of ACTIONS) {
-      const { status } = await visits[method](`/records/${slug}${to(records[slug] ?? '')}`)
-      expect([name, status]).toEqual([name, exists(slug) && isAllowed(needs) ? done : 404])
-    }
-    const home = await visits.get('/me')
-    expect(home.text.includes(`href="/console/records/${slug}"`)).toBe(isAllowed('read'))
-    if (!isAllowed('read')) return
-    const [list, page] = [await visits.get(`/records/${slug}`), await visits.get(`/records/${slug}/${records[slug]}`)]
-    expect(idsIn(list.text, slug)).toContain(records[slug])
-    expect(list.text.includes(`/records/${slug}/new"`)).toBe(isAllowed('write'))
-    for (const [action, operation] of [
-      ['edit', 'update'],
-      ['delete', 'delete'],
-    ] as const)
-      expect([action, page.text.includes(`/${records[slug]}/${action}"`)]).toEqual([action, isAllowed('write') && has(operation)(slug)])
-  })
+describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
+  '$slug',
+  ({ slug, module }) => {
+    const levels: Permission[] = ['none', 'read', 'write']
+    it.each(levels)(
+      `${module}: %s, and nothing else, rules each address, the navigation and the buttons`,
+      async (level) => {
+        // An export is made of what one may see.
+        const visits = await visitorWith({
+          ...(slug === 'exports' && { participants: 'read' }),
+          [module]: level,
+        })
+        const isAllowed = (needs: Permission): boolean =>
+          levels.indexOf(level) >= levels.indexOf(needs)
+        for (const { name, method, to, needs, exists, done } of ACTIONS) {
+          const { status } = await visits[method](`/records/${slug}${to(records[slug] ?? '')}`)
+          expect([name, status]).toEqual([name, exists(slug) && isAllowed(needs) ? done : 404])
+        }
+        const home = await visits.get('/me')
+        expect(home.text.includes(`href="/console/records/${slug}"`)).toBe(isAllowed('read'))
+        if (!isAllowed('read')) return
+        const [list, page] = [
+          await visits.get(`/records/${slug}`),
+          await visits.get(`/records/${slug}/${records[slug]}`),
+        ]
+        expect(idsIn(list.text, slug)).toContain(records[slug])
+        expect(list.text.includes(`/records/${slug}/new"`)).toBe(isAllowed('write'))
+        for (const [action, operation] of [
+          ['edit', 'update'],
+          ['delete', 'delete'],
+        ] as const)
+          expect([action, page.text.includes(`/${records[slug]}/${action}"`)]).toEqual([
+            action,
+            isAllowed('write') && has(operation)(slug),
+          ])
+      },
+    )
 
-  it('the other permissions do not open it', async () => {
-    const others = Object.fromEntries(modules.map((one) => [one, one === module ? 'none' : 'write'])) as Permissions
-    const visits = await visitorWith(others)
-    for (const { name, method, to } of ACTIONS) {
-      const { status } = await visits[method](`/records/${slug}${to(records[slug] ?? '')}`)
-      expect([name, status]).toEqual([name, 404])
-    }
-    const deleted = await visits.post(`/records/${slug}/${records[slug]}/delete`)
-    expect(deleted.status).toBe(404)
-  })
-
-  it('of another account, of nobody, or no id at all: 404 everywhere, and nothing happens', async () => {
-    const stranger = await newOwner(app)
-    const before = await owner.tenant.scope.rows('events').count({ total: '*' })
-    for (const id of [records[slug] ?? '', UNKNOWN_ID, 'nonsense', '..%2Fusers', `${records[slug]}x`])
-      for (const [method, action] of [
-        ['get', ''],
-        ['get', '/edit'],
-        ['post', '/edit'],
-        ['get', '/delete'],
-        ['post', '/delete'],
-        ['get', '/file'],
-      ] as const) {
-        const { status, text } = await stranger.visits[method](
-          `/records/${slug}/${id}${action}`,
-          method === 'post' ? { full_name: 'x' } : {},
-        )
-        expect([id, action, status]).toEqual([id, action, 404])
-        expect(text).not.toContain('Lovelace')
+    it('the other permissions do not open it', async () => {
+      const others = Object.fromEntries(
+        modules.map((one) => [one, one === module ? 'none' : 'write']),
+      ) as Permissions
+      const visits = await visitorWith(others)
+      for (const { name, method, to } of ACTIONS) {
+        const { status } = await visits[method](`/records/${slug}${to(records[slug] ?? '')}`)
+        expect([name, status]).toEqual([name, 404])
       }
-    expect(idsIn((await stranger.visits.get(`/records/${slug}`)).text, slug)).toEqual([])
-    expect(await owner.tenant.scope.rows('events').count({ total: '*' })).toEqual(before)
-  })
+      const deleted = await visits.post(`/records/${slug}/${records[slug]}/delete`)
+      expect(deleted.status).toBe(404)
+    })
 
-  it('nobody is signed in: asked to sign in, and nothing is shown', async () => {
-    const nobody = await visitor(app)
-    for (const path of [`/records/${slug}`, `/records/${slug}/${records[slug]}`, `/records/${slug}/new`]) {
-      const answer = await nobody.get(path)
-      expect([answer.status, answer.to?.startsWith('/sign-in')]).toEqual([303, true])
-    }
-  })
-})
+    it('of another account, of nobody, or no id at all: 404 everywhere, and nothing happens', async () => {
+      const stranger = await newOwner(app)
+      const before = await owner.tenant.scope.rows('events').count({ total: '*' })
+      for (const id of [
+        records[slug] ?? '',
+        UNKNOWN_ID,
+        'nonsense',
+        '..%2Fusers',
+        `${records[slug]}x`,
+      ])
+        for (const [method, action] of [
+          ['get', ''],
+          ['get', '/edit'],
+          ['post', '/edit'],
+          ['get', '/delete'],
+          ['post', '/delete'],
+          ['get', '/file'],
+        ] as const) {
+          const { status, text } = await stranger.visits[method](
+            `/records/${slug}/${id}${action}`,
+            method === 'post' ? { full_name: 'x' } : {},
+          )
+          expect([id, action, status]).toEqual([id, action, 404])
+          expect(text).not.toContain('Lovelace')
+        }
+      expect(idsIn((await stranger.visits.get(`/records/${slug}`)).text, slug)).toEqual([])
+      expect(await owner.tenant.scope.rows('events').count({ total: '*' })).toEqual(before)
+    })
+
+    it('nobody is signed in: asked to sign in, and nothing is shown', async () => {
+      const nobody = await visitor(app)
+      for (const path of [
+        `/records/${slug}`,
+        `/records/${slug}/${records[slug]}`,
+        `/records/${slug}/new`,
+      ]) {
+        const answer = await nobody.get(path)
+        expect([answer.status, answer.to?.startsWith('/sign-in')]).toEqual([303, true])
+      }
+    })
+  },
+)
 
 it('no resource: 404, also for what has no pages', async () => {
-  for (const slug of ['nothing', 'events', 'event-types', 'users', 'constructor', '__proto__', 'Participants'])
-    for (const path of [`/records/${slug}`, `/records/${slug}/new`, `/records/${slug}/${records.participants}`])
+  for (const slug of [
+    'nothing',
+    'events',
+    'event-types',
+    'users',
+    'constructor',
+    '__proto__',
+    'Participants',
+  ])
+    for (const path of [
+      `/records/${slug}`,
+      `/records/${slug}/new`,
+      `/records/${slug}/${records.participants}`,
+    ])
       expect([path, (await owner.visits.get(path)).status]).toEqual([path, 404])
 })
 
 describe('what is beside a record', () => {
   it('is not shown to those who may not see it: neither its name, nor that it is there', async () => {
     const visits = await visitorWith({ tasks: 'write' })
-    const [list, page] = [await visits.get('/records/tasks'), await visits.get(`/records/tasks/${records.tasks}`)]
+    const [list, page] = [
+      await visits.get('/records/tasks'),
+      await visits.get(`/records/tasks/${records.tasks}`),
+    ]
     for (const { text } of [list, page]) {
       expect(text).not.toContain('Lovelace')
       expect(text).not.toContain('/records/participants')
       expect(text).not.toContain('/records/payments')
     }
-    const found = await fill(visits, '/records/tasks/new', { participant_id: 'ada', 'ask:find': 'participant_id' })
+    const found = await fill(visits, '/records/tasks/new', {
+      participant_id: 'ada',
+      'ask:find': 'participant_id',
+    })
     expect([found.status, found.text.includes('Lovelace')]).toEqual([200, false])
     // An id that somebody has can still be given.
-    const answer = await fill(visits, '/records/tasks/new', { title: 'T', participant_id: records.participants })
+    const answer = await fill(visits, '/records/tasks/new', {
+      title: 'T',
+      participant_id: records.participants,
+    })
     expect(answer.status).toBe(303)
-    const person = await (await visitorWith({ participants: 'read' })).get(`/records/participants/${records.participants}`)
+    const person = await (await visitorWith({ participants: 'read' })).get(
+      `/records/participants/${records.participants}`,
+    )
     expect(textOf(person.text)).not.toMatch(/Payments|Job applications|Tasks/)
-    const reader = await (await visitorWith({ participants: 'read', tasks: 'read' })).get(`/records/participants/${records.participants}`)
+    const reader = await (await visitorWith({ participants: 'read', tasks: 'read' })).get(
+      `/records/participants/${records.participants}`,
+    )
     expect(textOf(reader.text)).toMatch(/Tasks \d/)
     expect(reader.text).not.toContain('/records/tasks/new')
   })
@@ -177,52 +279,94 @@ describe('exports', () => {
     const api = await fetch(`${app.url}/public/v1/exports/${records.exports}/file`, {
       headers: { Authorization: `Bearer ${owner.account.key}` },
     })
-    const file = await fetch(`${app.url}/console/records/exports/${records.exports}/file`, { headers: { Cookie: owner.visits.cookie } })
-    expect(Buffer.from(await file.arrayBuffer()).equals(Buffer.from(await api.arrayBuffer()))).toBe(true)
+    const file = await fetch(`${app.url}/console/records/exports/${records.exports}/file`, {
+      headers: { Cookie: owner.visits.cookie },
+    })
+    expect(Buffer.from(await file.arrayBuffer()).equals(Buffer.from(await api.arrayBuffer()))).toBe(
+      true,
+    )
     for (const name of ['content-disposition', 'content-type', 'content-length', 'repr-digest'])
       expect([name, file.headers.get(name)]).toEqual([name, api.headers.get(name)])
   })
 
   it('of payments: neither made nor downloaded without the Finance permission, as with the API', async () => {
     const id = await exported(owner.client, 'payments')
-    const person = await newPerson(app, owner.account.accountId, { role: 'admin', permissions: { finance: 'none' } })
+    const person = await newPerson(app, owner.account.accountId, {
+      role: 'admin',
+      permissions: { finance: 'none' },
+    })
     const [visits, client] = [await visitor(app, person), app.as({ key: await app.newKey(person) })]
-    expect([(await visits.get(`/records/exports/${id}/file`)).status, (await client.get(`/exports/${id}/file`)).status]).toEqual([403, 403])
+    expect([
+      (await visits.get(`/records/exports/${id}/file`)).status,
+      (await client.get(`/exports/${id}/file`)).status,
+    ]).toEqual([403, 403])
     const page = await visits.get(`/records/exports/${id}`)
     expect([page.status, page.text.includes('/file"')]).toEqual([200, false])
     expect((await visits.get('/records/exports')).text).not.toContain(`/${id}/file"`)
     const total = async () => (await client.get('/exports')).body.meta.total
     const before = await total()
     const form = formOf((await visits.get('/records/exports/new')).text)
-    const answer = await visits.post('/records/exports/new', filledIn(form, { resource: 'payments', format: 'csv' }))
-    expect([answer.status, (await client.post('/exports', { resource: 'payments', format: 'csv' })).status]).toEqual([403, 403])
+    const answer = await visits.post(
+      '/records/exports/new',
+      filledIn(form, { resource: 'payments', format: 'csv' }),
+    )
+    expect([
+      answer.status,
+      (await client.post('/exports', { resource: 'payments', format: 'csv' })).status,
+    ]).toEqual([403, 403])
     expect(filledIn(formOf(answer.text), {})).toMatchObject({ resource: 'payments', format: 'csv' })
     expect(await total()).toBe(before)
 
-    const reader = await visitor(app, await newPerson(app, owner.account.accountId, { permissions: { finance: 'read' } }))
+    const reader = await visitor(
+      app,
+      await newPerson(app, owner.account.accountId, { permissions: { finance: 'read' } }),
+    )
     expect((await reader.get(`/records/exports/${id}/file`)).status).toBe(200)
-    expect((await fill(reader, '/records/exports/new', { resource: 'payments', format: 'csv' })).status).toBe(303)
+    expect(
+      (await fill(reader, '/records/exports/new', { resource: 'payments', format: 'csv' })).status,
+    ).toBe(303)
   })
 
   it('of what one may not see in the console: no file either', async () => {
     const visits = await visitorWith({ exports: 'write', tasks: 'read' })
     expect((await visits.get(`/records/exports/${records.exports}/file`)).status).toBe(403)
     const page = await visits.get('/records/exports/new')
-    expect([...page.text.matchAll(/<option value="(\w+)"/g)].map(([, value]) => value)).toEqual(['tasks', 'csv', 'json'])
-    expect((await fill(visits, '/records/exports/new', { resource: 'participants', format: 'csv' })).status).toBe(403)
-    expect((await fill(visits, '/records/exports/new', { resource: 'tasks', format: 'csv' })).status).toBe(303)
+    expect([...page.text.matchAll(/<option value="(\w+)"/g)].map(([, value]) => value)).toEqual([
+      'tasks',
+      'csv',
+      'json',
+    ])
+    expect(
+      (await fill(visits, '/records/exports/new', { resource: 'participants', format: 'csv' }))
+        .status,
+    ).toBe(403)
+    expect(
+      (await fill(visits, '/records/exports/new', { resource: 'tasks', format: 'csv' })).status,
+    ).toBe(303)
   })
 
   it('one that is being made says how far it is and asks again; one that is done, failed or expired does not', async () => {
-    const { id } = await made(owner.client.post('/exports', { resource: 'participants', format: 'csv', filters: { status: 'active' } }))
+    const { id } = await made(
+      owner.client.post('/exports', {
+        resource: 'participants',
+        format: 'csv',
+        filters: { status: 'active' },
+      }),
+    )
     const isLive = (text: string): boolean => text.includes('hx-trigger="every 2s"')
-    const [list, page] = [await owner.visits.get('/records/exports'), await owner.visits.get(`/records/exports/${id}`)]
+    const [list, page] = [
+      await owner.visits.get('/records/exports'),
+      await owner.visits.get(`/records/exports/${id}`),
+    ]
     expect([isLive(list.text), isLive(page.text)]).toEqual([true, true])
     expect(textOf(page.text)).toMatch(/The file is being made: 0 of 1 participants so far\./)
     expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
     await makeExport(app.db, id, () => new Date(), new AbortController().signal)
     const done = await owner.visits.get(`/records/exports/${id}`)
-    expect([isLive(done.text), done.text.includes(`/records/exports/${id}/file"`)]).toEqual([false, true])
+    expect([isLive(done.text), done.text.includes(`/records/exports/${id}/file"`)]).toEqual([
+      false,
+      true,
+    ])
 
     await app.db
       .write('exports')
@@ -231,9 +375,15 @@ describe('exports', () => {
     const expired = await owner.visits.get(`/records/exports/${id}`)
     expect(expired.text).not.toContain('/file"')
     expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(410)
-    await app.db.write('exports').where({ id }).update({ status: 'failed', completed_at: null, expires_at: null, error: 'It broke <b>.' })
+    await app.db
+      .write('exports')
+      .where({ id })
+      .update({ status: 'failed', completed_at: null, expires_at: null, error: 'It broke <b>.' })
     const failed = await owner.visits.get(`/records/exports/${id}`)
-    expect([isLive(failed.text), textOf(failed.text).includes('It broke <b>.')]).toEqual([false, true])
+    expect([isLive(failed.text), textOf(failed.text).includes('It broke <b>.')]).toEqual([
+      false,
+      true,
+    ])
     expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
   })
 })

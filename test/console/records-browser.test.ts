@@ -3,7 +3,14 @@ import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { assertReadable, openBrowser } from '../browser.ts'
-import { eventsAbout, newApplication, newJob, newParticipant, newPayment, newTask } from '../handlers/made.ts'
+import {
+  eventsAbout,
+  newApplication,
+  newJob,
+  newParticipant,
+  newPayment,
+  newTask,
+} from '../handlers/made.ts'
 import { type Client, startApp, type TestAccount, type TestApp } from '../helpers.ts'
 import { type BrowserVisit, visit } from './visitors.ts'
 
@@ -31,7 +38,10 @@ describe('records in a browser', () => {
   }
 
   async function downloads({ page }: BrowserVisit): Promise<Buffer> {
-    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download' }).click()])
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download' }).click(),
+    ])
     expect(download.suggestedFilename()).toMatch(/^participants-.*\.csv$/)
     return readFile(await download.path())
   }
@@ -39,7 +49,10 @@ describe('records in a browser', () => {
   it('a participant, a task for them, and an export that says how far it is, down to its bytes', async () => {
     const { account, client } = await newClient()
     await newParticipant(client, { full_name: 'Ada Byron', email: 'byron@example.com' })
-    await using visited = await visit(app, browser, '/records/participants', { person: account, acceptDownloads: true })
+    await using visited = await visit(app, browser, '/records/participants', {
+      person: account,
+      acceptDownloads: true,
+    })
     const { page, troubles } = visited
     await page.getByRole('link', { name: 'New participant' }).first().click()
     await page.getByLabel('Full name').fill('Ada Lovelace')
@@ -63,7 +76,11 @@ describe('records in a browser', () => {
     await page.getByRole('heading', { name: 'Send the welcome letter' }).waitFor()
     const task = await only(client, '/tasks')
     const ada = await only(client, '/participants?filter[email]=ada@example.com')
-    expect(task).toMatchObject({ title: 'Send the welcome letter', participant_id: ada.id, due_at: '2027-03-02T09:30:00.000Z' })
+    expect(task).toMatchObject({
+      title: 'Send the welcome letter',
+      participant_id: ada.id,
+      due_at: '2027-03-02T09:30:00.000Z',
+    })
     expect(ada.tags).toEqual(['vip', 'french'])
     expect(await eventsAbout(client, task.id)).toEqual(['task.created'])
 
@@ -77,7 +94,9 @@ describe('records in a browser', () => {
     const file = await downloads(visited)
     const record = await only(client, '/exports')
     expect(record).toMatchObject({ status: 'completed', row_count: 1, filters: { tag: 'vip' } })
-    const api = await fetch(`${app.url}/public/v1/exports/${record.id}/file`, { headers: { Authorization: `Bearer ${account.key}` } })
+    const api = await fetch(`${app.url}/public/v1/exports/${record.id}/file`, {
+      headers: { Authorization: `Bearer ${account.key}` },
+    })
     expect(file.equals(Buffer.from(await api.arrayBuffer()))).toBe(true)
     expect(file.toString()).toContain('Ada Lovelace')
     expect(troubles).toEqual([])
@@ -128,7 +147,10 @@ describe('records in a browser', () => {
     await page.getByRole('button', { name: 'Create job application' }).last().click()
     await page.getByRole('heading', { name: 'Interpreter, Ada Lovelace' }).waitFor()
     const application = await only(client, '/job-applications')
-    expect(application).toMatchObject({ answers: { french: true, years: 5 }, screening_outcome: 'meets_all' })
+    expect(application).toMatchObject({
+      answers: { french: true, years: 5 },
+      screening_outcome: 'meets_all',
+    })
 
     await page.getByRole('link', { name: 'Exports' }).click()
     await page.getByRole('link', { name: 'New export' }).first().click()
@@ -170,37 +192,84 @@ describe('records in a browser', () => {
     { width: 1280, height: 860, colorScheme: 'light' },
     { width: 390, height: 844, colorScheme: 'dark' },
   ] as const
-  it.each(SCREENS)('every list, page and form can be read at $width px in $colorScheme', async ({ width, height, colorScheme }) => {
-    const { account, client } = await newClient()
-    const long = 'Wolfeschlegelsteinhausenbergerdorff-'.repeat(5)
-    const person = await newParticipant(client, {
-      full_name: long,
-      email: `${'x'.repeat(60)}@example.com`,
-      tags: ['vip', 'w'.repeat(50), 'c'],
-    })
-    const screening_questions = [{ key: 'french', label: 'Do you speak French?', requirement: 'must_have', expected: true }]
-    const job = await newJob(client, { title: long, screening_questions, description: `${long}\n${long}` })
-    const application = await newApplication(client, { job_id: job.id, participant_id: person.id, answers: { french: false, other: long } })
-    const task = await newTask(client, { participant_id: person.id, due_at: '2026-12-01T09:00:00Z' })
-    const payment = await newPayment(client, { participant_id: person.id, task_id: task.id, note: long })
-    const made = await client.post('/exports', { resource: 'participants', format: 'csv', filters: { search: long } })
-    const paths = [
-      ...['participants', 'jobs', 'job-applications', 'exports'].flatMap((slug) => [`/${slug}`, `/${slug}/new`]),
-      ...[`/participants/${person.id}`, `/participants/${person.id}/edit`, `/participants/${person.id}/delete`],
-      ...[`/jobs/${job.id}`, `/jobs/${job.id}/edit`, `/job-applications/${application.id}`, `/job-applications/${application.id}/edit`],
-      ...[`/tasks/${task.id}/edit`, `/payments/${payment.id}`, `/payments/${payment.id}/edit`, `/exports/${made.body.id}`],
-      '/participants?filter[created_after]=2026-01-01T00:00:00Z&sort=-full_name',
-      '/payments?filter[search]=x',
-      '/tasks?filter[status]=completed',
-      '/exports/new?resource=payments',
-    ]
-    await using visited = await visit(app, browser, '/records/participants', { person: account, viewport: { width, height }, colorScheme })
-    for (const path of paths) {
-      await visited.page.goto(`${app.url}/console/records${path}`)
-      await visited.page.evaluate(`for (const details of document.querySelectorAll('main details')) details.open = true`)
-      await assertReadable(visited.page, path)
-    }
-    // Of the list with a filter that there is not.
-    expect(visited.troubles).toEqual([expect.stringContaining('422')])
-  })
+  it.each(SCREENS)(
+    'every list, page and form can be read at $width px in $colorScheme',
+    async ({ width, height, colorScheme }) => {
+      const { account, client } = await newClient()
+      const long = 'Wolfeschlegelsteinhausenbergerdorff-'.repeat(5)
+      const person = await newParticipant(client, {
+        full_name: long,
+        email: `${'x'.repeat(60)}@example.com`,
+        tags: ['vip', 'w'.repeat(50), 'c'],
+      })
+      const screening_questions = [
+        { key: 'french', label: 'Do you speak French?', requirement: 'must_have', expected: true },
+      ]
+      const job = await newJob(client, {
+        title: long,
+        screening_questions,
+        description: `${long}\n${long}`,
+      })
+      const application = await newApplication(client, {
+        job_id: job.id,
+        participant_id: person.id,
+        answers: { french: false, other: long },
+      })
+      const task = await newTask(client, {
+        participant_id: person.id,
+        due_at: '2026-12-01T09:00:00Z',
+      })
+      const payment = await newPayment(client, {
+        participant_id: person.id,
+        task_id: task.id,
+        note: long,
+      })
+      const made = await client.post('/exports', {
+        resource: 'participants',
+        format: 'csv',
+        filters: { search: long },
+      })
+      const paths = [
+        ...['participants', 'jobs', 'job-applications', 'exports'].flatMap((slug) => [
+          `/${slug}`,
+          `/${slug}/new`,
+        ]),
+        ...[
+          `/participants/${person.id}`,
+          `/participants/${person.id}/edit`,
+          `/participants/${person.id}/delete`,
+        ],
+        ...[
+          `/jobs/${job.id}`,
+          `/jobs/${job.id}/edit`,
+          `/job-applications/${application.id}`,
+          `/job-applications/${application.id}/edit`,
+        ],
+        ...[
+          `/tasks/${task.id}/edit`,
+          `/payments/${payment.id}`,
+          `/payments/${payment.id}/edit`,
+          `/exports/${made.body.id}`,
+        ],
+        '/participants?filter[created_after]=2026-01-01T00:00:00Z&sort=-full_name',
+        '/payments?filter[search]=x',
+        '/tasks?filter[status]=completed',
+        '/exports/new?resource=payments',
+      ]
+      await using visited = await visit(app, browser, '/records/participants', {
+        person: account,
+        viewport: { width, height },
+        colorScheme,
+      })
+      for (const path of paths) {
+        await visited.page.goto(`${app.url}/console/records${path}`)
+        await visited.page.evaluate(
+          `for (const details of document.querySelectorAll('main details')) details.open = true`,
+        )
+        await assertReadable(visited.page, path)
+      }
+      // Of the list with a filter that there is not.
+      expect(visited.troubles).toEqual([expect.stringContaining('422')])
+    },
+  )
 })

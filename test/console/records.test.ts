@@ -2,9 +2,28 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Operation, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
-import { type Body, made, newApplication, newJob, newParticipant, newPayment, newTask } from '../handlers/made.ts'
+import {
+  type Body,
+  made,
+  newApplication,
+  newJob,
+  newParticipant,
+  newPayment,
+  newTask,
+} from '../handlers/made.ts'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
-import { apiPath, fill, idsIn, madeBy, newOwner, type Owner, resourceOf, textOf, unescaped, type Values } from './forms.ts'
+import {
+  apiPath,
+  fill,
+  idsIn,
+  madeBy,
+  newOwner,
+  type Owner,
+  resourceOf,
+  textOf,
+  unescaped,
+  type Values,
+} from './forms.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -37,19 +56,46 @@ const KINDS: Kind[] = [
   {
     slug: 'participants',
     given: () => ({
-      typed: { full_name: 'Ada Lovelace', email: 'ada@example.com', tags: 'vip\r\nfrench\r\n', status: 'inactive' },
-      body: { full_name: 'Ada Lovelace', email: 'ada@example.com', tags: ['vip', 'french'], status: 'inactive' },
+      typed: {
+        full_name: 'Ada Lovelace',
+        email: 'ada@example.com',
+        tags: 'vip\r\nfrench\r\n',
+        status: 'inactive',
+      },
+      body: {
+        full_name: 'Ada Lovelace',
+        email: 'ada@example.com',
+        tags: ['vip', 'french'],
+        status: 'inactive',
+      },
     }),
-    change: { typed: { email: '', tags: '', phone: '+44' }, body: { email: null, tags: [], phone: '+44' } },
+    change: {
+      typed: { email: '', tags: '', phone: '+44' },
+      body: { email: null, tags: [], phone: '+44' },
+    },
     filters: ['filter[search]=lovelace&filter[tag]=vip', 'filter[status]=active,archived'],
   },
   {
     slug: 'tasks',
     given: ({ participant }) => ({
-      typed: { title: 'Call', description: 'one\r\ntwo', participant_id: participant, due_at: '2027-03-02T09:30' },
-      body: { title: 'Call', description: 'one\ntwo', status: 'open', participant_id: participant, due_at: '2027-03-02T09:30:00Z' },
+      typed: {
+        title: 'Call',
+        description: 'one\r\ntwo',
+        participant_id: participant,
+        due_at: '2027-03-02T09:30',
+      },
+      body: {
+        title: 'Call',
+        description: 'one\ntwo',
+        status: 'open',
+        participant_id: participant,
+        due_at: '2027-03-02T09:30:00Z',
+      },
     }),
-    change: { typed: { status: 'completed', due_at: '' }, body: { status: 'completed', due_at: null } },
+    change: {
+      typed: { status: 'completed', due_at: '' },
+      body: { status: 'completed', due_at: null },
+    },
     filters: ['filter[status]=open,completed', 'filter[due_before]=2020-01-01T00:00:00Z'],
   },
   {
@@ -87,17 +133,37 @@ const KINDS: Kind[] = [
   {
     slug: 'job-applications',
     given: ({ participant, job }) => ({
-      typed: { job_id: job, participant_id: participant, 'answers.french': 'true', 'answers.years': '3' },
+      typed: {
+        job_id: job,
+        participant_id: participant,
+        'answers.french': 'true',
+        'answers.years': '3',
+      },
       body: { job_id: job, participant_id: participant, answers: { french: true, years: 3 } },
     }),
-    change: { typed: { status: 'shortlisted', 'answers.years': '' }, body: { status: 'shortlisted', answers: { french: true } } },
+    change: {
+      typed: { status: 'shortlisted', 'answers.years': '' },
+      body: { status: 'shortlisted', answers: { french: true } },
+    },
     filters: ['filter[screening_outcome]=missing_nice_to_have', 'filter[status]=withdrawn'],
   },
   {
     slug: 'payments',
     given: ({ participant, task }) => ({
-      typed: { participant_id: participant, task_id: task, amount_minor: '12500', currency: 'EUR', note: 'Travel' },
-      body: { participant_id: participant, task_id: task, amount_minor: 12500, currency: 'EUR', note: 'Travel' },
+      typed: {
+        participant_id: participant,
+        task_id: task,
+        amount_minor: '12500',
+        currency: 'EUR',
+        note: 'Travel',
+      },
+      body: {
+        participant_id: participant,
+        task_id: task,
+        amount_minor: 12500,
+        currency: 'EUR',
+        note: 'Travel',
+      },
     }),
     change: { typed: { status: 'paid', task_id: '' }, body: { status: 'paid', task_id: null } },
     filters: ['filter[currency]=USD,EUR', 'filter[currency]=GBP'],
@@ -105,8 +171,17 @@ const KINDS: Kind[] = [
   {
     slug: 'exports',
     given: () => ({
-      typed: { resource: 'tasks', format: 'json', 'filters.status': ['open', 'completed'], 'filters.due_after': '2027-01-01T00:00' },
-      body: { resource: 'tasks', format: 'json', filters: { status: 'open,completed', due_after: '2027-01-01T00:00:00Z' } },
+      typed: {
+        resource: 'tasks',
+        format: 'json',
+        'filters.status': ['open', 'completed'],
+        'filters.due_after': '2027-01-01T00:00',
+      },
+      body: {
+        resource: 'tasks',
+        format: 'json',
+        filters: { status: 'open,completed', due_after: '2027-01-01T00:00:00Z' },
+      },
     }),
     filters: ['filter[resource]=tasks,jobs', 'filter[status]=failed'],
   },
@@ -126,16 +201,27 @@ async function newIds(client: Client): Promise<Ids> {
 async function happened({ tenant: { scope } }: Owner, since: number, ids: Record<string, string>) {
   const events: Record<string, string>[] = (await scope.rows('events').orderBy('id')).slice(since)
   const deliveries: Record<string, string>[] = await scope.rows('deliveries').orderBy('id')
-  const known = (text: string): string => Object.entries(ids).reduce((rest, [name, id]) => rest.replaceAll(id, name), text)
+  const known = (text: string): string =>
+    Object.entries(ids).reduce((rest, [name, id]) => rest.replaceAll(id, name), text)
   return {
-    events: events.map(({ event_type, resource_type, resource_id = '', data }) => [event_type, resource_type, known(resource_id), data]),
+    events: events.map(({ event_type, resource_type, resource_id = '', data }) => [
+      event_type,
+      resource_type,
+      known(resource_id),
+      data,
+    ]),
     deliveries: deliveries
       .filter(({ event_id }) => events.some(({ id }) => id === event_id))
-      .map(({ event_type, state, body = '', id = '' }) => [event_type, state, known(Buffer.from(body).toString().replace(id, 'delivery'))]),
+      .map(({ event_type, state, body = '', id = '' }) => [
+        event_type,
+        state,
+        known(Buffer.from(body).toString().replace(id, 'delivery')),
+      ]),
   }
 }
 
-const eventCount = async ({ tenant: { scope } }: Owner): Promise<number> => (await scope.rows('events').select('id')).length
+const eventCount = async ({ tenant: { scope } }: Owner): Promise<number> =>
+  (await scope.rows('events').select('id')).length
 
 /** The record without what no two have in common: ids, and the moments of the server's clock. */
 function comparable(record: Body): Body {
@@ -162,7 +248,11 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
     const [ids, twinIds] = [await newIds(client), await newIds(twin.client)]
     const [before, twinBefore] = [await eventCount(owner), await eventCount(twin)]
 
-    const id = await madeBy(visits, `/records/${slug}/new${QUERIES[slug]?.(ids) ?? ''}`, given(ids).typed)
+    const id = await madeBy(
+      visits,
+      `/records/${slug}/new${QUERIES[slug]?.(ids) ?? ''}`,
+      given(ids).typed,
+    )
     const { id: twinId, ...twinRecord } = await made(twin.client.post(path, given(twinIds).body))
     const read = async () => (await client.get(`${path}/${id}`)).body
     expect(comparable(await read())).toEqual(comparable({ id: twinId, ...twinRecord }))
@@ -173,21 +263,35 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
       ['', true],
     ] as const) {
       const page = await visits.get(`/records/${slug}?${query}`)
-      expect([query, page.status, idsIn(page.text, slug).includes(id)]).toEqual([query, 200, isThere])
+      expect([query, page.status, idsIn(page.text, slug).includes(id)]).toEqual([
+        query,
+        200,
+        isThere,
+      ])
     }
     if (change) {
-      expect(await fill(visits, `/records/${slug}/${id}/edit`, change.typed)).toMatchObject({ status: 303, to: `/records/${slug}/${id}` })
+      expect(await fill(visits, `/records/${slug}/${id}/edit`, change.typed)).toMatchObject({
+        status: 303,
+        to: `/records/${slug}/${id}`,
+      })
       const record = await read()
-      expect(comparable(record)).toEqual(comparable(await made(twin.client.patch(`${path}/${twinId}`, change.body))))
+      expect(comparable(record)).toEqual(
+        comparable(await made(twin.client.patch(`${path}/${twinId}`, change.body))),
+      )
       // A form that is sent as it came changes nothing and says nothing.
       const unchanged = await fill(visits, `/records/${slug}/${id}/edit`, {})
       expect((await visits.get(unchanged.to ?? '')).text).toContain('Nothing was changed.')
       expect(await read()).toEqual(record)
     }
     if (resource.operations.delete) {
-      expect((await visits.get(`/records/${slug}/${id}/delete`)).text).toContain('This cannot be undone.')
+      expect((await visits.get(`/records/${slug}/${id}/delete`)).text).toContain(
+        'This cannot be undone.',
+      )
       expect((await client.get(`${path}/${id}`)).status).toBe(200)
-      expect(await fill(visits, `/records/${slug}/${id}/delete`, {})).toMatchObject({ status: 303, to: `/records/${slug}` })
+      expect(await fill(visits, `/records/${slug}/${id}/delete`, {})).toMatchObject({
+        status: 303,
+        to: `/records/${slug}`,
+      })
       expect((await twin.client.delete(`${path}/${twinId}`)).status).toBe(204)
       expect((await client.get(`${path}/${id}`)).status).toBe(404)
       expect((await visits.get(`/records/${slug}/${id}`)).status).toBe(404)
@@ -225,7 +329,11 @@ describe('lists', () => {
       await newJob(client, { title: 'Driver', status: 'draft' }),
     ]
     void other
-    await newApplication(client, { job_id: job.id, participant_id: ada.id, answers: { french: true, years: 5 } })
+    await newApplication(client, {
+      job_id: job.id,
+      participant_id: ada.id,
+      answers: { french: true, years: 5 },
+    })
     await newApplication(client, { job_id: job.id, participant_id: zoe.id })
     for (let i = 0; i < 3; i++) {
       const task = await newTask(client, {
@@ -247,8 +355,14 @@ describe('lists', () => {
   async function valueFor(client: Client, slug: string, name: string): Promise<string> {
     const { data } = (await client.get(`${apiPath(resourceOf(slug))}?page[size]=100`)).body
     if (/_(after|before)$/.test(name)) return '2027-01-15T00:00:00.000Z'
-    const known: Record<string, string> = { search: slug === 'jobs' ? 'driv' : 'ZOË', tag: 'vip', external_id: 'crm 5&=' }
-    const values = data.map((record: Body) => record[name]).filter((value: unknown) => value !== null)
+    const known: Record<string, string> = {
+      search: slug === 'jobs' ? 'driv' : 'ZOË',
+      tag: 'vip',
+      external_id: 'crm 5&=',
+    }
+    const values = data
+      .map((record: Body) => record[name])
+      .filter((value: unknown) => value !== null)
     return known[name] ?? String(values[0])
   }
 
@@ -256,26 +370,43 @@ describe('lists', () => {
   const rows = resources.flatMap((resource) => {
     const { sorts, filters } = operations[resource.operations.list] as Operation
     return [
-      ...sorts.flatMap((sort) => [sort, `-${sort}`]).map((sort) => ({ slug: resource.slug, name: `sort=${sort}`, sort })),
-      ...Object.keys(filters).map((name) => ({ slug: resource.slug, name: `filter[${name}]`, sort: '' })),
+      ...sorts
+        .flatMap((sort) => [sort, `-${sort}`])
+        .map((sort) => ({ slug: resource.slug, name: `sort=${sort}`, sort })),
+      ...Object.keys(filters).map((name) => ({
+        slug: resource.slug,
+        name: `filter[${name}]`,
+        sort: '',
+      })),
     ]
   })
-  it.each(rows)('$slug by $name: the same records in the same order as the API', async ({ slug, name, sort }) => {
-    const query = sort ? name : `${name}=${encodeURIComponent(await valueFor(owner.client, slug, name.slice(7, -1)))}`
-    const page = await owner.visits.get(`/records/${slug}?${query}`)
-    const { data, meta } = (await owner.client.get(`${apiPath(resourceOf(slug))}?${query}`)).body
-    expect(page.status).toBe(200)
-    expect(idsIn(page.text, slug)).toEqual(data.map(({ id }: Body) => id))
-    if (meta.total > 0) expect(textOf(page.text)).toContain(`of ${meta.total} `)
-    // The form holds it, so that the next filter is added to it.
-    expect(page.text).toMatch(sort ? new RegExp(`value="${sort}" selected`) : new RegExp(`name="${name.replace(/[[\]]/g, '\\$&')}"`))
-  })
+  it.each(rows)(
+    '$slug by $name: the same records in the same order as the API',
+    async ({ slug, name, sort }) => {
+      const query = sort
+        ? name
+        : `${name}=${encodeURIComponent(await valueFor(owner.client, slug, name.slice(7, -1)))}`
+      const page = await owner.visits.get(`/records/${slug}?${query}`)
+      const { data, meta } = (await owner.client.get(`${apiPath(resourceOf(slug))}?${query}`)).body
+      expect(page.status).toBe(200)
+      expect(idsIn(page.text, slug)).toEqual(data.map(({ id }: Body) => id))
+      if (meta.total > 0) expect(textOf(page.text)).toContain(`of ${meta.total} `)
+      // The form holds it, so that the next filter is added to it.
+      expect(page.text).toMatch(
+        sort
+          ? new RegExp(`value="${sort}" selected`)
+          : new RegExp(`name="${name.replace(/[[\]]/g, '\\$&')}"`),
+      )
+    },
+  )
 
   it('a form with empty fields, several options and local times: the address of the API, and the request that answers the same', async () => {
     const sent =
       'filter[search]=&filter[status]=active&filter[status]=inactive&filter[created_after]=2020-01-01T00:00&filter[tag]=it%27s&sort=&page[size]=25'
     const { to } = await owner.visits.get(`/records/participants?${sent}`)
-    expect(to).toBe("/records/participants?filter[status]=active,inactive&filter[created_after]=2020-01-01T00:00:00Z&filter[tag]=it's")
+    expect(to).toBe(
+      "/records/participants?filter[status]=active,inactive&filter[created_after]=2020-01-01T00:00:00Z&filter[tag]=it's",
+    )
     const page = await owner.visits.get(to ?? '')
     expect(page.status).toBe(200)
     const request = unescaped(/data-copy="(curl [^"]+)"/.exec(page.text)?.[1] ?? '')
@@ -295,16 +426,27 @@ describe('lists', () => {
 
   it('pages and heads of columns are links that keep the rest of the query', async () => {
     const links = (page: string): string[] =>
-      [...page.matchAll(/href="\/console(\/records\/participants\?[^"]*)"/g)].map(([, to]) => unescaped(to ?? ''))
-    const first = await owner.visits.get('/records/participants?filter[status]=active,inactive,archived&sort=full_name')
-    expect(first.text).toMatch(/<th scope="col" aria-sort="ascending"><a class="sort" href="[^"]*">Full name<\/a>/)
+      [...page.matchAll(/href="\/console(\/records\/participants\?[^"]*)"/g)].map(([, to]) =>
+        unescaped(to ?? ''),
+      )
+    const first = await owner.visits.get(
+      '/records/participants?filter[status]=active,inactive,archived&sort=full_name',
+    )
+    expect(first.text).toMatch(
+      /<th scope="col" aria-sort="ascending"><a class="sort" href="[^"]*">Full name<\/a>/,
+    )
     expect(textOf(first.text)).toContain('1 to 25 of 30')
-    const next = '/records/participants?filter[status]=active,inactive,archived&sort=full_name&page[number]=2'
+    const next =
+      '/records/participants?filter[status]=active,inactive,archived&sort=full_name&page[number]=2'
     expect(links(first.text)).toContain(next)
-    expect(links(first.text)).toContain('/records/participants?filter[status]=active,inactive,archived&sort=-full_name')
+    expect(links(first.text)).toContain(
+      '/records/participants?filter[status]=active,inactive,archived&sort=-full_name',
+    )
     const second = await owner.visits.get(next)
     expect(textOf(second.text)).toContain('26 to 30 of 30')
-    expect(links(second.text)).toContain('/records/participants?filter[status]=active,inactive,archived&sort=full_name')
+    expect(links(second.text)).toContain(
+      '/records/participants?filter[status]=active,inactive,archived&sort=full_name',
+    )
     const falling = await owner.visits.get('/records/participants?sort=-full_name&page[size]=50')
     expect(falling.text).toMatch(/<th scope="col" aria-sort="descending">/)
     expect(links(falling.text)).toContain('/records/participants?page[size]=50')
@@ -330,30 +472,40 @@ describe('lists', () => {
     const api = await owner.client.get(`/participants?${query}`)
     const page = await owner.visits.get(`/records/participants?${query}`)
     expect([api.status, page.status]).toEqual([422, 422])
-    for (const message of Object.values<string[]>(api.body.errors).flat()) expect(textOf(page.text)).toContain(message)
+    for (const message of Object.values<string[]>(api.body.errors).flat())
+      expect(textOf(page.text)).toContain(message)
     expect(idsIn(page.text, 'participants')).toEqual([])
     const [name = '', value = ''] = query.split('=')
-    if (name.startsWith('filter[') && !name.includes('nothing') && !value.includes('%')) expect(page.text).toContain(`value="${value}"`)
+    if (name.startsWith('filter[') && !name.includes('nothing') && !value.includes('%'))
+      expect(page.text).toContain(`value="${value}"`)
   })
 
   it('a name where an id is wanted: 422, and links to those who may be meant', async () => {
     const answer = await owner.visits.get('/records/tasks?filter[participant_id]=ada&sort=title')
     expect(answer.status).toBe(422)
     const [, to = ''] =
-      /<a href="\/console(\/records\/tasks\?sort=title&#38;filter\[participant_id\]=[0-9a-f-]{36})">Ada 27</.exec(answer.text) ?? []
+      /<a href="\/console(\/records\/tasks\?sort=title&#38;filter\[participant_id\]=[0-9a-f-]{36})">Ada 27</.exec(
+        answer.text,
+      ) ?? []
     const page = await owner.visits.get(unescaped(to))
     expect([page.status, textOf(page.text).includes('Participant Ada 27')]).toEqual([200, true])
     const stranger = await newOwner(app)
-    expect((await stranger.visits.get('/records/tasks?filter[participant_id]=ada')).text).not.toContain('Ada 2')
+    expect(
+      (await stranger.visits.get('/records/tasks?filter[participant_id]=ada')).text,
+    ).not.toContain('Ada 2')
   })
 
   it('nothing yet, and nothing that matches: each says what to do', async () => {
     const { visits } = await newOwner(app)
     for (const { slug } of resources) {
-      expect(textOf((await visits.get(`/records/${slug}`)).text)).toMatch(/No [a-z ]+ yet .*Make the first one here/)
+      expect(textOf((await visits.get(`/records/${slug}`)).text)).toMatch(
+        /No [a-z ]+ yet .*Make the first one here/,
+      )
       const [filter] = resourceOf(slug).filters
       const option = (filter?.schema.items?.enum ?? [])[0]
-      expect(textOf((await visits.get(`/records/${slug}?filter[${filter?.name}]=${option}`)).text)).toContain('Nothing matches')
+      expect(
+        textOf((await visits.get(`/records/${slug}?filter[${filter?.name}]=${option}`)).text),
+      ).toContain('Nothing matches')
     }
   })
 })
@@ -363,29 +515,43 @@ describe('the page of a record', () => {
     const { client, visits } = await newOwner(app)
     const ada = await newParticipant(client, { tags: ['vip'], email: 'ada@example.com' })
     const job = await newJob(client, { screening_questions: QUESTIONS, description: 'Two\nlines' })
-    const application = await newApplication(client, { job_id: job.id, participant_id: ada.id, answers: { french: false, extra: 'x' } })
+    const application = await newApplication(client, {
+      job_id: job.id,
+      participant_id: ada.id,
+      answers: { french: false, extra: 'x' },
+    })
     const tasks: Body[] = []
-    for (let i = 0; i < 7; i++) tasks.push(await newTask(client, { title: `Task ${i}`, participant_id: ada.id }))
+    for (let i = 0; i < 7; i++)
+      tasks.push(await newTask(client, { title: `Task ${i}`, participant_id: ada.id }))
     const payment = await newPayment(client, { participant_id: ada.id, task_id: tasks[0].id })
 
     const person = await visits.get(`/records/participants/${ada.id}`)
     const text = textOf(person.text)
-    for (const part of [ada.id, 'ada@example.com', 'vip', 'Active', 'participant.created']) expect(text).toContain(part)
+    for (const part of [ada.id, 'ada@example.com', 'vip', 'Active', 'participant.created'])
+      expect(text).toContain(part)
     expect(text).toMatch(/Tasks 7 See all New task Task .* Task 6 /)
     expect(text).not.toContain('Task 1')
     expect(person.text).toContain(`href="/console/records/tasks?filter[participant_id]=${ada.id}"`)
-    expect(person.text).toContain(`href="/console/records/job-applications/${application.id}">Interpreter, Ada Lovelace</a>`)
-    expect(person.text).toContain(`href="/console/records/payments/${payment.id}">Ada Lovelace, €125.00</a>`)
+    expect(person.text).toContain(
+      `href="/console/records/job-applications/${application.id}">Interpreter, Ada Lovelace</a>`,
+    )
+    expect(person.text).toContain(
+      `href="/console/records/payments/${payment.id}">Ada Lovelace, €125.00</a>`,
+    )
     expect(person.text).toContain(`href="/console/records/tasks/new?participant_id=${ada.id}"`)
 
     const applied = await visits.get(`/records/job-applications/${application.id}`)
     expect(applied.text).toContain(`<a href="/console/records/jobs/${job.id}">Interpreter</a>`)
     expect(textOf(applied.text)).toMatch(/French\? No extra x/)
-    expect(textOf((await visits.get(`/records/jobs/${job.id}`)).text)).toMatch(/Screening questions 2 .*years Years\? Nice to have 5/)
+    expect(textOf((await visits.get(`/records/jobs/${job.id}`)).text)).toMatch(
+      /Screening questions 2 .*years Years\? Nice to have 5/,
+    )
     const paid = await visits.get(`/records/payments/${payment.id}`)
     expect(paid.text).toContain(`<a href="/console/records/tasks/${tasks[0].id}">Task 0</a>`)
     const list = await visits.get('/records/payments')
-    expect(list.text).toContain(`<a href="/console/records/participants/${ada.id}">Ada Lovelace</a>`)
+    expect(list.text).toContain(
+      `<a href="/console/records/participants/${ada.id}">Ada Lovelace</a>`,
+    )
     expect(textOf(paid.text)).toMatch(/Amount €125\.00 /)
     expect(textOf(paid.text)).not.toContain('minor')
   })
@@ -396,11 +562,15 @@ describe('the page of a record', () => {
     { amount_minor: 1, currency: 'BHD', shown: 'BHD\u00a00.001' },
     { amount_minor: 999_999_999_999, currency: 'USD', shown: '$9,999,999,999.99' },
     { amount_minor: 5, currency: 'XCG', shown: '0.05' },
-  ])('shows $amount_minor of $currency as an amount, in the list too', async ({ shown, ...given }) => {
-    const { client, visits } = await newOwner(app)
-    const payment = await newPayment(client, given)
-    for (const path of ['/records/payments', `/records/payments/${payment.id}`]) expect((await visits.get(path)).text).toContain(shown)
-  })
+  ])(
+    'shows $amount_minor of $currency as an amount, in the list too',
+    async ({ shown, ...given }) => {
+      const { client, visits } = await newOwner(app)
+      const payment = await newPayment(client, given)
+      for (const path of ['/records/payments', `/records/payments/${payment.id}`])
+        expect((await visits.get(path)).text).toContain(shown)
+    },
+  )
 
   it('deleting what others refer to is refused in the words of the API, and nothing happens', async () => {
     const { client, visits } = await newOwner(app)

@@ -5,13 +5,24 @@ import { promisify } from 'node:util'
 import type { Knex } from 'knex'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openDatabase } from '../../records/db.ts'
-import { migrate } from '../../records/migrate.ts'
+import { migrate } from '../../records/database/migrate.ts'
+import { openDatabase } from '../../records/database/open.ts'
 import { deleteOldRequests } from '../../records/request-log.ts'
 import { readConfig } from '../../server/config.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { newDatabase, startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { DAY, figuresOf, type GivenRequest, HOUR, listedIn, log, MINUTE, NOW, tableOf, textOf } from './logged-requests.ts'
+import {
+  DAY,
+  figuresOf,
+  type GivenRequest,
+  HOUR,
+  listedIn,
+  log,
+  MINUTE,
+  NOW,
+  tableOf,
+  textOf,
+} from './logged-requests.ts'
 import { newPerson, type Visitor, visit, visitor } from './visitors.ts'
 
 const run = promisify(execFile)
@@ -43,9 +54,19 @@ describe('the API Dashboard', () => {
         { at: minute - 59 * MINUTE - 1, status: 503, durationMs: 60 },
       ])
       const { text } = await owner.get('/requests?range=1h')
-      expect(figuresOf(text)).toEqual({ Requests: '5', Errors: '40.00 %', 'Median time': '30 ms', '95 % took less than': '50 ms' })
+      expect(figuresOf(text)).toEqual({
+        Requests: '5',
+        Errors: '40.00 %',
+        'Median time': '30 ms',
+        '95 % took less than': '50 ms',
+      })
       const time = (at: number): string => new Date(at).toISOString().slice(11, 16)
-      expect(tableOf(text, 'Requests per minute').map(([at = '', ...counts]) => [at.slice(-5), ...counts])).toEqual([
+      expect(
+        tableOf(text, 'Requests per minute').map(([at = '', ...counts]) => [
+          at.slice(-5),
+          ...counts,
+        ]),
+      ).toEqual([
         [time(minute - 59 * MINUTE), '1', '0', '0'],
         [time(minute - MINUTE), '0', '1', '1'],
         [time(minute), '2', '0', '0'],
@@ -95,7 +116,12 @@ describe('the API Dashboard', () => {
       const { account, owner } = await newOwner()
       await log(app, account, [{ status: 500, durationMs: 1234.5 }])
       const { text } = await owner.get('/requests')
-      expect(figuresOf(text)).toEqual({ Requests: '1', Errors: '100 %', 'Median time': '1.23 s', '95 % took less than': '1.23 s' })
+      expect(figuresOf(text)).toEqual({
+        Requests: '1',
+        Errors: '100 %',
+        'Median time': '1.23 s',
+        '95 % took less than': '1.23 s',
+      })
       expect(tableOf(text, 'Top operations')).toEqual([['GET /public/v1/tasks', '1', '100 %']])
       expect(tableOf(text, 'Top errors')).toEqual([['500GET /public/v1/tasks', '1']])
     })
@@ -104,18 +130,30 @@ describe('the API Dashboard', () => {
       const { owner } = await newOwner()
       const { text, status } = await owner.get('/requests')
       expect(status).toBe(200)
-      expect(figuresOf(text)).toEqual({ Requests: '0', Errors: '–', 'Median time': '–', '95 % took less than': '–' })
+      expect(figuresOf(text)).toEqual({
+        Requests: '0',
+        Errors: '–',
+        'Median time': '–',
+        '95 % took less than': '–',
+      })
       expect(text).toContain('Make the first one')
       expect(text).not.toContain('NaN')
     })
 
     it('name what is asked and what fails most', async () => {
       const { account, owner } = await newOwner()
-      const task: GivenRequest = { operationId: 'getTask', path: `/public/v1/tasks/${randomUUID()}` }
+      const task: GivenRequest = {
+        operationId: 'getTask',
+        path: `/public/v1/tasks/${randomUUID()}`,
+      }
       await log(app, account, [
         ...Array.from({ length: 6 }, () => ({ ...task, status: 200 })),
         ...Array.from({ length: 2 }, () => ({ ...task, status: 404 })),
-        ...Array.from({ length: 3 }, () => ({ operationId: 'createTask', method: 'POST', status: 422 })),
+        ...Array.from({ length: 3 }, () => ({
+          operationId: 'createTask',
+          method: 'POST',
+          status: 422,
+        })),
       ])
       const { text } = await owner.get('/requests')
       expect(tableOf(text, 'Top operations')).toEqual([
@@ -160,13 +198,23 @@ describe('the API Dashboard', () => {
     }))
     await log(app, account, given)
     // Neither end is at an hour.
-    const [from, until] = [NOW - (NOW % MINUTE) - 4 * HOUR + 5 * MINUTE, NOW - (NOW % MINUTE) - MINUTE]
+    const [from, until] = [
+      NOW - (NOW % MINUTE) - 4 * HOUR + 5 * MINUTE,
+      NOW - (NOW % MINUTE) - MINUTE,
+    ]
     const local = (at: number): string => new Date(at).toISOString().slice(0, 16)
-    for (const address of ['/requests?range=6h', `/requests?from=${local(from)}&until=${local(until)}`]) {
-      const inside = address.includes('from') ? given.filter(({ at }) => at >= from && at < until) : given
+    for (const address of [
+      '/requests?range=6h',
+      `/requests?from=${local(from)}&until=${local(until)}`,
+    ]) {
+      const inside = address.includes('from')
+        ? given.filter(({ at }) => at >= from && at < until)
+        : given
       expect(inside.length).toBeGreaterThan(50_000)
       const errors = inside.filter(({ status }) => status >= 400)
-      const sorted = inside.map(({ durationMs }) => durationMs).toSorted((one, other) => one - other)
+      const sorted = inside
+        .map(({ durationMs }) => durationMs)
+        .toSorted((one, other) => one - other)
       const { text } = await owner.get(address)
       const figures = figuresOf(text)
       expect(figures).toMatchObject({
@@ -175,16 +223,24 @@ describe('the API Dashboard', () => {
       })
       expectNear(figures['Median time'], sorted[Math.ceil(sorted.length * 0.5) - 1])
       expectNear(figures['95 % took less than'], sorted[Math.ceil(sorted.length * 0.95) - 1])
-      const bars = tableOf(text, address.includes('from') ? 'Requests per 2 minutes' : 'Requests per 5 minutes')
-      const sum = (column: number): number => bars.reduce((total, row) => total + Number(row[column]?.replace(',', '')), 0)
+      const bars = tableOf(
+        text,
+        address.includes('from') ? 'Requests per 2 minutes' : 'Requests per 5 minutes',
+      )
+      const sum = (column: number): number =>
+        bars.reduce((total, row) => total + Number(row[column]?.replace(',', '')), 0)
       expect([sum(1), sum(2), sum(3)]).toEqual([
         inside.length - errors.length,
         errors.filter(({ status }) => status < 500).length,
         errors.filter(({ status }) => status >= 500).length,
       ])
-      const top = new Map(tableOf(text, 'Top operations').map(([name = '', requests = '']) => [name, requests]))
+      const top = new Map(
+        tableOf(text, 'Top operations').map(([name = '', requests = '']) => [name, requests]),
+      )
       expect(top.get('POST /public/v1/tasks')).toBe(
-        inside.filter(({ operationId }) => operationId === 'createTask').length.toLocaleString('en'),
+        inside
+          .filter(({ operationId }) => operationId === 'createTask')
+          .length.toLocaleString('en'),
       )
     }
   })
@@ -204,8 +260,18 @@ describe('the API Dashboard', () => {
       given = [
         { status: 200, durationMs: 5 },
         { status: 201, method: 'POST', operationId: 'createTask', requestBody: '{}' },
-        { status: 204, method: 'DELETE', operationId: 'deleteTask', path: '/public/v1/tasks/ABCDEF' },
-        { status: 404, path: '/public/v1/tasks/abcdef?x=%5B1%5D', operationId: 'getTask', ip: '2001:db8::1' },
+        {
+          status: 204,
+          method: 'DELETE',
+          operationId: 'deleteTask',
+          path: '/public/v1/tasks/ABCDEF',
+        },
+        {
+          status: 404,
+          path: '/public/v1/tasks/abcdef?x=%5B1%5D',
+          operationId: 'getTask',
+          ip: '2001:db8::1',
+        },
         { status: 422, method: 'POST', operationId: 'createTask', userId: other.userId },
         { status: 429, userId: other.userId, apiKeyId: otherKey },
         { status: 500, durationMs: 900, requestId: 'my-own-request.1' },
@@ -237,7 +303,11 @@ describe('the API Dashboard', () => {
       ['7 days', () => 'range=7d', [0, 1, 2, 3, 4, 5, 6, 7, 8]],
       ['30 days', () => 'range=30d', [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]],
       ['an unknown range, which is a day', () => 'range=toString', [0, 1, 2, 3, 4, 5, 6, 7]],
-      ['several at once', () => `status=4xx&method=POST&user=${other.userId}&operation=createTask`, [4]],
+      [
+        'several at once',
+        () => `status=4xx&method=POST&user=${other.userId}&operation=createTask`,
+        [4],
+      ],
       ['several that nothing is', () => `status=5xx&user=${other.userId}`, []],
       ['an address and a key', () => `ip=2001:db8::1&key=${otherKey}&duration=1000`, [7]],
     ]
@@ -284,7 +354,9 @@ describe('the API Dashboard', () => {
     })
 
     it('that are empty, as a form sends them, are taken out of the address', async () => {
-      expect(await owner.get('/requests?range=6h&path=&status=4xx&method=&from=&until=')).toMatchObject({
+      expect(
+        await owner.get('/requests?range=6h&path=&status=4xx&method=&from=&until='),
+      ).toMatchObject({
         status: 303,
         to: '/requests?status=4xx&range=6h',
       })
@@ -298,14 +370,21 @@ describe('the API Dashboard', () => {
 
     it('of another account find nothing', async () => {
       const { owner: stranger } = await newOwner()
-      for (const query of [`user=${other.userId}`, `key=${otherKey}`, 'request=my-own-request.1', 'range=30d']) {
+      for (const query of [
+        `user=${other.userId}`,
+        `key=${otherKey}`,
+        'request=my-own-request.1',
+        'range=30d',
+      ]) {
         const { text } = await stranger.get(`/requests?${query}`)
         expect(listedIn(text)).toEqual([])
         expect(figuresOf(text).Requests).toBe('0')
         expect(text).not.toContain('Jonas Weber')
       }
       for (const id of ids) expect((await stranger.get(`/requests/${id}`)).status).toBe(404)
-      expect((await stranger.get('/requests.csv?range=30d')).text.trimEnd().split('\r\n')).toHaveLength(1)
+      expect(
+        (await stranger.get('/requests.csv?range=30d')).text.trimEnd().split('\r\n'),
+      ).toHaveLength(1)
     })
   })
 
@@ -317,7 +396,9 @@ describe('the API Dashboard', () => {
       Array.from({ length: 120 }, (_, index) => ({ at: NOW - MINUTE - Math.floor(index / 40) })),
     )
     const follow = async (text: string, label: string): Promise<string> => {
-      const to = text.match(new RegExp(`href="/console(/requests[^"]*)">${label}</a>`))?.[1]?.replaceAll('&#38;', '&')
+      const to = text
+        .match(new RegExp(`href="/console(/requests[^"]*)">${label}</a>`))?.[1]
+        ?.replaceAll('&#38;', '&')
       return to === undefined ? '' : (await owner.get(to)).text
     }
     const first = (await owner.get('/requests')).text
@@ -349,10 +430,14 @@ describe('the API Dashboard', () => {
     const { text } = await owner.get('/requests?status=404')
     expect(listedIn(text)).toEqual([recent])
     expect(text).toContain('the newest 200,000')
-    const earlier = text.match(/href="\/console([^"]*)">Search those before</)?.[1]?.replaceAll('&#38;', '&') ?? ''
+    const earlier =
+      text.match(/href="\/console([^"]*)">Search those before</)?.[1]?.replaceAll('&#38;', '&') ??
+      ''
     expect(listedIn((await owner.get(earlier)).text)).toEqual([older])
     // The file is of all, a part at a time.
-    expect((await owner.get('/requests.csv?status=404')).text.trimEnd().split('\r\n')).toHaveLength(3)
+    expect((await owner.get('/requests.csv?status=404')).text.trimEnd().split('\r\n')).toHaveLength(
+      3,
+    )
     // Without a filter nothing is searched.
     expect(listedIn((await owner.get('/requests')).text)).toHaveLength(2)
   })
@@ -411,7 +496,12 @@ describe('the API Dashboard', () => {
           responseBody: `</code></pre>${attack}`,
         },
       ])
-      for (const path of ['/requests', `/requests/${id}`, `/requests?path=${encodeURIComponent(attack)}`, '']) {
+      for (const path of [
+        '/requests',
+        `/requests/${id}`,
+        `/requests?path=${encodeURIComponent(attack)}`,
+        '',
+      ]) {
         const { text, status } = await owner.get(path)
         expect(status).toBe(200)
         expect(text).not.toContain('<script>')
@@ -426,7 +516,10 @@ describe('the API Dashboard', () => {
       expect((await app.as(account).post('/tasks', body)).status).toBe(422)
       // The log has real time, and the page that of the test.
       const id = await until('the request is logged', async () => {
-        const rows = await app.db.read('request_log').where({ account_id: account.accountId }).select('id')
+        const rows = await app.db
+          .read('request_log')
+          .where({ account_id: account.accountId })
+          .select('id')
         return rows[0]?.id as string | undefined
       })
       const { text } = await owner.get(`/requests/${id}`)
@@ -437,7 +530,9 @@ describe('the API Dashboard', () => {
 
     it('what is long and whole is not called cut', async () => {
       const { account, owner } = await newOwner()
-      const [id] = await log(app, account, [{ responseBody: JSON.stringify({ text: 'x'.repeat(65_536 - 11) }) }])
+      const [id] = await log(app, account, [
+        { responseBody: JSON.stringify({ text: 'x'.repeat(65_536 - 11) }) },
+      ])
       const { text } = await owner.get(`/requests/${id}`)
       expect(text).not.toContain('Cut at 64 KiB')
     })
@@ -445,11 +540,15 @@ describe('the API Dashboard', () => {
     it('as curl, in a shell: the same request, whatever is in it', async () => {
       const { account, owner } = await newOwner()
       const name = `O'Brien "$(echo owned)" \`id\` \\ $HOME ! %s\n@x`
-      const created = await app.as(account).post('/participants', { full_name: name, tags: ["a'b"] })
+      const created = await app
+        .as(account)
+        .post('/participants', { full_name: name, tags: ["a'b"] })
       expect(created.status).toBe(201)
       await app.as(account).get(`/participants?page[size]=1&filter[search]=O'Brien`)
       const commands = await until('both are logged', async () => {
-        const rows: { id: string; method: string }[] = await app.db.read('request_log').where({ account_id: account.accountId })
+        const rows: { id: string; method: string }[] = await app.db
+          .read('request_log')
+          .where({ account_id: account.accountId })
         return rows.length === 2 && rows
       })
       for (const { id, method } of commands) {
@@ -457,7 +556,8 @@ describe('the API Dashboard', () => {
         const command = commandIn(text)
         expect(command).not.toContain(account.key)
         const answer = JSON.parse(await shell(command, account.key))
-        if (method === 'POST') expect(answer).toMatchObject({ full_name: name, tags: ["a'b"], status: 'active' })
+        if (method === 'POST')
+          expect(answer).toMatchObject({ full_name: name, tags: ["a'b"], status: 'active' })
         // The list has the one of the API, and perhaps the one of the command.
         else expect(answer).toMatchObject({ meta: { per_page: 1 }, data: [{ full_name: name }] })
       }
@@ -480,33 +580,67 @@ describe('the API Dashboard', () => {
         createPayment: 'finance',
       } as const
 
-      it.each(Object.entries(operations))('of %s are for those who may read %s', async (operationId, module) => {
-        const { account, owner } = await newOwner()
-        const [id] = await log(app, account, [
-          { operationId, method: 'POST', requestBody: '{"secret":"asked"}', responseBody: '{"secret":"answered"}', status: 201 },
-        ])
-        const all = { participants: 'read', tasks: 'read', jobs: 'read', exports: 'read', finance: 'read' } as const
-        const blind = await visitor(app, await newPerson(app, account.accountId, { permissions: { ...all, [module]: 'none' } }))
-        const seeing = await visitor(app, await newPerson(app, account.accountId, { permissions: all }))
-        for (const path of [`/requests/${id}`, `/requests/${id}?row=open`]) {
-          const { text, status } = await blind.get(path)
-          expect(status).toBe(200)
-          expect(text).not.toContain('asked')
-          expect(text).not.toContain('answered')
-          expect(textOf(text)).toContain('Bodies hold records. You do not see those of this request')
-          for (const one of [seeing, owner]) {
-            const read = textOf((await one.get(path)).text)
-            expect(read).toContain('asked')
-            expect(read).toContain('answered')
+      it.each(Object.entries(operations))(
+        'of %s are for those who may read %s',
+        async (operationId, module) => {
+          const { account, owner } = await newOwner()
+          const [id] = await log(app, account, [
+            {
+              operationId,
+              method: 'POST',
+              requestBody: '{"secret":"asked"}',
+              responseBody: '{"secret":"answered"}',
+              status: 201,
+            },
+          ])
+          const all = {
+            participants: 'read',
+            tasks: 'read',
+            jobs: 'read',
+            exports: 'read',
+            finance: 'read',
+          } as const
+          const blind = await visitor(
+            app,
+            await newPerson(app, account.accountId, { permissions: { ...all, [module]: 'none' } }),
+          )
+          const seeing = await visitor(
+            app,
+            await newPerson(app, account.accountId, { permissions: all }),
+          )
+          for (const path of [`/requests/${id}`, `/requests/${id}?row=open`]) {
+            const { text, status } = await blind.get(path)
+            expect(status).toBe(200)
+            expect(text).not.toContain('asked')
+            expect(text).not.toContain('answered')
+            expect(textOf(text)).toContain(
+              'Bodies hold records. You do not see those of this request',
+            )
+            for (const one of [seeing, owner]) {
+              const read = textOf((await one.get(path)).text)
+              expect(read).toContain('asked')
+              expect(read).toContain('answered')
+            }
           }
-        }
-      })
+        },
+      )
 
       it('of the catalogue and of events are for all who see requests', async () => {
         const { account } = await newOwner()
-        const [id] = await log(app, account, [{ operationId: 'listEventTypes', responseBody: '{"data":["answered"]}' }])
-        const none = { participants: 'none', tasks: 'none', jobs: 'none', exports: 'none', finance: 'none' } as const
-        const admin = await visitor(app, await newPerson(app, account.accountId, { permissions: none }))
+        const [id] = await log(app, account, [
+          { operationId: 'listEventTypes', responseBody: '{"data":["answered"]}' },
+        ])
+        const none = {
+          participants: 'none',
+          tasks: 'none',
+          jobs: 'none',
+          exports: 'none',
+          finance: 'none',
+        } as const
+        const admin = await visitor(
+          app,
+          await newPerson(app, account.accountId, { permissions: none }),
+        )
         expect(textOf((await admin.get(`/requests/${id}`)).text)).toContain('answered')
       })
     })
@@ -515,7 +649,8 @@ describe('the API Dashboard', () => {
       const { account } = await newOwner()
       const [id] = await log(app, account, [{}])
       const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member' }))
-      for (const path of ['/requests', `/requests/${id}`, '/requests.csv']) expect((await member.get(path)).status).toBe(404)
+      for (const path of ['/requests', `/requests/${id}`, '/requests.csv'])
+        expect((await member.get(path)).status).toBe(404)
       expect((await member.get('')).text).not.toContain('/console/requests')
     })
   })
@@ -525,12 +660,19 @@ describe('the API Dashboard', () => {
       const { account, owner } = await newOwner()
       const requestId = randomUUID()
       await log(app, account, [
-        { at: NOW - 2 * HALF_MINUTE, requestId, path: '/public/v1/tasks?a=1,2', durationMs: 12.345 },
+        {
+          at: NOW - 2 * HALF_MINUTE,
+          requestId,
+          path: '/public/v1/tasks?a=1,2',
+          durationMs: 12.345,
+        },
         { at: NOW - HALF_MINUTE, status: 404, method: 'GET', requestId: 'b' },
       ])
       const { text, headers } = await owner.get('/requests.csv')
       expect(headers.get('content-type')).toBe('text/csv; charset=utf-8')
-      expect(headers.get('content-disposition')).toMatch(/^attachment; filename="requests-\d{4}-\d\d-\d\d\.csv"$/)
+      expect(headers.get('content-disposition')).toMatch(
+        /^attachment; filename="requests-\d{4}-\d\d-\d\d\.csv"$/,
+      )
       const line = (at: number): string => new Date(at).toISOString()
       expect(text.split('\r\n')).toEqual([
         'time,status,method,path,operation,duration_ms,user,api_key,ip,request_id',
@@ -563,10 +705,15 @@ describe('the API Dashboard', () => {
       await log(
         app,
         account,
-        Array.from({ length: 2_345 }, (_, index) => ({ at: NOW - HALF_MINUTE - index, requestId: `n${index}` })),
+        Array.from({ length: 2_345 }, (_, index) => ({
+          at: NOW - HALF_MINUTE - index,
+          requestId: `n${index}`,
+        })),
       )
       const lines = (await owner.get('/requests.csv')).text.trimEnd().split('\r\n').slice(1)
-      expect(lines.map((line) => line.split(',').at(-1))).toEqual(Array.from({ length: 2_345 }, (_, index) => `n${index}`))
+      expect(lines.map((line) => line.split(',').at(-1))).toEqual(
+        Array.from({ length: 2_345 }, (_, index) => `n${index}`),
+      )
     })
   })
 })
@@ -575,15 +722,36 @@ describe('what is counted of requests', () => {
   it('is what is logged of them, and goes when they go', async () => {
     await using app = await startApp()
     const account = await app.newAccount()
-    await Promise.all(Array.from({ length: 20 }, (_, index) => app.as(account).get(index % 4 === 0 ? '/tasks/nothing' : '/tasks')))
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        app.as(account).get(index % 4 === 0 ? '/tasks/nothing' : '/tasks'),
+      ),
+    )
     await until('all are logged', async () => (await counted(app, account)).requests === 20)
-    expect(await counted(app, account)).toEqual({ requests: 20, ok: 15, client_errors: 5, minutes: 20, hours: 20 })
+    expect(await counted(app, account)).toEqual({
+      requests: 20,
+      ok: 15,
+      client_errors: 5,
+      minutes: 20,
+      hours: 20,
+    })
 
     const old = Date.now() - 31 * DAY
     await log(app, account, [{ at: old }, { at: old - HOUR }])
-    expect(await counted(app, account)).toMatchObject({ requests: 22, ok: 17, minutes: 22, hours: 22 })
+    expect(await counted(app, account)).toMatchObject({
+      requests: 22,
+      ok: 17,
+      minutes: 22,
+      hours: 22,
+    })
     await deleteOldRequests(app.db, Date.now())
-    expect(await counted(app, account)).toEqual({ requests: 20, ok: 15, client_errors: 5, minutes: 20, hours: 20 })
+    expect(await counted(app, account)).toEqual({
+      requests: 20,
+      ok: 15,
+      client_errors: 5,
+      minutes: 20,
+      hours: 20,
+    })
   })
 
   it('by several at once is the sum', async () => {
@@ -598,7 +766,13 @@ describe('what is counted of requests', () => {
         ),
       ),
     )
-    expect(await counted(app, account)).toEqual({ requests: 200, ok: 104, client_errors: 0, minutes: 200, hours: 200 })
+    expect(await counted(app, account)).toEqual({
+      requests: 200,
+      ok: 104,
+      client_errors: 0,
+      minutes: 200,
+      hours: 200,
+    })
   })
 
   it('before there were counts is counted when they come', async () => {
@@ -617,12 +791,20 @@ describe('what is counted of requests', () => {
     )
     const tables = async (): Promise<unknown> => ({
       minutes: (await app.db.read('request_minutes').orderBy('minute')).map((row) => ({ ...row })),
-      counts: (await app.db.read('request_counts').orderBy(['span_ms', 'starts_at', 'operation_id', 'status'])).map((row) => ({ ...row })),
+      counts: (
+        await app.db
+          .read('request_counts')
+          .orderBy(['span_ms', 'starts_at', 'operation_id', 'status'])
+      ).map((row) => ({ ...row })),
     })
     const before = await tables()
     const directory = new URL('../../records/migrations', import.meta.url).pathname
     const name = '202611211700_console.ts'
-    await app.db.write.migrate.down({ name, directory, loadExtensions: ['.ts'] } as Knex.MigratorConfig)
+    await app.db.write.migrate.down({
+      name,
+      directory,
+      loadExtensions: ['.ts'],
+    } as Knex.MigratorConfig)
     expect(await app.db.read.schema.hasTable('request_counts')).toBe(false)
     const db = openDatabase(readConfig({ ...database.environment }).database)
     await migrate(db).finally(() => db.close())
@@ -634,9 +816,15 @@ describe('what is counted of requests', () => {
       .read('request_minutes')
       .where({ account_id: accountId })
       .sum({ ok: 'ok', client_errors: 'client_errors', server_errors: 'server_errors' })
-    const [requests] = await app.db.read('request_log').where({ account_id: accountId }).count({ count: '*' })
+    const [requests] = await app.db
+      .read('request_log')
+      .where({ account_id: accountId })
+      .count({ count: '*' })
     const spans = async (span: number): Promise<number> => {
-      const [row] = await app.db.read('request_counts').where({ account_id: accountId, span_ms: span }).sum({ requests: 'requests' })
+      const [row] = await app.db
+        .read('request_counts')
+        .where({ account_id: accountId, span_ms: span })
+        .sum({ requests: 'requests' })
       return Number(row?.requests)
     }
     return {
@@ -652,7 +840,9 @@ describe('what is counted of requests', () => {
 function expectNear(text: string | undefined, wanted: number | undefined): void {
   const [, value, unit] = /^([\d.]+) (ms|s)$/.exec(text ?? '') ?? []
   const milliseconds = Number(value) * (unit === 's' ? 1_000 : 1)
-  expect(Math.abs(milliseconds / (wanted ?? 0) - 1), `${text} beside ${wanted} ms`).toBeLessThan(0.05)
+  expect(Math.abs(milliseconds / (wanted ?? 0) - 1), `${text} beside ${wanted} ms`).toBeLessThan(
+    0.05,
+  )
 }
 
 /** What the button beside the command copies. */
@@ -672,7 +862,11 @@ describe('the API Dashboard in a browser', () => {
     await app.as(account).post('/tasks', { title: 'Call the library' })
     await app.as(account).post('/tasks', { title: '' })
     await app.as(account).get('/participants?page[size]=2')
-    await until('all are logged', async () => (await app.db.read('request_log').where({ account_id: account.accountId })).length === 3)
+    await until(
+      'all are logged',
+      async () =>
+        (await app.db.read('request_log').where({ account_id: account.accountId })).length === 3,
+    )
   })
   afterAll(async () => {
     await browser?.close()
@@ -680,7 +874,10 @@ describe('the API Dashboard in a browser', () => {
   })
 
   it('filter, open a row, copy it as curl: the command does what the request did', async () => {
-    await using visited = await visit(app, browser, '/requests', { person: account, permissions: ['clipboard-read', 'clipboard-write'] })
+    await using visited = await visit(app, browser, '/requests', {
+      person: account,
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
     const { page, troubles } = visited
     await page.getByLabel('Path contains').fill('PARTICIPANTS')
     await page.getByLabel('Method').selectOption('GET')
@@ -690,10 +887,16 @@ describe('the API Dashboard in a browser', () => {
     await page.getByRole('heading', { name: 'Response body' }).waitFor()
     await page.getByRole('button', { name: 'Copy the curl command' }).click()
     const command = await page.evaluate('navigator.clipboard.readText()')
-    const { stdout } = await run('sh', ['-c', String(command).replaceAll(app.config.baseUrl, app.url)], {
-      env: { PATH: process.env.PATH, MUSTER_API_KEY: account.key },
-    })
-    expect(JSON.parse(stdout)).toEqual((await app.as(account).get('/participants?page[size]=2')).body)
+    const { stdout } = await run(
+      'sh',
+      ['-c', String(command).replaceAll(app.config.baseUrl, app.url)],
+      {
+        env: { PATH: process.env.PATH, MUSTER_API_KEY: account.key },
+      },
+    )
+    expect(JSON.parse(stdout)).toEqual(
+      (await app.as(account).get('/participants?page[size]=2')).body,
+    )
     // It closes again.
     await page.locator('.requests .toggle').click()
     await page.getByRole('heading', { name: 'Response body' }).waitFor({ state: 'detached' })
@@ -715,28 +918,36 @@ describe('the API Dashboard in a browser', () => {
     expect(asked).toEqual([])
     expect(await page.getByRole('heading', { name: 'Response body' }).count()).toBe(1)
     await page.locator('.requests .toggle').click()
-    await until('it asks again', () => asked.filter((url) => url.endsWith('/requests?method=DELETE')).length >= 1)
+    await until(
+      'it asks again',
+      () => asked.filter((url) => url.endsWith('/requests?method=DELETE')).length >= 1,
+    )
     expect(troubles).toEqual([])
   })
 
-  it.each(['/requests?until=2030-01-01T00:00', '/requests?before=9999999999999_01934567-89ab-7def-8123-456789abcdef'])(
-    '%s does not change by itself',
-    async (path) => {
-      expect((await (await visitor(app, account)).get(path)).text).not.toContain('hx-trigger="every')
-    },
-  )
+  it.each([
+    '/requests?until=2030-01-01T00:00',
+    '/requests?before=9999999999999_01934567-89ab-7def-8123-456789abcdef',
+  ])('%s does not change by itself', async (path) => {
+    expect((await (await visitor(app, account)).get(path)).text).not.toContain('hx-trigger="every')
+  })
 
   it('a bar of the chart says what it stands for', async () => {
     await using visited = await visit(app, browser, '/requests?range=1h', { person: account })
     const { page } = visited
     await page.locator('.hit').last().hover()
-    expect(await page.locator('.tip').textContent()).toMatch(/^\d+ \w+ \d\d:\d\d\nSuccess \d+\nClient error \d+\nServer error 0$/)
+    expect(await page.locator('.tip').textContent()).toMatch(
+      /^\d+ \w+ \d\d:\d\d\nSuccess \d+\nClient error \d+\nServer error 0$/,
+    )
     await page.locator('h1').hover()
     await page.locator('.tip').waitFor({ state: 'hidden' })
   })
 
   it('works without JavaScript', async () => {
-    await using visited = await visit(app, browser, '/requests', { person: account, javaScriptEnabled: false })
+    await using visited = await visit(app, browser, '/requests', {
+      person: account,
+      javaScriptEnabled: false,
+    })
     const { page } = visited
     await page.getByLabel('Status').selectOption('4xx')
     await page.getByRole('button', { name: 'Filter' }).click()
@@ -758,8 +969,15 @@ describe('the API Dashboard in a browser', () => {
     [1280, 'light'],
     [390, 'dark'],
   ] as const)('is readable at %i pixels, %s', async (width, colorScheme) => {
-    const { id } = await app.db.read('request_log').where({ account_id: account.accountId, method: 'POST' }).first('id')
-    await using visited = await visit(app, browser, '/requests', { person: account, viewport: { width, height: 860 }, colorScheme })
+    const { id } = await app.db
+      .read('request_log')
+      .where({ account_id: account.accountId, method: 'POST' })
+      .first('id')
+    await using visited = await visit(app, browser, '/requests', {
+      person: account,
+      viewport: { width, height: 860 },
+      colorScheme,
+    })
     const { page, troubles } = visited
     await page.locator('.requests .toggle').first().click()
     await page.getByRole('heading', { name: 'Response body' }).waitFor()

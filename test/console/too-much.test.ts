@@ -34,7 +34,9 @@ describe('JSON over several lines', () => {
   })
 
   it('keeps the values as they were written', () => {
-    expect(prettyJson('[12345678901234567890,1.0,"\\u00e9"]')).toBe('[\n  12345678901234567890,\n  1.0,\n  "\\u00e9"\n]')
+    expect(prettyJson('[12345678901234567890,1.0,"\\u00e9"]')).toBe(
+      '[\n  12345678901234567890,\n  1.0,\n  "\\u00e9"\n]',
+    )
   })
 
   it.each([
@@ -91,17 +93,25 @@ describe('a form with more in it than a record may have', () => {
     ['more than 10,000 entries', TOO_MANY, { tags: lines }],
     ['deeper than 32', TOO_DEEP, { 'tags:kind': 'json', tags: deep(33, '"x"') }],
     ['so deep that it overflows', TOO_DEEP, { 'tags:kind': 'json', tags: deep(100_000) }],
-  ])('%s: 422, said at its head, and all that was typed is there, of a new record and of a change', async (_, problem, typed) => {
-    const { visits, client } = await newOwner(app)
-    const { id } = await newParticipant(client)
-    for (const to of ['/records/participants/new', `/records/participants/${id}/edit`]) {
-      const form = formOf((await visits.get(to)).text)
-      const answer = await visits.post(to, filledIn(form, { full_name: 'Ada Lovelace', ...typed }))
-      expect(answer.status).toBe(422)
-      expect(textOf(answer.text)).toContain(problem)
-      const fields = new Map(formOf(answer.text).fields.map(([name, value]) => [name, value.replaceAll('\r\n', '\n')]))
-      expect(fields.get('full_name')).toBe('Ada Lovelace')
-      expect(fields.get('tags')).toBe(typed.tags)
-    }
-  })
+  ])(
+    '%s: 422, said at its head, and all that was typed is there, of a new record and of a change',
+    async (_, problem, typed) => {
+      const { visits, client } = await newOwner(app)
+      const { id } = await newParticipant(client)
+      for (const to of ['/records/participants/new', `/records/participants/${id}/edit`]) {
+        const form = formOf((await visits.get(to)).text)
+        const answer = await visits.post(
+          to,
+          filledIn(form, { full_name: 'Ada Lovelace', ...typed }),
+        )
+        expect(answer.status).toBe(422)
+        expect(textOf(answer.text)).toContain(problem)
+        const fields = new Map(
+          formOf(answer.text).fields.map(([name, value]) => [name, value.replaceAll('\r\n', '\n')]),
+        )
+        expect(fields.get('full_name')).toBe('Ada Lovelace')
+        expect(fields.get('tags')).toBe(typed.tags)
+      }
+    },
+  )
 })

@@ -4,15 +4,20 @@ import type { Browser } from 'playwright-core'
 import { v7 as uuidv7 } from 'uuid'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
-import { accountScope } from '../../records/db.ts'
-import { findDeliveryHealth } from '../../records/delivery-health.ts'
-import { disableWebhook, enableWebhook, findWebhook, MAX_WEBHOOKS_PER_ACCOUNT } from '../../records/webhooks.ts'
+import { accountScope } from '../../records/database/scope.ts'
+import { findDeliveryHealth } from '../../records/reports/delivery-health.ts'
+import {
+  disableWebhook,
+  enableWebhook,
+  findWebhook,
+  MAX_WEBHOOKS_PER_ACCOUNT,
+} from '../../records/webhooks.ts'
 import type { Route } from '../../web/console/page.ts'
-import { bulkJobRoutes } from '../../web/console/pages/bulk-jobs.ts'
-import { deliveryRoutes } from '../../web/console/pages/delivery.ts'
-import { webhookRoutes } from '../../web/console/pages/webhook.ts'
-import { webhookSecretRoutes } from '../../web/console/pages/webhook-secret.ts'
-import { webhooksRoutes } from '../../web/console/pages/webhooks.ts'
+import { bulkJobRoutes } from '../../web/console/webhooks/bulk-jobs.ts'
+import { deliveryRoutes } from '../../web/console/webhooks/delivery.ts'
+import { webhookRoutes } from '../../web/console/webhooks/webhook.ts'
+import { webhookSecretRoutes } from '../../web/console/webhooks/webhook-secret.ts'
+import { webhooksRoutes } from '../../web/console/webhooks/webhooks.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
@@ -36,7 +41,13 @@ afterAll(async () => {
   await app?.[Symbol.asyncDispose]()
 })
 
-const allRoutes: Route[] = [...bulkJobRoutes, ...webhooksRoutes, ...webhookRoutes, ...webhookSecretRoutes, ...deliveryRoutes]
+const allRoutes: Route[] = [
+  ...bulkJobRoutes,
+  ...webhooksRoutes,
+  ...webhookRoutes,
+  ...webhookSecretRoutes,
+  ...deliveryRoutes,
+]
 
 function secretIn({ text, status }: ConsoleAnswer): string {
   const [secret] = text.match(SECRET) ?? []
@@ -44,7 +55,8 @@ function secretIn({ text, status }: ConsoleAnswer): string {
   return secret
 }
 
-const signatureOf = (secret: string, body: Buffer): string => createHmac('sha256', secret).update(body).digest('hex')
+const signatureOf = (secret: string, body: Buffer): string =>
+  createHmac('sha256', secret).update(body).digest('hex')
 
 async function webhookOf({ scope }: Office, id: string) {
   const webhook = await findWebhook(scope, id)
@@ -69,7 +81,11 @@ describe('who sees and who manages webhooks', () => {
     const id = await missedSome(office, receiver.url, 2)
     const { to = '' } = await office.visitor.post(`/webhooks/${id}/send-missed`, { rate: '500' })
     const delivery = await office.newest(id, 'delivered')
-    const ids: Record<string, string> = { ':webhook': id, ':delivery': delivery.id, ':job': to.split('/').at(-1) ?? '' }
+    const ids: Record<string, string> = {
+      ':webhook': id,
+      ':delivery': delivery.id,
+      ':job': to.split('/').at(-1) ?? '',
+    }
     const address = ({ path }: Route): string => path.replace(/:\w+/g, (name) => ids[name] ?? '')
     return { office, id, address, [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose]() }
   }
@@ -77,7 +93,10 @@ describe('who sees and who manages webhooks', () => {
   it('the Owner and an Admin who manages them: every page is there', async () => {
     await using all = await newAll()
     const owner = await all.office.scope.rows('users').where({ role: 'owner' }).first('id')
-    for (const person of [all.office.manager, { accountId: all.office.accountId, userId: owner.id }]) {
+    for (const person of [
+      all.office.manager,
+      { accountId: all.office.accountId, userId: owner.id },
+    ]) {
       const theirs = await visitor(app, person)
       for (const route of allRoutes.filter(({ method }) => method === 'GET'))
         expect((await theirs.get(all.address(route))).status, route.path).toBe(200)
@@ -87,11 +106,25 @@ describe('who sees and who manages webhooks', () => {
   it('an Admin who does not: lists and logs without buttons, secret or signature, and whom to ask', async () => {
     await using all = await newAll()
     const { office, id } = all
-    const admin = await visitor(app, await newPerson(app, office.accountId, { fullName: 'Priya Raman' }))
-    const readable = ['/webhooks', '/webhooks/jobs', '/webhooks/jobs/:job', '/webhooks/:webhook', '/webhooks/:webhook/settings']
+    const admin = await visitor(
+      app,
+      await newPerson(app, office.accountId, { fullName: 'Priya Raman' }),
+    )
+    const readable = [
+      '/webhooks',
+      '/webhooks/jobs',
+      '/webhooks/jobs/:job',
+      '/webhooks/:webhook',
+      '/webhooks/:webhook/settings',
+    ]
     for (const route of allRoutes) {
-      const answer = route.method === 'GET' ? await admin.get(all.address(route)) : await admin.post(all.address(route))
-      const isSeen = route.method === 'GET' && [...readable, '/webhooks/:webhook/deliveries/:delivery'].includes(route.path)
+      const answer =
+        route.method === 'GET'
+          ? await admin.get(all.address(route))
+          : await admin.post(all.address(route))
+      const isSeen =
+        route.method === 'GET' &&
+        [...readable, '/webhooks/:webhook/deliveries/:delivery'].includes(route.path)
       expect(answer.status, `${route.method} ${route.path}`).toBe(isSeen ? 200 : 404)
       if (!isSeen) continue
       const main = /<main[\s\S]*<\/main>/.exec(answer.text)?.[0] ?? ''
@@ -99,12 +132,17 @@ describe('who sees and who manages webhooks', () => {
       expect(main, route.path).not.toMatch(/whsec_|x-service-signature/)
     }
     for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`])
-      expect(textOf((await admin.get(path)).text)).toContain('Ask Test Owner, the Account Owner, to let you manage webhooks')
+      expect(textOf((await admin.get(path)).text)).toContain(
+        'Ask Test Owner, the Account Owner, to let you manage webhooks',
+      )
   })
 
   it('a Member and who is not signed in: nothing', async () => {
     await using all = await newAll()
-    const member = await visitor(app, await newPerson(app, all.office.accountId, { role: 'member' }))
+    const member = await visitor(
+      app,
+      await newPerson(app, all.office.accountId, { role: 'member' }),
+    )
     const guest = await visitor(app)
     for (const route of allRoutes) {
       const method = route.method === 'GET' ? 'get' : 'post'
@@ -119,17 +157,30 @@ describe('who sees and who manages webhooks', () => {
     const stranger = await newOffice(app)
     const before = await all.office.audited()
     for (const route of allRoutes.filter(({ path }) => path.includes(':'))) {
-      const fields = { password: PASSWORD, url: 'https://example.com/', event_types: '*', since: '2026-01-01T00:00', rate: '1' }
+      const fields = {
+        password: PASSWORD,
+        url: 'https://example.com/',
+        event_types: '*',
+        since: '2026-01-01T00:00',
+        rate: '1',
+      }
       const answer =
-        route.method === 'GET' ? await stranger.visitor.get(all.address(route)) : await stranger.visitor.post(all.address(route), fields)
+        route.method === 'GET'
+          ? await stranger.visitor.get(all.address(route))
+          : await stranger.visitor.post(all.address(route), fields)
       expect(answer.status, `${route.method} ${route.path}`).toBe(404)
     }
     expect(await all.office.audited()).toEqual(before)
-    expect(await webhookOf(all.office, all.id)).toMatchObject({ enabled: true, hasNextSecret: false })
+    expect(await webhookOf(all.office, all.id)).toMatchObject({
+      enabled: true,
+      hasNextSecret: false,
+    })
     // Not the delivery of another webhook of the same account either.
     const other = await all.office.subscribe('https://example.com/')
     const [delivery] = await all.office.deliveries()
-    expect((await all.office.visitor.get(`/webhooks/${other}/deliveries/${delivery?.id}`)).status).toBe(404)
+    expect(
+      (await all.office.visitor.get(`/webhooks/${other}/deliveries/${delivery?.id}`)).status,
+    ).toBe(404)
   })
 })
 
@@ -166,10 +217,20 @@ describe('a webhook is made and changed', () => {
       createdBy: office.manager.userId,
     })
     expect(await office.secretOf(id)).toBe(secret)
-    for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`, `/webhooks/${id}/edit`, `/webhooks/${id}/secret`])
+    for (const path of [
+      '/webhooks',
+      `/webhooks/${id}`,
+      `/webhooks/${id}/settings`,
+      `/webhooks/${id}/edit`,
+      `/webhooks/${id}/secret`,
+    ])
       expect((await office.visitor.get(path)).text, path).not.toContain(secret)
     const [entry] = await office.audited()
-    expect(entry).toMatchObject({ action: 'webhook.created', targetId: id, details: { event_types: 'task.created, payment.paid' } })
+    expect(entry).toMatchObject({
+      action: 'webhook.created',
+      targetId: id,
+      details: { event_types: 'task.created, payment.paid' },
+    })
     expect(JSON.stringify(entry)).not.toContain(secret)
   })
 
@@ -191,7 +252,11 @@ describe('a webhook is made and changed', () => {
     })
     expect(answer.text).not.toContain('<script>alert')
     const { url, description, event_types } = filledIn(formOf(answer.text), {})
-    expect({ url, description, event_types }).toEqual({ url: wrong.url, description: wrong.description, event_types: 'task.created' })
+    expect({ url, description, event_types }).toEqual({
+      url: wrong.url,
+      description: wrong.description,
+      event_types: 'task.created',
+    })
 
     const nothing = await office.visitor.post('/webhooks', {})
     expect(errorsIn(nothing.text)).toEqual({
@@ -203,8 +268,12 @@ describe('a webhook is made and changed', () => {
 
   it('as many as an account may have: 422, and what was typed', async () => {
     const office = await newOffice(app)
-    for (let count = 0; count < MAX_WEBHOOKS_PER_ACCOUNT; count++) await office.subscribe(`https://example.com/${count}`)
-    const answer = await office.visitor.post('/webhooks', { url: 'https://example.com/more', event_types: '*' })
+    for (let count = 0; count < MAX_WEBHOOKS_PER_ACCOUNT; count++)
+      await office.subscribe(`https://example.com/${count}`)
+    const answer = await office.visitor.post('/webhooks', {
+      url: 'https://example.com/more',
+      event_types: '*',
+    })
     expect(answer.status).toBe(422)
     expect(answer.text).toContain('An account may have at most 50 webhooks.')
     expect(answer.text).toContain('value="https://example.com/more"')
@@ -214,7 +283,10 @@ describe('a webhook is made and changed', () => {
   it('says of an address, before it is sent, whether it can be used: at most sixty times a minute', async () => {
     const office = await newOffice(app)
     const verdict = async (url: string): Promise<string> => {
-      const answer = await office.visitor.post('/webhooks/address', { url, description: 'as it is' })
+      const answer = await office.visitor.post('/webhooks/address', {
+        url,
+        description: 'as it is',
+      })
       expect(answer.status).toBe(200)
       return textOf(/<div id="url-verdict"[\s\S]*?<\/div>/.exec(answer.text)?.[0] ?? '')
     }
@@ -226,8 +298,13 @@ describe('a webhook is made and changed', () => {
     for (let count = 0; count < 56; count++) await verdict('https://example.com/')
     expect(await verdict('https://example.com/')).toContain('This was tried too often.')
     // Of somebody else, it is not too often.
-    const colleague = await visitor(app, await newPerson(app, office.accountId, { grants: ['webhooks'] }))
-    expect((await colleague.post('/webhooks/address', { url: 'https://example.com/' })).text).toContain('can be used')
+    const colleague = await visitor(
+      app,
+      await newPerson(app, office.accountId, { grants: ['webhooks'] }),
+    )
+    expect(
+      (await colleague.post('/webhooks/address', { url: 'https://example.com/' })).text,
+    ).toContain('can be used')
   })
 
   it('changes, with what was and what is in the audit log; saved without a change, nothing is noted', async () => {
@@ -243,8 +320,13 @@ describe('a webhook is made and changed', () => {
     expect(bad.status).toBe(422)
     expect(bad.text).toContain('value="nowhere"')
     const changed = { ...same, url: 'https://example.com/new', event_types: ['*', 'task.created'] }
-    expect((await office.visitor.submit(to, changed)).text).toContain('The webhook is changed, from the next attempt on.')
-    expect(await webhookOf(office, id)).toMatchObject({ url: 'https://example.com/new', eventTypes: ['*'] })
+    expect((await office.visitor.submit(to, changed)).text).toContain(
+      'The webhook is changed, from the next attempt on.',
+    )
+    expect(await webhookOf(office, id)).toMatchObject({
+      url: 'https://example.com/new',
+      eventTypes: ['*'],
+    })
     expect(await office.audited()).toEqual([
       {
         action: 'webhook.updated',
@@ -263,21 +345,33 @@ describe('a webhook is made and changed', () => {
     await using receiver = await startReceiver({ answers: [204, 500] })
     const office = await newOffice(app)
     const id = await office.subscribe(receiver.url)
-    expect((await office.visitor.submit(`/webhooks/${id}/test`)).text).toContain('A test event is on its way.')
+    expect((await office.visitor.submit(`/webhooks/${id}/test`)).text).toContain(
+      'A test event is on its way.',
+    )
     expect(await office.newest(id, 'delivered')).toMatchObject({ eventType: 'webhook.test' })
 
     await office.emit()
     await office.newest(id, 'retrying')
-    expect((await office.visitor.get(`/webhooks/${id}/settings`)).text).toContain('Deliveries that are on the schedule end as failed.')
+    expect((await office.visitor.get(`/webhooks/${id}/settings`)).text).toContain(
+      'Deliveries that are on the schedule end as failed.',
+    )
     const disabled = await office.visitor.submit(`/webhooks/${id}/disable`)
     expect(disabled.text).toContain('The webhook is disabled: it gets nothing.')
-    expect(textOf(disabled.text)).toContain('nothing is sent. What happens meanwhile can be sent once it is enabled again.')
+    expect(textOf(disabled.text)).toContain(
+      'nothing is sent. What happens meanwhile can be sent once it is enabled again.',
+    )
     expect((await office.newest(id, 'failed')).failureReason).toBe('webhook_disabled')
-    expect((await office.visitor.submit(`/webhooks/${id}/test`)).text).toContain('The webhook is disabled. Enable it first.')
+    expect((await office.visitor.submit(`/webhooks/${id}/test`)).text).toContain(
+      'The webhook is disabled. Enable it first.',
+    )
     await office.visitor.post(`/webhooks/${id}/disable`)
 
-    expect(textOf((await office.visitor.submit(`/webhooks/${id}/enable`)).text)).toContain('What happened meanwhile has not been sent.')
-    expect(textOf((await office.visitor.submit(`/webhooks/${id}/delete`)).text)).toContain('is deleted. Webhooks')
+    expect(textOf((await office.visitor.submit(`/webhooks/${id}/enable`)).text)).toContain(
+      'What happened meanwhile has not been sent.',
+    )
+    expect(textOf((await office.visitor.submit(`/webhooks/${id}/delete`)).text)).toContain(
+      'is deleted. Webhooks',
+    )
     expect((await office.visitor.get(`/webhooks/${id}`)).status).toBe(404)
     expect((await office.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
       ['test_sent', 'disabled', 'enabled', 'deleted'].map((name) => [`webhook.${name}`, id]),
@@ -298,7 +392,9 @@ describe('the signing secret', () => {
     }
     expect(secretIn(await office.visitor.post(to, { password: PASSWORD }))).toBe(secret)
     expect((await office.visitor.get(to)).text).not.toContain(secret)
-    expect(await office.audited()).toEqual([{ action: 'webhook.secret_revealed', targetId: id, details: {} }])
+    expect(await office.audited()).toEqual([
+      { action: 'webhook.secret_revealed', targetId: id, details: {} },
+    ])
 
     for (let count = 0; count < 5; count++) await office.visitor.post(to, { password: 'guess' })
     const locked = await office.visitor.post(to, { password: PASSWORD })
@@ -315,9 +411,14 @@ describe('the signing secret', () => {
     const signature = async (count: number): Promise<unknown> => {
       await office.emit()
       const request = (await receiver.received(count))[count - 1]
-      return [old, next].map((secret) => request && signatureOf(secret, request.body) === request.headers['x-service-signature'])
+      return [old, next].map(
+        (secret) =>
+          request && signatureOf(secret, request.body) === request.headers['x-service-signature'],
+      )
     }
-    expect((await office.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain('There is no next secret. Prepare one first.')
+    expect((await office.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain(
+      'There is no next secret. Prepare one first.',
+    )
     const first = secretIn(await office.visitor.post(`/webhooks/${id}/secret/prepare`))
     const next = secretIn(await office.visitor.post(`/webhooks/${id}/secret/prepare`))
     expect(new Set([old, first, next]).size).toBe(3)
@@ -325,10 +426,14 @@ describe('the signing secret', () => {
     expect(page.text).toContain('Prepare another one instead')
     expect(page.text).not.toContain('whsec_')
     const shown = await office.visitor.post(`/webhooks/${id}/secret`, { password: PASSWORD })
-    expect(shown.text.match(/whsec_[A-Za-z0-9+/]{43}=/g)).toEqual(expect.arrayContaining([old, next]))
+    expect(shown.text.match(/whsec_[A-Za-z0-9+/]{43}=/g)).toEqual(
+      expect.arrayContaining([old, next]),
+    )
     expect(await signature(1)).toEqual([true, false])
 
-    expect((await office.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain('The new secret signs')
+    expect((await office.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain(
+      'The new secret signs',
+    )
     expect(await signature(2)).toEqual([false, true])
     expect((await office.audited()).map(({ action }) => action)).toEqual([
       'webhook.secret_prepared',
@@ -346,8 +451,12 @@ describe('what was missed and what failed', () => {
     const office = await newOffice(app)
     const id = await missedSome(office, receiver.url, 30)
     const to = `/webhooks/${id}/send-missed`
-    expect(textOf((await office.visitor.get(to)).text)).toContain('30 deliveries , which takes about 1 second')
-    expect(textOf((await office.visitor.get(`${to}?since=&until=&rate=1`)).text)).toContain('30 deliveries , which takes about 30 seconds')
+    expect(textOf((await office.visitor.get(to)).text)).toContain(
+      '30 deliveries , which takes about 1 second',
+    )
+    expect(textOf((await office.visitor.get(`${to}?since=&until=&rate=1`)).text)).toContain(
+      '30 deliveries , which takes about 30 seconds',
+    )
 
     const wrong = await office.visitor.post(to, { since: 'yesterday', until: '', rate: '5000' })
     expect(wrong.status).toBe(422)
@@ -371,17 +480,29 @@ describe('what was missed and what failed', () => {
 
     expect((await office.visitor.submit(`${address}/pause`)).text).toContain('The job is paused.')
     expect(textOf((await office.visitor.get(address)).text)).toContain('Paused Resume')
-    expect((await office.visitor.submit(`${address}/resume`)).text).toContain('The job goes on where it was.')
-    expect((await office.visitor.submit(`${address}/cancel`)).text).toContain('The job is cancelled.')
-    expect((await office.visitor.submit(`${address}/pause`)).text).toContain(`Bulk job ${job.id} is cancelled.`)
+    expect((await office.visitor.submit(`${address}/resume`)).text).toContain(
+      'The job goes on where it was.',
+    )
+    expect((await office.visitor.submit(`${address}/cancel`)).text).toContain(
+      'The job is cancelled.',
+    )
+    expect((await office.visitor.submit(`${address}/pause`)).text).toContain(
+      `Bulk job ${job.id} is cancelled.`,
+    )
     expect((await office.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
-      ['send_missed_started', 'bulk_job_paused', 'bulk_job_resumed', 'bulk_job_cancelled'].map((name) => [`webhook.${name}`, id]),
+      ['send_missed_started', 'bulk_job_paused', 'bulk_job_resumed', 'bulk_job_cancelled'].map(
+        (name) => [`webhook.${name}`, id],
+      ),
     )
 
     await office.visitor.post(to, { rate: '500' })
     await until('all has arrived', async () => receiver.requests.length === 30)
-    await until('the job is completed', async () => (await office.visitor.get('/webhooks/jobs')).text.includes('Completed'))
-    expect(textOf((await office.visitor.get(to)).text)).toContain('It has missed nothing in this time.')
+    await until('the job is completed', async () =>
+      (await office.visitor.get('/webhooks/jobs')).text.includes('Completed'),
+    )
+    expect(textOf((await office.visitor.get(to)).text)).toContain(
+      'It has missed nothing in this time.',
+    )
     const nothing = await office.visitor.post(to, { rate: '500' })
     expect(nothing.status).toBe(422)
   })
@@ -393,10 +514,16 @@ describe('what was missed and what failed', () => {
     const blank = await office.visitor.get(to)
     expect(blank.status).toBe(200)
     expect(errorsIn(blank.text)).toEqual({})
-    expect(errorsIn((await office.visitor.post(to, { since: '', rate: '50' })).text)).toHaveProperty('since')
+    expect(
+      errorsIn((await office.visitor.post(to, { since: '', rate: '50' })).text),
+    ).toHaveProperty('since')
     const from = new Date(Date.now() - HOUR_MS).toISOString().slice(0, 16)
-    expect((await office.visitor.post(to, { since: from, until: from, rate: '50' })).text).toContain('This is not after “From”.')
-    expect((await office.visitor.get(`${to}?since=${from}`)).text).toContain('It has missed nothing in this time.')
+    expect(
+      (await office.visitor.post(to, { since: from, until: from, rate: '50' })).text,
+    ).toContain('This is not after “From”.')
+    expect((await office.visitor.get(`${to}?since=${from}`)).text).toContain(
+      'It has missed nothing in this time.',
+    )
   })
 
   it('retry failed: of a type and a time', async () => {
@@ -407,19 +534,33 @@ describe('what was missed and what failed', () => {
     await office.emit(3, 'task.created')
     await office.emit(2, 'job.created')
     await receiver.received(5)
-    await until('all wait for their second attempt', async () => (await office.deliveries()).every(({ state }) => state === 'retrying'))
-    for (const delivery of await office.deliveries()) await office.visitor.post(`/webhooks/${id}/deliveries/${delivery.id}/cancel`)
+    await until('all wait for their second attempt', async () =>
+      (await office.deliveries()).every(({ state }) => state === 'retrying'),
+    )
+    for (const delivery of await office.deliveries())
+      await office.visitor.post(`/webhooks/${id}/deliveries/${delivery.id}/cancel`)
     isBroken = false
     const to = `/webhooks/${id}/retry-failed`
     expect((await office.visitor.get(to)).text).toContain('<strong>5 deliveries</strong>')
-    expect((await office.visitor.get(`${to}?type=task.created`)).text).toContain('<strong>3 deliveries</strong>')
-    expect((await office.visitor.get(`${to}?since=2020-01-01T00:00&until=2020-02-01T00:00`)).text).toContain('Nothing has failed')
+    expect((await office.visitor.get(`${to}?type=task.created`)).text).toContain(
+      '<strong>3 deliveries</strong>',
+    )
+    expect(
+      (await office.visitor.get(`${to}?since=2020-01-01T00:00&until=2020-02-01T00:00`)).text,
+    ).toContain('Nothing has failed')
     expect((await office.visitor.get(`${to}?type=task.exploded`)).status).toBe(422)
     const since = new Date(Date.now() - HOUR_MS).toISOString().slice(0, 16)
     await office.visitor.post(to, { since, until: '', type: 'task.created', rate: '500' })
-    const states = async () => (await office.deliveries()).map(({ eventType, state }) => `${eventType} ${state}`).sort()
-    await until('three are delivered', async () => (await states()).filter((state) => state.endsWith('delivered')).length === 3)
-    expect(await states()).toEqual([...Array(2).fill('job.created failed'), ...Array(3).fill('task.created delivered')])
+    const states = async () =>
+      (await office.deliveries()).map(({ eventType, state }) => `${eventType} ${state}`).sort()
+    await until(
+      'three are delivered',
+      async () => (await states()).filter((state) => state.endsWith('delivered')).length === 3,
+    )
+    expect(await states()).toEqual([
+      ...Array(2).fill('job.created failed'),
+      ...Array(3).fill('task.created delivered'),
+    ])
   })
 })
 
@@ -434,7 +575,8 @@ describe('how webhooks are doing', () => {
     const rows = given.map(({ state, hoursAgo, type = 'task.created' }) => {
       const at = Math.round(Date.now() - hoursAgo * HOUR_MS)
       const id = uuidv7({ msecs: at })
-      const waits = state === 'retrying' ? { next_attempt_at: Date.now() + HOUR_MS, queued_at: Date.now() } : {}
+      const waits =
+        state === 'retrying' ? { next_attempt_at: Date.now() + HOUR_MS, queued_at: Date.now() } : {}
       return {
         id,
         webhook_id: webhookId,
@@ -467,7 +609,13 @@ describe('how webhooks are doing', () => {
     ])
     await store(office, other, [{ state: 'failed', hoursAgo: 1 }])
     const health = (await findDeliveryHealth(office.scope, [id, other], new Date())).get(id)
-    expect(health).toMatchObject({ share: 4 / 5, failed: 1, retrying: 2, pending: 0, isSample: false })
+    expect(health).toMatchObject({
+      share: 4 / 5,
+      failed: 1,
+      retrying: 2,
+      pending: 0,
+      isSample: false,
+    })
     expect((Date.now() - (health?.oldestWaitingSince ?? 0)) / HOUR_MS).toBeCloseTo(30, 1)
     expect(health?.hours).toHaveLength(24)
     expect(health?.hours[0]).toMatchObject({ delivered: 1, failed: 0, waiting: 0 })
@@ -479,7 +627,10 @@ describe('how webhooks are doing', () => {
     expect(list.text).toContain('aria-label="By hour: 4 delivered, 1 failed, 1 waiting"')
     expect(textOf((await office.visitor.get(`/webhooks/${id}`)).text)).toContain('80 % 4 of 5')
     const strange = accountScope({ dialect: app.db.dialect, sql: app.db.read }, randomUUID())
-    expect((await findDeliveryHealth(strange, [id], new Date())).get(id)).toMatchObject({ share: null, failed: 0 })
+    expect((await findDeliveryHealth(strange, [id], new Date())).get(id)).toMatchObject({
+      share: null,
+      failed: 0,
+    })
   })
 
   it('a busy one: a sample of each hour, which says so', async () => {
@@ -490,7 +641,13 @@ describe('how webhooks are doing', () => {
       ...Array(1_200).fill({ state: 'failed', hoursAgo: 2.5 }),
     ])
     const health = (await findDeliveryHealth(office.scope, [id], new Date())).get(id)
-    expect(health).toMatchObject({ isSample: true, sampleSize: 417, failed: 1_000, countedUpTo: 1_000, share: 0.5 })
+    expect(health).toMatchObject({
+      isSample: true,
+      sampleSize: 417,
+      failed: 1_000,
+      countedUpTo: 1_000,
+      share: 0.5,
+    })
     const said = textOf((await office.visitor.get(`/webhooks/${id}`)).text)
     expect(said).toContain('≈ 50 % of a sample')
     expect(said).toContain('1,000+')
@@ -503,13 +660,22 @@ describe('how webhooks are doing', () => {
     const made = await office.visitor.post('/webhooks', { url, description, event_types: '*' })
     expect(made.status).toBe(200)
     const { id } = await office.scope.rows('webhooks').first('id')
-    for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`, `/webhooks/${id}/edit`, `/webhooks/${id}/secret`]) {
+    for (const path of [
+      '/webhooks',
+      `/webhooks/${id}`,
+      `/webhooks/${id}/settings`,
+      `/webhooks/${id}/edit`,
+      `/webhooks/${id}/secret`,
+    ]) {
       const { text, status } = await office.visitor.get(path)
       expect(status).toBe(200)
       expect(text, path).not.toMatch(/<script>alert|<img src=x/)
     }
     for (const width of [1280, 390]) {
-      await using visited = await visit(app, browser, '/webhooks', { person: office.manager, viewport: { width, height: 860 } })
+      await using visited = await visit(app, browser, '/webhooks', {
+        person: office.manager,
+        viewport: { width, height: 860 },
+      })
       const { page, troubles } = visited
       expect(await page.locator('td a').first().textContent()).toBe(description.trim())
       for (const path of ['', `/${id}`, `/${id}/settings`, `/${id}/edit`, `/${id}/secret`]) {
@@ -523,7 +689,9 @@ describe('how webhooks are doing', () => {
 
 describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
   it('a webhook is made, tested, and its delivery appears by itself', async () => {
-    await using receiver = await startReceiver({ answers: [{ status: 200, headers: { 'x-served-by': 'the shop' }, body: '{"ok":true}' }] })
+    await using receiver = await startReceiver({
+      answers: [{ status: 200, headers: { 'x-served-by': 'the shop' }, body: '{"ok":true}' }],
+    })
     const office = await newOffice(app)
     await using visited = await visit(app, browser, '/webhooks', { person: office.manager })
     const { page, troubles } = visited
@@ -551,13 +719,19 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     expect(page.url()).toMatch(/\/console\/webhooks\/[\w-]+$/)
     // And what happens elsewhere.
     await office.emit()
-    await page.getByRole('row').filter({ hasText: 'participant.created' }).getByText('Delivered').waitFor()
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'participant.created' })
+      .getByText('Delivered')
+      .waitFor()
 
     await row.getByRole('link', { name: 'webhook.test' }).click()
     const opened = page.locator('.opened .delivery')
     await opened.waitFor()
     expect(await opened.textContent()).toContain('x-served-by: the shop')
-    expect(await opened.getByRole('region', { name: 'payload' }).textContent()).toContain('"event_type": "webhook.test"')
+    expect(await opened.getByRole('region', { name: 'payload' }).textContent()).toContain(
+      '"event_type": "webhook.test"',
+    )
     expect(await page.title()).toBe('The shop · Muster')
     await assertReadable(page, 'an open row')
     expect(await page.locator('.log tbody').count()).toBe(2)
@@ -599,7 +773,9 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
   it('disabling asks first; the secret is prepared and activated', async () => {
     const office = await newOffice(app)
     const id = await office.subscribe('https://example.com/')
-    await using visited = await visit(app, browser, `/webhooks/${id}/settings`, { person: office.manager })
+    await using visited = await visit(app, browser, `/webhooks/${id}/settings`, {
+      person: office.manager,
+    })
     const { page, troubles } = visited
     await page.getByRole('link', { name: 'Signing secret' }).click()
     await page.getByRole('button', { name: 'Prepare new secret' }).click()
@@ -629,11 +805,24 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     const id = await missedSome(office, receiver.url, 1)
     await office.emit(2)
     await receiver.received(2)
-    const options = { person: office.manager, viewport: { width: 390, height: 800 }, colorScheme: 'dark' } as const
+    const options = {
+      person: office.manager,
+      viewport: { width: 390, height: 800 },
+      colorScheme: 'dark',
+    } as const
     await using visited = await visit(app, browser, '/webhooks', options)
     const { page, troubles } = visited
     await assertReadable(page, 'webhooks')
-    const paths = ['', '/settings', '/edit', '/secret', '/send-missed', '/retry-failed', '?state=failed&type=task.created', '?id=x']
+    const paths = [
+      '',
+      '/settings',
+      '/edit',
+      '/secret',
+      '/send-missed',
+      '/retry-failed',
+      '?state=failed&type=task.created',
+      '?id=x',
+    ]
     for (const path of paths) {
       await page.goto(`${app.url}/console/webhooks/${id}${path}`)
       await assertReadable(page, path)

@@ -19,7 +19,10 @@ let restrictedKey: string
 beforeAll(async () => {
   app = await startApp({ role: 'all', environment: { VALIDATE_RESPONSES: 'off' } })
   account = await app.newAccount()
-  restrictedKey = await app.newKey({ ...account, ...(await app.newUser(account.accountId)) }, 'read_only')
+  restrictedKey = await app.newKey(
+    { ...account, ...(await app.newUser(account.accountId)) },
+    'read_only',
+  )
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
@@ -35,11 +38,29 @@ test(
     await using muster = await newMuster()
     const [html, xml] = [join(muster.dataDir, 'report.html'), join(muster.dataDir, 'junit.xml')]
     const keys = ['--key', '-', '--restricted-key', restrictedKey]
-    const args = ['contract', '--url', app.url, ...keys, '--runs', '3', '--seed', '7', '--report', html, '--junit', xml, '--json']
+    const args = [
+      'contract',
+      '--url',
+      app.url,
+      ...keys,
+      '--runs',
+      '3',
+      '--seed',
+      '7',
+      '--report',
+      html,
+      '--junit',
+      xml,
+      '--json',
+    ]
     const { status, stdout, stderr } = await muster.run(args, { input: account.key })
     const { seed, cases, cells } = JSON.parse(stdout)
     expect(cases.filter(({ failures }: Found) => failures.length > 0)).toEqual([])
-    expect(cells.filter((cell: { seen: number; reason: string | null }) => cell.seen === 0 && cell.reason === null)).toEqual([])
+    expect(
+      cells.filter(
+        (cell: { seen: number; reason: string | null }) => cell.seen === 0 && cell.reason === null,
+      ),
+    ).toEqual([])
     expect({ status, stderr, seed }).toEqual({ status: 0, stderr: '', seed: 7 })
     expect(new Set(cases.map(({ operation }: Found) => operation))).toEqual(new Set(operationIds))
     for (const list of ['participants', 'tasks', 'jobs', 'job-applications', 'payments'])
@@ -61,7 +82,13 @@ onSqlite(
   'this installation: is started for it; the matrix and the seed are shown',
   async () => {
     await using muster = await newMuster()
-    const { status, stdout, stderr } = await muster.run(['contract', '--only', 'createTask,getTask', '--runs', '2'])
+    const { status, stdout, stderr } = await muster.run([
+      'contract',
+      '--only',
+      'createTask,getTask',
+      '--runs',
+      '2',
+    ])
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toMatch(/^OPERATION +200 +201 +304 +400 .* EVENTS\ncreateTask +[1-9]/)
     expect(stdout).toMatch(/task\.created 1\ngetTask /)
@@ -85,9 +112,17 @@ onSqlite('wrong usage: a url without a key, an operation that there is not', asy
 
 onSqlite('a key that is none → a sentence, and 1', async () => {
   await using muster = await newMuster()
-  const { status, stdout, stderr } = await muster.run(['contract', '--url', app.url, '--key', 'mst_wrong'])
+  const { status, stdout, stderr } = await muster.run([
+    'contract',
+    '--url',
+    app.url,
+    '--key',
+    'mst_wrong',
+  ])
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-  expect(stderr).toMatch(/^There is nothing to test with\. POST \/public\/v1\/participants: valid data got 401: .*\n$/)
+  expect(stderr).toMatch(
+    /^There is nothing to test with\. POST \/public\/v1\/participants: valid data got 401: .*\n$/,
+  )
 })
 
 /** What a broken server makes of a request before the service gets it, and of the answer before the client does. */
@@ -112,13 +147,28 @@ interface Broken {
 }
 
 /** In front of the service, and broken as said. */
-async function startBroken({ request, instead, answer }: Broken): Promise<{ url: string } & AsyncDisposable> {
+async function startBroken({
+  request,
+  instead,
+  answer,
+}: Broken): Promise<{ url: string } & AsyncDisposable> {
   const server: Server = createServer(async (incoming, outgoing) => {
     const chunks: Buffer[] = []
     for await (const chunk of incoming) chunks.push(chunk)
-    const { host: _, connection: __, 'content-length': ___, 'transfer-encoding': ____, ...headers } = incoming.headers
+    const {
+      host: _,
+      connection: __,
+      'content-length': ___,
+      'transfer-encoding': ____,
+      ...headers
+    } = incoming.headers
     const { method = '', url = '' } = incoming
-    const original: Passing = { method, path: url, headers: headers as Record<string, string>, body: Buffer.concat(chunks).toString() }
+    const original: Passing = {
+      method,
+      path: url,
+      headers: headers as Record<string, string>,
+      body: Buffer.concat(chunks).toString(),
+    }
     const passing = { ...original, ...request?.(original) }
     const answered = instead?.(passing) ?? (await pass(passing))
     const changed = { ...answered, ...answer?.(answered, passing) }
@@ -135,7 +185,11 @@ async function startBroken({ request, instead, answer }: Broken): Promise<{ url:
 }
 
 async function pass({ method, path, headers, body }: Passing): Promise<Answered> {
-  const response = await fetch(app.url + path, { method, headers, body: body === '' ? undefined : body })
+  const response = await fetch(app.url + path, {
+    method,
+    headers,
+    body: body === '' ? undefined : body,
+  })
   const text = await response.text()
   const {
     'content-length': _,
@@ -158,7 +212,11 @@ const json = (text: string): Record<string, unknown> => {
   }
 }
 
-const mistake: Answered = { status: 500, headers: { 'content-type': 'application/json' }, body: '{"message":"Oops"}' }
+const mistake: Answered = {
+  status: 500,
+  headers: { 'content-type': 'application/json' },
+  body: '{"message":"Oops"}',
+}
 
 const noContent: Answered = {
   status: 204,
@@ -226,7 +284,10 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
     broken: 'has methods that there are not',
     check: 'unsupported_method',
     only: 'getTask',
-    by: { instead: ({ method }) => (method === 'PUT' ? { status: 200, headers: {}, body: '' } : undefined) },
+    by: {
+      instead: ({ method }) =>
+        method === 'PUT' ? { status: 200, headers: {}, body: '' } : undefined,
+    },
   },
   {
     broken: 'does not say which methods it has',
@@ -238,7 +299,11 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
     broken: 'takes any key',
     check: 'ignored_auth',
     only: 'getTask',
-    by: { request: ({ headers }) => ({ headers: { ...headers, authorization: `Bearer ${account.key}` } }) },
+    by: {
+      request: ({ headers }) => ({
+        headers: { ...headers, authorization: `Bearer ${account.key}` },
+      }),
+    },
   },
   {
     broken: 'takes any key for all that a key can do',
@@ -246,21 +311,30 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
     only: 'deleteTask',
     by: {
       request: ({ headers }) =>
-        headers.authorization === `Bearer ${restrictedKey}` ? { headers: { ...headers, authorization: `Bearer ${account.key}` } } : {},
+        headers.authorization === `Bearer ${restrictedKey}`
+          ? { headers: { ...headers, authorization: `Bearer ${account.key}` } }
+          : {},
     },
   },
   {
     broken: 'deletes nothing',
     check: 'use_after_delete',
     only: 'deleteTask',
-    by: { instead: ({ method, path }) => (method === 'DELETE' && !path.includes('?') ? noContent : undefined) },
+    by: {
+      instead: ({ method, path }) =>
+        method === 'DELETE' && !path.includes('?') ? noContent : undefined,
+    },
   },
   {
     broken: 'makes what is not there',
     check: 'ensure_resource_availability',
     only: 'createTask',
     by: {
-      answer: ({ headers }) => ({ headers: headers.location ? { ...headers, location: `${headers.location.slice(0, -4)}0000` } : headers }),
+      answer: ({ headers }) => ({
+        headers: headers.location
+          ? { ...headers, location: `${headers.location.slice(0, -4)}0000` }
+          : headers,
+      }),
     },
   },
   {
@@ -279,7 +353,10 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
     broken: 'emits what it does not declare',
     check: 'emitted_events',
     only: 'updateTask',
-    by: { answer: ({ body }, { path }) => (path.includes('/events') ? { body: body.replaceAll('task.updated', 'task.deleted') } : {}) },
+    by: {
+      answer: ({ body }, { path }) =>
+        path.includes('/events') ? { body: body.replaceAll('task.updated', 'task.deleted') } : {},
+    },
   },
 ]
 
@@ -290,10 +367,23 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
       await using muster = await newMuster()
       await using server = await startBroken(by)
       const keys = ['--key', account.key, '--restricted-key', restrictedKey]
-      const { status, stdout, stderr } = await muster.run(['contract', '--url', server.url, ...keys, '--only', only, '--runs', '1'])
+      const { status, stdout, stderr } = await muster.run([
+        'contract',
+        '--url',
+        server.url,
+        ...keys,
+        '--only',
+        only,
+        '--runs',
+        '1',
+      ])
       expect({ status, stderr }).toEqual({ status: 1, stderr: '' })
       expect(stdout).toContain(`FAIL  ${only}`)
-      expect(stdout).toMatch(new RegExp(`\\(${check}\\)\n.*\n.*curl -sS -i --globoff -X \\w+ '?${server.url}/public/v1/`))
+      expect(stdout).toMatch(
+        new RegExp(
+          `\\(${check}\\)\n.*\n.*curl -sS -i --globoff -X \\w+ '?${server.url}/public/v1/`,
+        ),
+      )
       expect(stdout).not.toContain(account.key)
       expect(stdout).not.toContain(restrictedKey)
     },
@@ -307,14 +397,29 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
     'is broken → the line that is printed gets the same answer, however long its body',
     async () => {
       await using muster = await newMuster()
-      await using server = await startBroken({ instead: ({ body }) => (body.length > 5_000 ? mistake : undefined) })
-      const args = ['contract', '--url', server.url, '--key', account.key, '--only', 'createTask', '--runs', '1', '--json']
+      await using server = await startBroken({
+        instead: ({ body }) => (body.length > 5_000 ? mistake : undefined),
+      })
+      const args = [
+        'contract',
+        '--url',
+        server.url,
+        '--key',
+        account.key,
+        '--only',
+        'createTask',
+        '--runs',
+        '1',
+        '--json',
+      ]
       const { cases } = JSON.parse((await muster.run(args)).stdout)
       const lines = (cases as Found[]).flatMap(({ failures }) => failures.map(({ curl }) => curl))
       expect(lines.some((line) => line.includes('$(seq 10000)'))).toBe(true)
       for (const line of lines) {
         expect(line.length).toBeLessThan(1000)
-        const answer = await promisify(execFile)('sh', ['-c', line], { env: { ...process.env, KEY: account.key } })
+        const answer = await promisify(execFile)('sh', ['-c', line], {
+          env: { ...process.env, KEY: account.key },
+        })
         expect(answer.stdout).toMatch(/^(HTTP\/1\.1 100 Continue\r\n\r\n)?HTTP\/1\.1 500 /)
       }
     },
@@ -326,15 +431,42 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
     async () => {
       await using muster = await newMuster()
       await using server = await startBroken({
-        answer: ({ body }, { path }) => (path.includes('/events?') ? { body: body.replaceAll('task.completed', 'task.updated') } : {}),
+        answer: ({ body }, { path }) =>
+          path.includes('/events?')
+            ? { body: body.replaceAll('task.completed', 'task.updated') }
+            : {},
       })
       const [html, xml] = [join(muster.dataDir, 'report.html'), join(muster.dataDir, 'junit.xml')]
-      const args = ['--url', server.url, '--key', account.key, '--restricted-key', restrictedKey, '--only', 'updateTask', '--runs', '1']
-      const { status, stdout } = await muster.run(['contract', ...args, '--report', html, '--junit', xml])
+      const args = [
+        '--url',
+        server.url,
+        '--key',
+        account.key,
+        '--restricted-key',
+        restrictedKey,
+        '--only',
+        'updateTask',
+        '--runs',
+        '1',
+      ]
+      const { status, stdout } = await muster.run([
+        'contract',
+        ...args,
+        '--report',
+        html,
+        '--junit',
+        xml,
+      ])
       expect(status).toBe(1)
-      expect(stdout).toContain('FAIL  updateTask: the event task.completed is documented, and was never seen')
-      expect(await readFile(html, 'utf8')).toContain('<span class="missing">task.completed 0</span>')
-      expect(await readFile(xml, 'utf8')).toMatch(/name="event task\.completed was seen" time="0\.000"><failure /)
+      expect(stdout).toContain(
+        'FAIL  updateTask: the event task.completed is documented, and was never seen',
+      )
+      expect(await readFile(html, 'utf8')).toContain(
+        '<span class="missing">task.completed 0</span>',
+      )
+      expect(await readFile(xml, 'utf8')).toMatch(
+        /name="event task\.completed was seen" time="0\.000"><failure /,
+      )
     },
     LONG_MS,
   )
@@ -343,11 +475,28 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
     'fails at some text → the failure is shrunk, and the same seed finds it again',
     async () => {
       await using muster = await newMuster()
-      await using server = await startBroken({ instead: ({ body }) => (/[&~|]/.test(String(json(body).title)) ? mistake : undefined) })
-      const args = ['contract', '--url', server.url, '--key', account.key, '--only', 'createTask', '--runs', '50', '--seed', '3', '--json']
+      await using server = await startBroken({
+        instead: ({ body }) => (/[&~|]/.test(String(json(body).title)) ? mistake : undefined),
+      })
+      const args = [
+        'contract',
+        '--url',
+        server.url,
+        '--key',
+        account.key,
+        '--only',
+        'createTask',
+        '--runs',
+        '50',
+        '--seed',
+        '3',
+        '--json',
+      ]
       const [first, again] = [await muster.run(args), await muster.run(args)]
       const shrunk = (stdout: string) =>
-        (JSON.parse(stdout).cases as Found[]).find(({ name }) => name === 'takes valid data at random')?.failures[0]
+        (JSON.parse(stdout).cases as Found[]).find(
+          ({ name }) => name === 'takes valid data at random',
+        )?.failures[0]
       expect(shrunk(first.stdout)).toMatchObject({ check: 'not_a_server_error', what: 'at random' })
       expect(shrunk(first.stdout)?.curl).toMatch(/--data-raw '\{"title":"[^"]{1,3}"\}'$/)
       expect(shrunk(again.stdout)).toEqual(shrunk(first.stdout))

@@ -10,7 +10,10 @@ let servers: Servers
 
 beforeAll(async () => {
   const app = await startApp()
-  const limited = await startApp({ database: app.database, environment: { RATE_LIMIT_PER_MINUTE: '1' } })
+  const limited = await startApp({
+    database: app.database,
+    environment: { RATE_LIMIT_PER_MINUTE: '1' },
+  })
   const broken = await startApp()
   const { key: brokenKey } = await broken.newAccount()
   await broken.db.write.raw('alter table api_keys rename to lost_keys')

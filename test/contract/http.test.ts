@@ -15,10 +15,12 @@ beforeAll(async () => {
 afterAll(() => app[Symbol.asyncDispose]())
 
 const PARTICIPANTS = '/public/v1/participants'
-const get = (path: string, headers?: Record<string, string>): Promise<Answer> => app.call('GET', path, { key: account.key, headers })
+const get = (path: string, headers?: Record<string, string>): Promise<Answer> =>
+  app.call('GET', path, { key: account.key, headers })
 const post = (body: unknown, headers?: Record<string, string>): Promise<Answer> =>
   app.call('POST', PARTICIPANTS, { key: account.key, body, headers })
-const create = async (body: object = { full_name: 'Ada Lovelace' }): Promise<Answer['body']> => (await post(body)).body
+const create = async (body: object = { full_name: 'Ada Lovelace' }): Promise<Answer['body']> =>
+  (await post(body)).body
 
 /** Sends bytes as they are, for what `fetch` would mend; answers with the raw response. */
 function raw(text: string | Buffer): Promise<string> {
@@ -60,15 +62,26 @@ describe('the address', () => {
   test('a known path and another method → 405 with Allow', async () => {
     const answer = await app.call('PUT', PARTICIPANTS, { key: account.key, body: {} })
     expectError(answer, 405)
-    expect(answer.headers.get('allow')?.split(', ').sort()).toEqual(['GET', 'HEAD', 'OPTIONS', 'POST'])
+    expect(answer.headers.get('allow')?.split(', ').sort()).toEqual([
+      'GET',
+      'HEAD',
+      'OPTIONS',
+      'POST',
+    ])
   })
 
-  test.each(operationIds)('OPTIONS on the path of %s → 204 with Allow, without a key', async (id) => {
-    const { path, method } = operations[id]
-    const answer = await app.call('OPTIONS', path.replace(/\{.*?\}/, '0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81'))
-    expect(answer.status).toBe(204)
-    expect(answer.headers.get('allow')?.split(', ')).toContain(method.toUpperCase())
-  })
+  test.each(operationIds)(
+    'OPTIONS on the path of %s → 204 with Allow, without a key',
+    async (id) => {
+      const { path, method } = operations[id]
+      const answer = await app.call(
+        'OPTIONS',
+        path.replace(/\{.*?\}/, '0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81'),
+      )
+      expect(answer.status).toBe(204)
+      expect(answer.headers.get('allow')?.split(', ')).toContain(method.toUpperCase())
+    },
+  )
 
   test('HEAD → as GET, without a body', async () => {
     const { id } = await create()
@@ -76,19 +89,23 @@ describe('the address', () => {
       const [head, full] = [await app.call('HEAD', path, account), await get(path)]
       expect(head.status).toBe(200)
       expect(head.text).toBe('')
-      for (const name of ['content-type', 'content-length', 'etag']) expect(head.headers.get(name)).toBe(full.headers.get(name))
+      for (const name of ['content-type', 'content-length', 'etag'])
+        expect(head.headers.get(name)).toBe(full.headers.get(name))
     }
   })
 
-  test.each(['/%E0%A4%A', '?filter[email]=%E0%A4%A', '?%ZZ=1'])('broken percent-encoding %s → 400', async (suffix) =>
-    expectError(await get(PARTICIPANTS + suffix), 400),
+  test.each(['/%E0%A4%A', '?filter[email]=%E0%A4%A', '?%ZZ=1'])(
+    'broken percent-encoding %s → 400',
+    async (suffix) => expectError(await get(PARTICIPANTS + suffix), 400),
   )
 
-  test.each(['%00', 'not-a-uuid', 'a%2Fb', '..%2F..%2Fetc'])('an id of the wrong form (%s) → 404', async (id) =>
-    expectError(await get(`${PARTICIPANTS}/${id}`), 404),
+  test.each(['%00', 'not-a-uuid', 'a%2Fb', '..%2F..%2Fetc'])(
+    'an id of the wrong form (%s) → 404',
+    async (id) => expectError(await get(`${PARTICIPANTS}/${id}`), 404),
   )
 
-  test('longer than 8 KiB → 414', async () => expectError(await get(`${PARTICIPANTS}?filter[search]=${'x'.repeat(9000)}`), 414))
+  test('longer than 8 KiB → 414', async () =>
+    expectError(await get(`${PARTICIPANTS}?filter[search]=${'x'.repeat(9000)}`), 414))
 
   test('headers larger than 16 KiB → 431 in our shape', async () => {
     const answer = await raw(line('GET', PARTICIPANTS, `X-Big: ${'x'.repeat(20_000)}\r\n`))
@@ -100,7 +117,9 @@ describe('the address', () => {
     ['no HTTP at all', 'GET nonsense\r\n\r\n', 400],
     ['a method that HTTP does not have', 'FOO / HTTP/1.1\r\nHost: test\r\n\r\n', 501],
   ])('%s → our shape', async (_, bytes, status) => {
-    expect(await raw(bytes)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} .*X-Request-Id: .*\\{"message":`, 's'))
+    expect(await raw(bytes)).toMatch(
+      new RegExp(`^HTTP/1\\.1 ${status} .*X-Request-Id: .*\\{"message":`, 's'),
+    )
   })
 
   test('a method that /healthz does not have → 405 with Allow', async () => {
@@ -119,24 +138,32 @@ describe('the key', () => {
     'with a wrong checksum': `Bearer mst_${'a'.repeat(43)}_000000`,
   }
   test.each(Object.entries(wrong))('%s → 401 with WWW-Authenticate', async (_, header) => {
-    const answer = await app.call('GET', PARTICIPANTS, { headers: header === undefined ? {} : { Authorization: header } })
+    const answer = await app.call('GET', PARTICIPANTS, {
+      headers: header === undefined ? {} : { Authorization: header },
+    })
     expectError(answer, 401)
     expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/)
   })
 
-  test.each(operationIds)('%s without a key → 401, before anything else is looked at', async (id) => {
-    const { path, method } = operations[id]
-    const answer = await app.call(method.toUpperCase(), path, {
-      body: method === 'get' ? undefined : '{broken',
-      headers: { 'Content-Type': 'text/plain' },
-    })
-    expect(answer.status).toBe(401)
-  })
+  test.each(operationIds)(
+    '%s without a key → 401, before anything else is looked at',
+    async (id) => {
+      const { path, method } = operations[id]
+      const answer = await app.call(method.toUpperCase(), path, {
+        body: method === 'get' ? undefined : '{broken',
+        headers: { 'Content-Type': 'text/plain' },
+      })
+      expect(answer.status).toBe(401)
+    },
+  )
 
   test('revoked, or of a deactivated user → 401 from the next request on', async () => {
     const [first, second] = [await app.newAccount(), await app.newAccount()]
     expect((await app.as(first).get('/participants')).status).toBe(200)
-    await app.db.write('api_keys').where({ user_id: first.userId }).update({ revoked_at: Date.now() })
+    await app.db
+      .write('api_keys')
+      .where({ user_id: first.userId })
+      .update({ revoked_at: Date.now() })
     expect((await app.as(first).get('/participants')).status).toBe(401)
     await app.db.write('users').where({ id: second.userId }).update({ status: 'deactivated' })
     expect((await app.as(second).get('/participants')).status).toBe(401)
@@ -146,7 +173,8 @@ describe('the key', () => {
     await using other = await startApp()
     const { newApiKey } = await import('../../auth/api-key.ts')
     const statuses = new Set<number>()
-    for (let i = 0; i < 130; i++) statuses.add((await other.call('GET', PARTICIPANTS, { key: newApiKey().token })).status)
+    for (let i = 0; i < 130; i++)
+      statuses.add((await other.call('GET', PARTICIPANTS, { key: newApiKey().token })).status)
     expect([...statuses]).toEqual([401, 429])
     expect((await other.as(await other.newAccount()).get('/participants')).status).toBe(200)
   })
@@ -156,7 +184,14 @@ describe('the key', () => {
     for (const id of operationIds) {
       const { path, method, access } = operations[id]
       if (access === 'write')
-        expect((await app.call(method.toUpperCase(), path, { key, body: method === 'delete' ? undefined : '{broken' })).status).toBe(403)
+        expect(
+          (
+            await app.call(method.toUpperCase(), path, {
+              key,
+              body: method === 'delete' ? undefined : '{broken',
+            })
+          ).status,
+        ).toBe(403)
     }
     expect((await app.call('GET', PARTICIPANTS, { key })).status).toBe(200)
   })
@@ -183,9 +218,15 @@ describe('the rate limit', () => {
     const owner = await limited.newAccount()
     const second = await limited.newKey(owner)
     const answers: Answer[] = []
-    for (const key of [owner.key, second, owner.key, second]) answers.push(await limited.call('GET', PARTICIPANTS, { key }))
+    for (const key of [owner.key, second, owner.key, second])
+      answers.push(await limited.call('GET', PARTICIPANTS, { key }))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429])
-    expect(answers.map(({ headers }) => headers.get('x-ratelimit-remaining'))).toEqual(['2', '1', '0', '0'])
+    expect(answers.map(({ headers }) => headers.get('x-ratelimit-remaining'))).toEqual([
+      '2',
+      '1',
+      '0',
+      '0',
+    ])
     const last = answers[3]?.headers
     expect(last?.get('x-ratelimit-limit')).toBe('3')
     expect(Number(last?.get('x-ratelimit-reset')) * 1000).toBeGreaterThan(Date.now())
@@ -200,7 +241,8 @@ describe('the rate limit', () => {
     await using limited = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '2' } })
     const owner = await limited.newAccount()
     const statuses: number[] = []
-    for (let i = 0; i < 3; i++) statuses.push((await limited.as(owner).post('/participants', '{broken')).status)
+    for (let i = 0; i < 3; i++)
+      statuses.push((await limited.as(owner).post('/participants', '{broken')).status)
     expect(statuses).toEqual([400, 400, 429])
   })
 })
@@ -213,17 +255,36 @@ describe('the body', () => {
     ['JSON nested too deep', '['.repeat(10_000) + ']'.repeat(10_000), {}, 400],
     ['text/plain', '{"full_name": "A"}', { 'Content-Type': 'text/plain' }, 415],
     ['a form', 'full_name=A', { 'Content-Type': 'application/x-www-form-urlencoded' }, 415],
-    ['another charset', '{"full_name": "A"}', { 'Content-Type': 'application/json; charset=utf-16' }, 415],
+    [
+      'another charset',
+      '{"full_name": "A"}',
+      { 'Content-Type': 'application/json; charset=utf-16' },
+      415,
+    ],
     ['a compressed body', '{"full_name": "A"}', { 'Content-Encoding': 'gzip' }, 415],
-    ['UTF-8 said in the type', '{"full_name": "A"}', { 'Content-Type': 'application/json; charset=utf-8' }, 201],
-    ['more than 10,000 entries', JSON.stringify({ full_name: 'A', tags: Array(10_001).fill({}) }), {}, 400],
+    [
+      'UTF-8 said in the type',
+      '{"full_name": "A"}',
+      { 'Content-Type': 'application/json; charset=utf-8' },
+      201,
+    ],
+    [
+      'more than 10,000 entries',
+      JSON.stringify({ full_name: 'A', tags: Array(10_001).fill({}) }),
+      {},
+      400,
+    ],
     ['more than 1 MiB', JSON.stringify({ full_name: 'x'.repeat(1024 * 1024) }), {}, 413],
   ]
   test.each(cases)('%s', async (_, body, headers, status) => {
     const response = await fetch(app.url + PARTICIPANTS, {
       method: 'POST',
       body: typeof body === 'string' ? body : new Uint8Array(body),
-      headers: { Authorization: `Bearer ${account.key}`, 'Content-Type': 'application/json', ...headers },
+      headers: {
+        Authorization: `Bearer ${account.key}`,
+        'Content-Type': 'application/json',
+        ...headers,
+      },
     })
     const text = await response.text()
     expect({ status: response.status, text }).toMatchObject({ status })
@@ -270,31 +331,50 @@ describe('the body', () => {
       external_id: 'x'.repeat(201),
     })
     expect(status).toBe(422)
-    expect(Object.keys(body.errors).sort()).toEqual(['email', 'external_id', 'extra', 'full_name', 'phone', 'status', 'tags'])
+    expect(Object.keys(body.errors).sort()).toEqual([
+      'email',
+      'external_id',
+      'extra',
+      'full_name',
+      'phone',
+      'status',
+      'tags',
+    ])
     expect(body.errors.status).toEqual(['must be one of active, inactive, archived.'])
   })
 
   test('so many faults that an answer cannot name them all → 100 of them', async () => {
-    const { status, body } = await post(Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`f${index}`, 1])))
+    const { status, body } = await post(
+      Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`f${index}`, 1])),
+    )
     expect([status, Object.keys(body.errors).length]).toEqual([422, 100])
   })
 
   test('is looked at before the record is looked for', async () => {
     for (const id of ['abc', '0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81']) {
-      expect((await app.call('PATCH', `${PARTICIPANTS}/${id}`, { key: account.key, body: { bad: 1 } })).status).toBe(422)
-      expect((await app.call('PATCH', `${PARTICIPANTS}/${id}`, { key: account.key, body: {} })).status).toBe(404)
+      expect(
+        (await app.call('PATCH', `${PARTICIPANTS}/${id}`, { key: account.key, body: { bad: 1 } }))
+          .status,
+      ).toBe(422)
+      expect(
+        (await app.call('PATCH', `${PARTICIPANTS}/${id}`, { key: account.key, body: {} })).status,
+      ).toBe(404)
     }
   })
 
   test('names that JavaScript treats apart are names like any other', async () => {
-    const { status, body } = await post('{"full_name": "A", "__proto__": {"admin": true}, "constructor": 1}')
+    const { status, body } = await post(
+      '{"full_name": "A", "__proto__": {"admin": true}, "constructor": 1}',
+    )
     expect(status).toBe(422)
     expect(Object.keys(body.errors).sort()).toEqual(['__proto__', 'constructor'])
   })
 
   test('NUL and halves of surrogate pairs → 422 on the field; other Unicode comes back as it was sent', async () => {
     expect((await post('{"full_name": "a\\u0000b"}')).body.errors).toHaveProperty('full_name')
-    expect((await post('{"full_name": "A", "tags": ["ok", "\\ud800"]}')).body.errors).toHaveProperty(['tags.1'])
+    expect(
+      (await post('{"full_name": "A", "tags": ["ok", "\\ud800"]}')).body.errors,
+    ).toHaveProperty(['tags.1'])
     const full_name = '𝔄da 👩‍🚀 עברית \u2028 "\\'
     const { id } = await create({ full_name })
     expect((await get(`${PARTICIPANTS}/${id}`)).body.full_name).toBe(full_name)
@@ -345,21 +425,31 @@ describe('the query', () => {
   })
 
   test('an unknown sort is told what is possible', async () =>
-    expect((await get(`${PARTICIPANTS}?sort=age`)).body.errors.sort[0]).toMatch(/full_name, -full_name, email/))
+    expect((await get(`${PARTICIPANTS}?sort=age`)).body.errors.sort[0]).toMatch(
+      /full_name, -full_name, email/,
+    ))
 
   test.each(operationIds)('%s refuses an unknown parameter', async (id) => {
     const { path, method } = operations[id]
     if (method !== 'get') return
-    const { status, body } = await get(`${path.replace(/\{.*?\}/, '0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81')}?unknown=1`)
+    const { status, body } = await get(
+      `${path.replace(/\{.*?\}/, '0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81')}?unknown=1`,
+    )
     expect([status, Object.keys(body.errors ?? {})]).toEqual([422, ['unknown']])
   })
 })
 
 describe('every answer', () => {
   test('carries the request’s own id if it may be one, and never a line break', async () => {
-    expect((await get(PARTICIPANTS, { 'X-Request-Id': 'my-id.1' })).headers.get('x-request-id')).toBe('my-id.1')
-    expect((await get(PARTICIPANTS, { 'X-Request-Id': 'a b' })).headers.get('x-request-id')).not.toBe('a b')
-    expect((await get(PARTICIPANTS, { 'X-Request-Id': 'x'.repeat(129) })).headers.get('x-request-id')).toHaveLength(36)
+    expect(
+      (await get(PARTICIPANTS, { 'X-Request-Id': 'my-id.1' })).headers.get('x-request-id'),
+    ).toBe('my-id.1')
+    expect(
+      (await get(PARTICIPANTS, { 'X-Request-Id': 'a b' })).headers.get('x-request-id'),
+    ).not.toBe('a b')
+    expect(
+      (await get(PARTICIPANTS, { 'X-Request-Id': 'x'.repeat(129) })).headers.get('x-request-id'),
+    ).toHaveLength(36)
   })
 
   test('is JSON whatever Accept says, must not be sniffed or kept by others', async () => {
@@ -374,10 +464,22 @@ describe('every answer', () => {
 
   test('to an allowed origin says so, to another nothing; a preflight needs no key', async () => {
     const origin = 'https://app.example.com'
-    expect((await get(PARTICIPANTS, { Origin: origin })).headers.get('access-control-allow-origin')).toBe(origin)
-    expect((await app.call('GET', PARTICIPANTS, { headers: { Origin: origin } })).headers.get('access-control-allow-origin')).toBe(origin)
-    expect((await get(PARTICIPANTS, { Origin: 'https://evil.example.com' })).headers.get('access-control-allow-origin')).toBeNull()
-    const preflight = await app.call('OPTIONS', PARTICIPANTS, { headers: { Origin: origin, 'Access-Control-Request-Method': 'POST' } })
+    expect(
+      (await get(PARTICIPANTS, { Origin: origin })).headers.get('access-control-allow-origin'),
+    ).toBe(origin)
+    expect(
+      (await app.call('GET', PARTICIPANTS, { headers: { Origin: origin } })).headers.get(
+        'access-control-allow-origin',
+      ),
+    ).toBe(origin)
+    expect(
+      (await get(PARTICIPANTS, { Origin: 'https://evil.example.com' })).headers.get(
+        'access-control-allow-origin',
+      ),
+    ).toBeNull()
+    const preflight = await app.call('OPTIONS', PARTICIPANTS, {
+      headers: { Origin: origin, 'Access-Control-Request-Method': 'POST' },
+    })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-headers')).toContain('Authorization')
   })
@@ -400,14 +502,22 @@ describe('a record', () => {
     const path = `${PARTICIPANTS}/${id}`
     const etag = (await get(path)).headers.get('etag') ?? ''
     const patch = (header: string): Promise<Answer> =>
-      app.call('PATCH', path, { key: account.key, body: { full_name: 'New' }, headers: { 'If-Match': header } })
+      app.call('PATCH', path, {
+        key: account.key,
+        body: { full_name: 'New' },
+        headers: { 'If-Match': header },
+      })
     expect((await patch('"other"')).status).toBe(412)
     expect((await patch(`W/${etag}`)).status).toBe(412)
     const changed = await patch(etag)
     expect(changed.status).toBe(200)
     expect(changed.headers.get('etag')).not.toBe(etag)
-    expect((await app.call('DELETE', path, { key: account.key, headers: { 'If-Match': etag } })).status).toBe(412)
-    expect((await app.call('DELETE', path, { key: account.key, headers: { 'If-Match': '*' } })).status).toBe(204)
+    expect(
+      (await app.call('DELETE', path, { key: account.key, headers: { 'If-Match': etag } })).status,
+    ).toBe(412)
+    expect(
+      (await app.call('DELETE', path, { key: account.key, headers: { 'If-Match': '*' } })).status,
+    ).toBe(204)
   })
 
   test('its life: 201 with a Location that resolves to the same, 204 without a body, then 404 and 404', async () => {
@@ -415,15 +525,26 @@ describe('a record', () => {
     const path = created.headers.get('location') ?? ''
     expect([created.status, path]).toEqual([201, `${PARTICIPANTS}/${created.body.id}`])
     const read = await get(path)
-    expect([read.text, read.headers.get('etag')]).toEqual([created.text, created.headers.get('etag')])
+    expect([read.text, read.headers.get('etag')]).toEqual([
+      created.text,
+      created.headers.get('etag'),
+    ])
     const gone = await app.call('DELETE', path, account)
-    expect([gone.status, gone.text, gone.headers.get('content-type'), gone.headers.get('content-length')]).toEqual([204, '', null, null])
-    expect([(await get(path)).status, (await app.call('DELETE', path, account)).status]).toEqual([404, 404])
+    expect([
+      gone.status,
+      gone.text,
+      gone.headers.get('content-type'),
+      gone.headers.get('content-length'),
+    ]).toEqual([204, '', null, null])
+    expect([(await get(path)).status, (await app.call('DELETE', path, account)).status]).toEqual([
+      404, 404,
+    ])
   })
 })
 
 describe('Idempotency-Key', () => {
-  const events = async (): Promise<number> => (await get('/public/v1/events?page[size]=1')).body.meta.total
+  const events = async (): Promise<number> =>
+    (await get('/public/v1/events?page[size]=1')).body.meta.total
 
   test('same key, same request → the first answer, once done', async () => {
     const before = await events()
@@ -431,9 +552,13 @@ describe('Idempotency-Key', () => {
     const first = await post({ full_name: 'Once' }, headers)
     const second = await post({ full_name: 'Once' }, headers)
     expect([second.status, second.text]).toEqual([201, first.text])
-    expect([first.headers.get('idempotent-replayed'), second.headers.get('idempotent-replayed')]).toEqual([null, 'true'])
+    expect([
+      first.headers.get('idempotent-replayed'),
+      second.headers.get('idempotent-replayed'),
+    ]).toEqual([null, 'true'])
     expect(second.headers.get('location')).toBe(first.headers.get('location'))
-    for (const name of ['etag', 'cache-control', 'content-type']) expect(second.headers.get(name)).toBe(first.headers.get(name))
+    for (const name of ['etag', 'cache-control', 'content-type'])
+      expect(second.headers.get(name)).toBe(first.headers.get(name))
     expect(await events()).toBe(before + 1)
   })
 
@@ -443,7 +568,9 @@ describe('Idempotency-Key', () => {
     const other = await post({ full_name: 'Two' }, headers)
     expect([other.status, Object.keys(other.body.errors)]).toEqual([422, ['Idempotency-Key']])
     const stranger = await app.newAccount()
-    expect((await app.as(stranger).post('/participants', { full_name: 'Two' }, headers)).status).toBe(201)
+    expect(
+      (await app.as(stranger).post('/participants', { full_name: 'Two' }, headers)).status,
+    ).toBe(201)
   })
 
   test('what was refused leaves the key free', async () => {
@@ -455,10 +582,14 @@ describe('Idempotency-Key', () => {
 
   test('many at once → one is done, the others get 409 or its answer', async () => {
     const before = await events()
-    const answers = await Promise.all(Array.from({ length: 8 }, () => post({ full_name: 'Many' }, { 'Idempotency-Key': 'key-4' })))
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => post({ full_name: 'Many' }, { 'Idempotency-Key': 'key-4' })),
+    )
     const statuses = new Set(answers.map(({ status }) => status))
     expect([...statuses].every((status) => status === 201 || status === 409)).toBe(true)
-    expect(new Set(answers.filter(({ status }) => status === 201).map(({ body }) => body.id)).size).toBe(1)
+    expect(
+      new Set(answers.filter(({ status }) => status === 201).map(({ body }) => body.id)).size,
+    ).toBe(1)
     expect(await events()).toBe(before + 1)
   })
 
@@ -488,7 +619,13 @@ describe('Idempotency-Key', () => {
 describe('the request log', () => {
   test('keeps each request of a key with both bodies, and no secret', async () => {
     const own = await app.newAccount()
-    await app.as(own).post('/participants', { full_name: `Ada ${own.key} whsec_abcdefgh` }, { 'X-Request-Id': 'logged-1' })
+    await app
+      .as(own)
+      .post(
+        '/participants',
+        { full_name: `Ada ${own.key} whsec_abcdefgh` },
+        { 'X-Request-Id': 'logged-1' },
+      )
     await app.as(own).get('/participants?filter[search]=ada')
     await app.as(own).post('/participants', '{broken')
     const rows = await until3(own.accountId)
@@ -515,8 +652,12 @@ describe('the request log', () => {
     const rest = own.key.slice('mst_'.length)
     const secret = 'whsec_ab+cd/TAIL='
     await app.as(own).post('/participants', '\0')
-    await app.as(own).post('/participants', `{"full_name": "mst\\u005f${rest} whsec_ab+cd\\/TAIL="}`)
-    await app.as(own).get(`/participants?filter[search]=mst%5F${rest}+${encodeURIComponent(secret)}`)
+    await app
+      .as(own)
+      .post('/participants', `{"full_name": "mst\\u005f${rest} whsec_ab+cd\\/TAIL="}`)
+    await app
+      .as(own)
+      .get(`/participants?filter[search]=mst%5F${rest}+${encodeURIComponent(secret)}`)
     const logged = JSON.stringify(await until3(own.accountId))
     expect(logged).not.toContain('TAIL')
     expect(logged).not.toContain(rest.slice(5))
@@ -533,7 +674,10 @@ describe('the request log', () => {
   async function until3(accountId: string): Promise<Row[]> {
     const { until } = await import('../helpers.ts')
     return until('three requests in the log', async () => {
-      const rows = (await app.db.read('request_log').where({ account_id: accountId }).orderBy('id')) as Row[]
+      const rows = (await app.db
+        .read('request_log')
+        .where({ account_id: accountId })
+        .orderBy('id')) as Row[]
       return rows.length === 3 && rows
     })
   }

@@ -2,11 +2,13 @@
 import { readdir } from 'node:fs/promises'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
-import { openDatabase, transaction, writeScope } from '../../records/db.ts'
-import { migrate, whileAlone } from '../../records/migrate.ts'
+import { migrate, whileAlone } from '../../records/database/migrate.ts'
+import { openDatabase } from '../../records/database/open.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { readConfig } from '../../server/config.ts'
-import { newSecret, sealSecret } from '../../webhooks/secret.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { newDatabase, startApp, type TestAccount, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 
@@ -47,9 +49,13 @@ onPostgres('several nodes', () => {
     await using second = await startApp({ database, environment })
     const account = await first.newAccount()
     const statuses: number[] = []
-    for (const node of [first, second, first, second, first, second]) statuses.push((await node.as(account).get('/participants')).status)
+    for (const node of [first, second, first, second, first, second])
+      statuses.push((await node.as(account).get('/participants')).status)
     expect(statuses).toEqual([200, 200, 200, 200, 429, 429])
-    await first.db.write('api_keys').where({ user_id: account.userId }).update({ revoked_at: Date.now() })
+    await first.db
+      .write('api_keys')
+      .where({ user_id: account.userId })
+      .update({ revoked_at: Date.now() })
     expect((await second.as(account).get('/participants')).status).toBe(401)
   })
 
@@ -62,7 +68,10 @@ onPostgres('several nodes', () => {
     await subscribe(api, account, receiver.url)
     const { body } = await api.as(account).post('/participants', { full_name: 'Ada' })
     const [request] = await receiver.received(1)
-    expect(JSON.parse(request?.body.toString() ?? '')).toMatchObject({ event_type: 'participant.created', resource: { id: body.id } })
+    expect(JSON.parse(request?.body.toString() ?? '')).toMatchObject({
+      event_type: 'participant.created',
+      resource: { id: body.id },
+    })
     expect((await worker.as(account).get('/participants')).status).toBe(404)
     expect((await worker.call('GET', '/readyz')).status).toBe(200)
   })
@@ -77,22 +86,37 @@ onPostgres('several nodes', () => {
     const name = new URL(real).pathname.slice(1)
     await using admin = await adminOf(real)
     await admin.run(`alter database ${name} allow_connections false`)
-    await admin.run(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
+    await admin.run(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+    )
     const answer = await app.as(account).post('/participants', { full_name: 'Ada' })
     expect([answer.status, Number(answer.headers.get('retry-after')) > 0]).toEqual([503, true])
-    expect([(await app.call('GET', '/healthz')).status, (await app.call('GET', '/readyz')).status]).toEqual([200, 503])
+    expect([
+      (await app.call('GET', '/healthz')).status,
+      (await app.call('GET', '/readyz')).status,
+    ]).toEqual([200, 503])
     await admin.run(`alter database ${name} allow_connections true`)
     expect((await app.as(account).post('/participants', { full_name: 'Ada' })).status).toBe(201)
     expect((await app.as(account).get('/participants')).body.meta.total).toBe(1)
     // Of each lost connection what happened, and not all that it had prepared.
     const errors = lines.flatMap(({ err }) => (err ? [err as object] : []))
     expect(errors.length).toBeGreaterThan(1)
-    for (const error of errors) expect(['type', 'message', 'stack', 'code']).toEqual(expect.arrayContaining(Object.keys(error)))
+    for (const error of errors)
+      expect(['type', 'message', 'stack', 'code']).toEqual(
+        expect.arrayContaining(Object.keys(error)),
+      )
   })
 })
 
-async function adminOf(url: string): Promise<{ run(sql: string): Promise<void> } & AsyncDisposable> {
-  const client = new pg.Client({ connectionString: Object.assign(new URL(url), { pathname: '/postgres' }).href })
+async function adminOf(
+  url: string,
+): Promise<{ run(sql: string): Promise<void> } & AsyncDisposable> {
+  const client = new pg.Client({
+    connectionString: Object.assign(new URL(url), { pathname: '/postgres' }).href,
+  })
   await client.connect()
-  return { run: async (sql) => void (await client.query(sql)), [Symbol.asyncDispose]: () => client.end() }
+  return {
+    run: async (sql) => void (await client.query(sql)),
+    [Symbol.asyncDispose]: () => client.end(),
+  }
 }

@@ -1,8 +1,8 @@
 /** Faults at random moments under load, and the books afterwards: `npm run chaos` for a few seconds. */
 import { randomBytes } from 'node:crypto'
 import { expect, inject, test } from 'vitest'
-import { faultKinds } from '../../scripts/chaos/faults.ts'
-import { chaos } from '../../scripts/chaos/run.ts'
+import { faultKinds } from '../chaos/faults.ts'
+import { chaos } from '../chaos/run.ts'
 
 const database = inject('database')
 /** Takes longer than all others together. test/crash/leases.test.ts has it. */
@@ -12,22 +12,29 @@ const NOT_ON_SQLITE = ['API node killed', 'PostgreSQL killed', 'connections cut'
 test('everything dies at random moments: every acknowledged event arrives, and nothing is sent again for no reason', async () => {
   const seed = randomBytes(4).toString('hex')
   console.log(`chaos on ${database}, seed ${seed}`)
-  const { broken, faults, acknowledged, events, missing, unexplained, deliveries, delivered } = await chaos({
-    database,
-    seed,
-    forMs: 8_000,
-    restMs: [200, 1_500],
-    calmMs: 0,
-    without: [FREEZING],
-    timeoutMs: 4_000,
-    // Other tests keep the machine busy.
-    orphanWithinMs: 60_000,
-    progress: () => undefined,
-  })
+  const { broken, faults, acknowledged, events, missing, unexplained, deliveries, delivered } =
+    await chaos({
+      database,
+      seed,
+      forMs: 8_000,
+      restMs: [200, 1_500],
+      calmMs: 0,
+      without: [FREEZING],
+      timeoutMs: 4_000,
+      // Other tests keep the machine busy.
+      orphanWithinMs: 60_000,
+      progress: () => undefined,
+    })
   expect(broken).toEqual([])
-  expect({ missing, unexplained, delivered }).toEqual({ missing: 0, unexplained: 0, delivered: deliveries })
+  expect({ missing, unexplained, delivered }).toEqual({
+    missing: 0,
+    unexplained: 0,
+    delivered: deliveries,
+  })
   expect(acknowledged).toBeGreaterThan(20)
   expect(events).toBeGreaterThanOrEqual(acknowledged)
-  const expected = faultKinds.filter((kind) => kind !== FREEZING && (database === 'postgres' || !NOT_ON_SQLITE.includes(kind)))
+  const expected = faultKinds.filter(
+    (kind) => kind !== FREEZING && (database === 'postgres' || !NOT_ON_SQLITE.includes(kind)),
+  )
   expect(Object.keys(faults)).toEqual(expect.arrayContaining(expected))
 }, 240_000)

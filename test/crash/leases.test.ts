@@ -1,14 +1,22 @@
 /** Whose attempt it is: claims that end with their process, that outlast a slow endpoint, and that a stale process cannot use any more. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
-import { type Cluster, type Node, openCluster } from '../../scripts/chaos/cluster.ts'
+import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
 import { until } from '../helpers.ts'
-import { type ReceivedRequest, type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
+import {
+  type ReceivedRequest,
+  type Receiver,
+  type ReceiverOptions,
+  startReceiver,
+} from '../receiver.ts'
 
 const database = inject('database')
 /** Time enough for a slow attempt on a busy machine, and little enough for a frozen one to time out while its worker ends. */
 const TIMEOUT_MS = 20_000
-const ENVIRONMENT = { WEBHOOK_RETRY_DELAYS: '1,1,1,1,1,1,1,1,1', WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS) }
+const ENVIRONMENT = {
+  WEBHOOK_RETRY_DELAYS: '1,1,1,1,1,1,1,1,1',
+  WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
+}
 /** Of the 15 s that an attempt may take by default. */
 const ALMOST_TOO_LATE_MS = 14_900
 /** Rests between attempts that take as long. */
@@ -35,7 +43,11 @@ async function post({ token }: Cluster, { url }: Node, { type, body }: Event): P
 }
 
 /** A receiver of what happens to one kind of record. */
-async function receiverOf(cluster: Cluster, { type }: Event, answers: ReceiverOptions['answers']): Promise<Receiver> {
+async function receiverOf(
+  cluster: Cluster,
+  { type }: Event,
+  answers: ReceiverOptions['answers'],
+): Promise<Receiver> {
   const receiver = await startReceiver({ answers })
   await cluster.addWebhook(receiver.url, [`${type}.created`])
   return receiver
@@ -58,11 +70,16 @@ async function ended({ db }: Cluster, receiver: Receiver): Promise<Recorded[]> {
       .where('url', receiver.url)
       .orderBy('deliveries.id')
       .select('deliveries.id', 'deliveries.state', 'deliveries.attempts')
-  const isEnded = ({ state }: { state: string }): boolean => state === 'delivered' || state === 'failed'
+  const isEnded = ({ state }: { state: string }): boolean =>
+    state === 'delivered' || state === 'failed'
   await until('all deliveries have ended', async () => (await deliveries()).every(isEnded), 40_000)
   return Promise.all(
     (await deliveries()).map(async ({ id, state, attempts }) => {
-      const outcomes = await db.read('attempts').where('delivery_id', id).orderBy('number').pluck('outcome')
+      const outcomes = await db
+        .read('attempts')
+        .where('delivery_id', id)
+        .orderBy('number')
+        .pluck('outcome')
       return { state, attempts, outcomes }
     }),
   )
@@ -100,7 +117,9 @@ test.skipIf(database !== 'postgres')(
     }
 
     const [first, second] = await ofKilled.received(2, ORPHAN_WITHIN_MS)
-    console.log(`An attempt that a killed worker left behind was made again after ${Date.now() - killedAt} ms`)
+    console.log(
+      `An attempt that a killed worker left behind was made again after ${Date.now() - killedAt} ms`,
+    )
     expect([idOf(second), second?.body]).toEqual([idOf(first), first?.body])
     await ofFrozen.received(3, ORPHAN_WITHIN_MS)
     await ended(cluster, ofFrozen)
@@ -108,7 +127,9 @@ test.skipIf(database !== 'postgres')(
     // Its own attempts have timed out by now, or do so before it ends: one that another has made, and one that another is at.
     frozen.thaw()
     expect(await frozen.stop()).toBe(0)
-    expect(await ended(cluster, ofFrozen)).toEqual([{ state: 'delivered', attempts: 2, outcomes: ['http_error', 'success'] }])
+    expect(await ended(cluster, ofFrozen)).toEqual([
+      { state: 'delivered', attempts: 2, outcomes: ['http_error', 'success'] },
+    ])
     expect(await ended(cluster, alsoOfFrozen)).toEqual([ONCE])
     expect(await ended(cluster, ofKilled)).toEqual([ONCE])
     expect(await ended(cluster, ofLive)).toEqual(SPREAD_MS.map(() => ONCE))
@@ -132,7 +153,9 @@ test.skipIf(database !== 'sqlite')(
     await node.start()
     await ofKilled.received(2, ORPHAN_WITHIN_MS)
     const waitedMs = (ofKilled.requests[1]?.receivedAt ?? 0) - node.spawnedAt
-    console.log(`An attempt that a killed process left behind was made again ${waitedMs} ms after the next start`)
+    console.log(
+      `An attempt that a killed process left behind was made again ${waitedMs} ms after the next start`,
+    )
     await post(cluster, node, JOB)
     expect(await ended(cluster, ofKilled)).toEqual([ONCE])
     expect(await ended(cluster, ofLive)).toEqual([ONCE])

@@ -43,15 +43,24 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  async function visit(path: string, options: BrowserContextOptions = {}, site = `${app.url}/docs/`): Promise<Visit> {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, reducedMotion: 'reduce', ...options })
+  async function visit(
+    path: string,
+    options: BrowserContextOptions = {},
+    site = `${app.url}/docs/`,
+  ): Promise<Visit> {
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 860 },
+      reducedMotion: 'reduce',
+      ...options,
+    })
     context.setDefaultTimeout(TIMEOUT_MS / 4)
     const page = await context.newPage()
     const troubles: string[] = []
     page.on('console', (message) => message.type() === 'error' && troubles.push(message.text()))
     page.on('pageerror', (error) => troubles.push(error.message))
     page.on('request', (request) => {
-      if (!request.url().startsWith(site.replace(/docs\/$/, ''))) troubles.push(`a request to ${request.url()}`)
+      if (!request.url().startsWith(site.replace(/docs\/$/, '')))
+        troubles.push(`a request to ${request.url()}`)
     })
     await page.goto(site + path, { waitUntil: 'load' })
     return { page, troubles, [Symbol.asyncDispose]: () => context.close() }
@@ -88,7 +97,9 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
         .filter({ has: page.locator(`a[href*="${address.replace('/docs/', '')}"]`) })
         .first()
         .waitFor()
-      expect(await page.getByRole('combobox').getAttribute('aria-activedescendant')).toBe('result-0')
+      expect(await page.getByRole('combobox').getAttribute('aria-activedescendant')).toBe(
+        'result-0',
+      )
       await page.keyboard.press('ArrowDown')
       await page.keyboard.press('ArrowUp')
       await page.keyboard.press('Enter')
@@ -122,7 +133,9 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     await page.goto(`${app.url}/docs/guides/webhooks`)
     expect(await page.getByRole('tabpanel').textContent()).toContain('import hmac')
     expect(await background()).toBe(dark)
-    expect(await page.getByRole('button', { name: 'Dark theme' }).getAttribute('aria-pressed')).toBe('true')
+    expect(
+      await page.getByRole('button', { name: 'Dark theme' }).getAttribute('aria-pressed'),
+    ).toBe('true')
 
     // A language that a page does not have: its first one.
     await page.goto(`${app.url}/docs/operations/createTask`)
@@ -134,7 +147,9 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
   })
 
   it('copies a sample', async () => {
-    await using visited = await visit('operations/listTasks', { permissions: ['clipboard-read', 'clipboard-write'] })
+    await using visited = await visit('operations/listTasks', {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
     const { page } = visited
     await page.getByRole('tabpanel').hover()
     await page.getByRole('tabpanel').getByRole('button', { name: 'Copy' }).click()
@@ -166,7 +181,9 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     await page.getByText(/^422 .* in \d+ ms$/).waitFor()
     expect(troubles.filter((trouble) => !trouble.includes('status of 422'))).toEqual([])
 
-    const kept = (await page.evaluate('JSON.stringify([localStorage, document.cookie, location.href])')) as string
+    const kept = (await page.evaluate(
+      'JSON.stringify([localStorage, document.cookie, location.href])',
+    )) as string
     expect(kept).not.toContain(account.key)
     const other = await page.context().newPage()
     await other.goto(`${app.url}/docs/operations/getParticipant#try`)
@@ -174,12 +191,20 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
   })
 
   it('has a menu on phones, a way past it, and places that open when they are linked to', async () => {
-    await using visited = await visit('operations/updateTask#response-422', { viewport: { width: 390, height: 844 } })
+    await using visited = await visit('operations/updateTask#response-422', {
+      viewport: { width: 390, height: 844 },
+    })
     const { page, troubles } = visited
-    await until('the response is open', () => page.evaluate("document.getElementById('response-422').open") as Promise<boolean>)
+    await until(
+      'the response is open',
+      () => page.evaluate("document.getElementById('response-422').open") as Promise<boolean>,
+    )
     expect(await page.getByRole('navigation', { name: 'Documentation' }).isVisible()).toBe(false)
     await page.getByRole('button', { name: 'Menu' }).click()
-    await page.getByRole('navigation', { name: 'Documentation' }).getByRole('link', { name: 'Authentication' }).click()
+    await page
+      .getByRole('navigation', { name: 'Documentation' })
+      .getByRole('link', { name: 'Authentication' })
+      .click()
     await page.waitForURL(/guides\/authentication$/)
     await page.keyboard.press('Tab')
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content')
@@ -203,7 +228,9 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
       const path = (request.url ?? '').replace(/^\/some\/where\//, '').replace(/\?.*$/, '')
       const bytes = await readFile(join(out, path)).catch(() => undefined)
       response
-        .writeHead(bytes ? 200 : 404, { 'Content-Type': types[path.split('.').at(-1) ?? ''] ?? 'application/octet-stream' })
+        .writeHead(bytes ? 200 : 404, {
+          'Content-Type': types[path.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
+        })
         .end(bytes)
     })
     await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))

@@ -14,7 +14,9 @@ export function idsOf(page: string): string[] {
 
 /** The code of each tab of a group, by language. */
 export function tabsOf(page: string, group: string): Record<string, string> {
-  const panels = page.matchAll(/<div class="tab-panel"[^>]* id="([^"]*)"[^>]* data-language="([^"]*)">.*?<code>(.*?)<\/code>/gs)
+  const panels = page.matchAll(
+    /<div class="tab-panel"[^>]* id="([^"]*)"[^>]* data-language="([^"]*)">.*?<code>(.*?)<\/code>/gs,
+  )
   return Object.fromEntries(
     [...panels]
       .filter(([, id]) => id?.startsWith(group))
@@ -24,8 +26,11 @@ export function tabsOf(page: string, group: string): Record<string, string> {
 
 function unescaped(text: string): string {
   const named: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"' }
-  return text.replace(/&(?:#(\d+)|#x([\da-fA-F]+)|(\w+));/g, (whole, decimal, hexadecimal, name) => {
-    if (name) return named[name] ?? whole
-    return String.fromCodePoint(decimal ? Number(decimal) : Number.parseInt(hexadecimal, 16))
-  })
+  return text.replace(
+    /&(?:#(\d+)|#x([\da-fA-F]+)|(\w+));/g,
+    (whole, decimal, hexadecimal, name) => {
+      if (name) return named[name] ?? whole
+      return String.fromCodePoint(decimal ? Number(decimal) : Number.parseInt(hexadecimal, 16))
+    },
+  )
 }

@@ -28,11 +28,36 @@ const RECEIVERS: ReceiverRuntime[] = [
     command: (file) => [process.execPath, file],
     probe: [process.execPath, '--version'],
   },
-  { language: 'python', file: 'receiver.py', command: (file) => ['python3', file], probe: ['python3', '--version'] },
-  { language: 'php', file: 'receiver.php', command: (file, port) => ['php', '-S', `127.0.0.1:${port}`, file], probe: ['php', '--version'] },
-  { language: 'go', file: 'receiver.go', command: (file) => ['go', 'run', file], probe: ['go', 'version'] },
-  { language: 'ruby', file: 'receiver.rb', command: (file) => ['ruby', file], probe: ['ruby', '-rwebrick', '-e', ''] },
-  { language: 'java', file: 'Receiver.java', command: (file) => ['java', file], probe: ['java', '--list-modules'] },
+  {
+    language: 'python',
+    file: 'receiver.py',
+    command: (file) => ['python3', file],
+    probe: ['python3', '--version'],
+  },
+  {
+    language: 'php',
+    file: 'receiver.php',
+    command: (file, port) => ['php', '-S', `127.0.0.1:${port}`, file],
+    probe: ['php', '--version'],
+  },
+  {
+    language: 'go',
+    file: 'receiver.go',
+    command: (file) => ['go', 'run', file],
+    probe: ['go', 'version'],
+  },
+  {
+    language: 'ruby',
+    file: 'receiver.rb',
+    command: (file) => ['ruby', file],
+    probe: ['ruby', '-rwebrick', '-e', ''],
+  },
+  {
+    language: 'java',
+    file: 'Receiver.java',
+    command: (file) => ['java', file],
+    probe: ['java', '--list-modules'],
+  },
 ]
 
 // Compilers on a machine that is busy.
@@ -46,13 +71,19 @@ const ALLOWED = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'muster-receivers-'))
   muster = await newMuster()
-  const started = muster.start(['serve', '--json'], { environment: { ...ALLOWED, PORT: '0', LOG_LEVEL: 'warn' } })
+  const started = muster.start(['serve', '--json'], {
+    environment: { ...ALLOWED, PORT: '0', LOG_LEVEL: 'warn' },
+  })
   const ready = await until(
     'the server is ready',
     () => started.output.stdout.includes('\n') && JSON.parse(started.output.stdout),
     TIMEOUT_MS,
   )
-  server = { url: ready.url, accountId: ready.first_account.account_id, key: ready.first_account.token }
+  server = {
+    url: ready.url,
+    accountId: ready.first_account.account_id,
+    key: ready.first_account.token,
+  }
 }, TIMEOUT_MS)
 afterAll(async () => {
   await muster[Symbol.asyncDispose]()
@@ -67,14 +98,23 @@ interface Running extends AsyncDisposable {
 }
 
 /** Starts the receiver that the guide shows. It answers when this resolves, or has ended. */
-async function startDocumented({ language, file, command }: ReceiverRuntime, port: number, secret: string): Promise<Running> {
+async function startDocumented(
+  { language, file, command }: ReceiverRuntime,
+  port: number,
+  secret: string,
+): Promise<Running> {
   const guide = await (await fetch(`${server.url}/docs/guides/webhooks`)).text()
   const code = tabsOf(guide, 'code-')[language] ?? ''
   expect(code).toContain('MUSTER_WEBHOOK_SECRET')
   const path = join(directory, file)
   await writeFile(path, code)
   const [name = '', ...args] = command(path, port)
-  const environment = { ...process.env, PORT: String(port), MUSTER_WEBHOOK_SECRET: secret, TMPDIR: directory }
+  const environment = {
+    ...process.env,
+    PORT: String(port),
+    MUSTER_WEBHOOK_SECRET: secret,
+    TMPDIR: directory,
+  }
   // A group of its own: some of these start another process, which has to end with them.
   const child = spawn(name, args, { env: environment, detached: true })
   let output = ''
@@ -86,12 +126,25 @@ async function startDocumented({ language, file, command }: ReceiverRuntime, por
     errors += text
   })
   const hasEnded = () => child.exitCode !== null
-  await until(`${language} answers or ends`, async () => hasEnded() || (await statusOf(port, '{}')) !== undefined, TIMEOUT_MS)
-  return { output: () => output, errors: () => errors, hasEnded, [Symbol.asyncDispose]: () => end(child) }
+  await until(
+    `${language} answers or ends`,
+    async () => hasEnded() || (await statusOf(port, '{}')) !== undefined,
+    TIMEOUT_MS,
+  )
+  return {
+    output: () => output,
+    errors: () => errors,
+    hasEnded,
+    [Symbol.asyncDispose]: () => end(child),
+  }
 }
 
 /** Of its answer to a body, or undefined if nobody listens. */
-function statusOf(port: number, body: string, headers: Record<string, string> = {}): Promise<number | undefined> {
+function statusOf(
+  port: number,
+  body: string,
+  headers: Record<string, string> = {},
+): Promise<number | undefined> {
   return fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body }).then(
     ({ status }) => status,
     () => undefined,
@@ -115,7 +168,16 @@ async function freePort(): Promise<number> {
 }
 
 async function newWebhook(url: string): Promise<{ id: string; secret: string }> {
-  const args = ['webhook', 'create', '--account', server.accountId, '--url', url, '--events', 'participant.created']
+  const args = [
+    'webhook',
+    'create',
+    '--account',
+    server.accountId,
+    '--url',
+    url,
+    '--events',
+    'participant.created',
+  ]
   return await muster.json(args, { environment: ALLOWED })
 }
 
@@ -140,10 +202,17 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
     expect(receiver.hasEnded(), receiver.errors()).toBe(false)
 
     const participant = await newParticipant()
-    await until('the delivery is processed', () => receiver.output().includes(`participant.created ${participant.id}\n`), TIMEOUT_MS)
+    await until(
+      'the delivery is processed',
+      () => receiver.output().includes(`participant.created ${participant.id}\n`),
+      TIMEOUT_MS,
+    )
     const delivery = await until(
       'the delivery is delivered',
-      async () => (await muster.json(['deliveries', 'list', '--webhook', webhook, '--state', 'delivered']))[0],
+      async () =>
+        (
+          await muster.json(['deliveries', 'list', '--webhook', webhook, '--state', 'delivered'])
+        )[0],
       TIMEOUT_MS,
     )
     expect(delivery).toMatchObject({ event_type: 'participant.created', attempts: 1 })
@@ -156,7 +225,9 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
     expect(conformant).toBe(true)
     const taken = rules
       .filter(({ rule }: { rule: string }) => rule !== 'repeats')
-      .flatMap(({ checks }: { checks: { expected: string }[] }) => checks.filter(({ expected }) => expected === '2xx'))
+      .flatMap(({ checks }: { checks: { expected: string }[] }) =>
+        checks.filter(({ expected }) => expected === '2xx'),
+      )
     const processed = (): string[] => receiver.output().slice(before.length).trim().split('\n')
     await until('all are processed', () => processed().length >= taken.length, TIMEOUT_MS)
     expect(processed()).toHaveLength(taken.length)
@@ -166,23 +237,34 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
 })
 
 describe.each(RECEIVERS)('the receiver in $language, without a secret', (runtime) => {
-  it.skipIf(!isThere(runtime))(`${unlessThere(runtime)}: takes nothing`, { timeout: TIMEOUT_MS }, async () => {
-    const port = await freePort()
-    await using receiver = await startDocumented(runtime, port, '')
-    const body = JSON.stringify(eventTypes['participant.created'].example)
-    const signature = createHmac('sha256', '').update(body).digest('hex')
-    const status = await statusOf(port, body, { 'X-Service-Signature': signature })
-    expect(status ?? 500, receiver.errors()).toBeGreaterThanOrEqual(400)
-    expect(receiver.output()).not.toContain('participant.created')
-  })
+  it.skipIf(!isThere(runtime))(
+    `${unlessThere(runtime)}: takes nothing`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const port = await freePort()
+      await using receiver = await startDocumented(runtime, port, '')
+      const body = JSON.stringify(eventTypes['participant.created'].example)
+      const signature = createHmac('sha256', '').update(body).digest('hex')
+      const status = await statusOf(port, body, { 'X-Service-Signature': signature })
+      expect(status ?? 500, receiver.errors()).toBeGreaterThanOrEqual(400)
+      expect(receiver.output()).not.toContain('participant.created')
+    },
+  )
 })
 
-it('is verified by a library of Standard Webhooks as the guide says', { timeout: TIMEOUT_MS }, async () => {
+it('is verified by a library of Standard Webhooks as the guide says', {
+  timeout: TIMEOUT_MS,
+}, async () => {
   await using receiver = await startReceiver()
   const { secret } = await newWebhook(receiver.url)
   const { id } = await newParticipant()
   const [request] = (await receiver.received(1, TIMEOUT_MS)) as [ReceivedRequest]
   const headers = request.headers as Record<string, string>
-  expect(new Webhook(secret).verify(request.body, headers)).toMatchObject({ event_type: 'participant.created', resource: { id } })
-  expect(() => new Webhook(secret).verify(`${request.body} `, headers)).toThrow('No matching signature found')
+  expect(new Webhook(secret).verify(request.body, headers)).toMatchObject({
+    event_type: 'participant.created',
+    resource: { id },
+  })
+  expect(() => new Webhook(secret).verify(`${request.body} `, headers)).toThrow(
+    'No matching signature found',
+  )
 })

@@ -13,17 +13,42 @@ export interface Runtime {
 
 /** Its own Node for TypeScript: the one that runs the tests takes types as they are. */
 export const RUNTIMES: Runtime[] = [
-  { language: 'curl', file: 'sample.sh', command: (file) => ['sh', file], probe: ['curl', '--version'] },
-  { language: 'typescript', file: 'sample.mts', command: (file) => [process.execPath, file], probe: [process.execPath, '--version'] },
-  { language: 'python', file: 'sample.py', command: (file) => ['python3', file], probe: ['python3', '--version'] },
+  {
+    language: 'curl',
+    file: 'sample.sh',
+    command: (file) => ['sh', file],
+    probe: ['curl', '--version'],
+  },
+  {
+    language: 'typescript',
+    file: 'sample.mts',
+    command: (file) => [process.execPath, file],
+    probe: [process.execPath, '--version'],
+  },
+  {
+    language: 'python',
+    file: 'sample.py',
+    command: (file) => ['python3', file],
+    probe: ['python3', '--version'],
+  },
   {
     language: 'php',
     file: 'sample.php',
     command: (file) => ['php', file],
     probe: ['php', '-r', 'exit(extension_loaded("curl") ? 0 : 1);'],
   },
-  { language: 'go', file: 'sample.go', command: (file) => ['go', 'run', file], probe: ['go', 'version'] },
-  { language: 'ruby', file: 'sample.rb', command: (file) => ['ruby', file], probe: ['ruby', '--version'] },
+  {
+    language: 'go',
+    file: 'sample.go',
+    command: (file) => ['go', 'run', file],
+    probe: ['go', 'version'],
+  },
+  {
+    language: 'ruby',
+    file: 'sample.rb',
+    command: (file) => ['ruby', file],
+    probe: ['ruby', '--version'],
+  },
 ]
 
 export function isThere({ probe: [command = '', ...args] }: { probe: string[] }): boolean {
@@ -32,7 +57,9 @@ export function isThere({ probe: [command = '', ...args] }: { probe: string[] })
 
 /** For the names of tests that are skipped. */
 export function unlessThere(runtime: { language: string; probe: string[] }): string {
-  return isThere(runtime) ? runtime.language : `${runtime.language} (skipped: ${runtime.probe[0]} is not on this machine)`
+  return isThere(runtime)
+    ? runtime.language
+    : `${runtime.language} (skipped: ${runtime.probe[0]} is not on this machine)`
 }
 
 /** Runs it to its end. */

@@ -9,7 +9,13 @@ import { tabsOf } from './pages.ts'
 import { isThere, RUNTIMES, run, unlessThere } from './runtimes.ts'
 
 /** Each start of the compiler takes about a second: one of each kind. */
-const FOR_COMPILED: OperationId[] = ['listParticipants', 'createJob', 'updateTask', 'deletePayment', 'getExportFile']
+const FOR_COMPILED: OperationId[] = [
+  'listParticipants',
+  'createJob',
+  'updateTask',
+  'deletePayment',
+  'getExportFile',
+]
 const LANGUAGES = RUNTIMES.map(({ language }) => language)
 
 let app: TestApp
@@ -24,10 +30,13 @@ afterAll(async () => {
 })
 
 /** An account with a record of each kind, by the name that paths and fields give to its id. An export takes a moment: only where it is needed. */
-async function newRecords(operationId: OperationId): Promise<{ key: string; ids: Record<string, string> }> {
+async function newRecords(
+  operationId: OperationId,
+): Promise<{ key: string; ids: Record<string, string> }> {
   const account = await app.newAccount()
   const client = app.as(account)
-  const make = async (path: string, body: object): Promise<string> => (await client.post(path, body)).body.id
+  const make = async (path: string, body: object): Promise<string> =>
+    (await client.post(path, body)).body.id
   const participant = await make('/participants', { full_name: 'Grace Hopper' })
   const applicant = await make('/participants', { full_name: 'Ada Lovelace' })
   const job = await make('/jobs', { title: 'Interpreter', status: 'open' })
@@ -36,17 +45,29 @@ async function newRecords(operationId: OperationId): Promise<{ key: string; ids:
     job,
     task: await make('/tasks', { title: 'Write' }),
     job_application: await make('/job-applications', { job_id: job, participant_id: applicant }),
-    payment: await make('/payments', { participant_id: applicant, amount_minor: 1, currency: 'EUR' }),
+    payment: await make('/payments', {
+      participant_id: applicant,
+      amount_minor: 1,
+      currency: 'EUR',
+    }),
     event: (await client.get('/events')).body.data[0].id,
   }
   if (!operations[operationId].path.includes('{export}')) return { key: account.key, ids }
   const file = await make('/exports', { resource: 'participants', format: 'csv' })
-  await until('the export is ready', async () => (await client.get(`/exports/${file}`)).body.status === 'completed', 60_000)
+  await until(
+    'the export is ready',
+    async () => (await client.get(`/exports/${file}`)).body.status === 'completed',
+    60_000,
+  )
   return { key: account.key, ids: { ...ids, export: file } }
 }
 
 /** The sample as it is on the page, with the ids of records that exist. */
-async function sampleOf(operationId: OperationId, language: string, ids: Record<string, string>): Promise<string> {
+async function sampleOf(
+  operationId: OperationId,
+  language: string,
+  ids: Record<string, string>,
+): Promise<string> {
   const page = await (await fetch(`${app.url}/docs/operations/${operationId}`)).text()
   const sample = tabsOf(page, 'request')[language] ?? ''
   expect(sample, `${operationId} in ${language}`).toContain('/public/v1/')
@@ -61,7 +82,10 @@ async function sampleOf(operationId: OperationId, language: string, ids: Record<
 
 it('covers all languages, for each operation', async () => {
   for (const id of operationIds) {
-    const samples = tabsOf(await (await fetch(`${app.url}/docs/operations/${id}`)).text(), 'request')
+    const samples = tabsOf(
+      await (await fetch(`${app.url}/docs/operations/${id}`)).text(),
+      'request',
+    )
     expect(Object.keys(samples), id).toEqual(LANGUAGES)
     expect(new Set(Object.values(samples)).size, id).toBe(LANGUAGES.length)
   }
@@ -71,30 +95,44 @@ describe.each(RUNTIMES)('$language', (runtime) => {
   const { language, file, command } = runtime
   const ids = language === 'go' ? FOR_COMPILED : operationIds
 
-  it.skipIf(!isThere(runtime))(`${unlessThere(runtime)}: samples run as they are and succeed`, { timeout: 300_000 }, async () => {
-    for (const operationId of ids) {
-      const { key, ids } = await newRecords(operationId)
-      // What others refer to cannot be deleted.
-      if (operationId === 'deleteJob') await app.as({ key }).delete(`/job-applications/${ids.job_application}`)
-      const path = join(directory, `${operationId}-${file}`)
-      await writeFile(path, await sampleOf(operationId, language, ids))
-      const { status, stdout, stderr } = await run(command(path), { MUSTER_API_KEY: key })
-      expect({ operationId, status, stderr: language === 'curl' ? '' : stderr }).toEqual({ operationId, status: 0, stderr: '' })
-      // curl takes any answer for a success: what it prints tells.
-      expect(stdout, operationId).not.toContain('"message"')
-      const { success } = operations[operationId]
-      if (success === 201) expect(stdout, operationId).toContain('created_at')
-      if (success === 204) expect(stdout, operationId).toMatch(language === 'curl' ? /^$/ : /204/)
-    }
-  })
+  it.skipIf(!isThere(runtime))(
+    `${unlessThere(runtime)}: samples run as they are and succeed`,
+    { timeout: 300_000 },
+    async () => {
+      for (const operationId of ids) {
+        const { key, ids } = await newRecords(operationId)
+        // What others refer to cannot be deleted.
+        if (operationId === 'deleteJob')
+          await app.as({ key }).delete(`/job-applications/${ids.job_application}`)
+        const path = join(directory, `${operationId}-${file}`)
+        await writeFile(path, await sampleOf(operationId, language, ids))
+        const { status, stdout, stderr } = await run(command(path), { MUSTER_API_KEY: key })
+        expect({ operationId, status, stderr: language === 'curl' ? '' : stderr }).toEqual({
+          operationId,
+          status: 0,
+          stderr: '',
+        })
+        // curl takes any answer for a success: what it prints tells.
+        expect(stdout, operationId).not.toContain('"message"')
+        const { success } = operations[operationId]
+        if (success === 201) expect(stdout, operationId).toContain('created_at')
+        if (success === 204) expect(stdout, operationId).toMatch(language === 'curl' ? /^$/ : /204/)
+      }
+    },
+  )
 
   it.skipIf(!isThere(runtime) || language === 'curl')(
     `${unlessThere(runtime)}: samples say what went wrong`,
     { timeout: 60_000 },
     async () => {
       const path = join(directory, `refused-${file}`)
-      await writeFile(path, (await sampleOf('listTasks', language, {})).replaceAll('page[size]', 'page[sise]'))
-      const { status, stdout, stderr } = await run(command(path), { MUSTER_API_KEY: (await app.newAccount()).key })
+      await writeFile(
+        path,
+        (await sampleOf('listTasks', language, {})).replaceAll('page[size]', 'page[sise]'),
+      )
+      const { status, stdout, stderr } = await run(command(path), {
+        MUSTER_API_KEY: (await app.newAccount()).key,
+      })
       expect(status).not.toBe(0)
       expect(stdout + stderr).toContain('422')
     },

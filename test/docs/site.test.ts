@@ -35,7 +35,8 @@ beforeAll(async () => {
     const response = await fetch(address)
     const fetched = { response, text: await response.text() }
     site.set(address, fetched)
-    if (isPage(fetched)) waiting.push(...linksFrom(address, fetched.text).filter((link) => link.startsWith(app.url)))
+    if (isPage(fetched))
+      waiting.push(...linksFrom(address, fetched.text).filter((link) => link.startsWith(app.url)))
   }
 }, 120_000)
 afterAll(async () => app[Symbol.asyncDispose]())
@@ -49,7 +50,10 @@ function linksFrom(address: string, text: string): string[] {
   return targetsOf(text).map(({ target }) => new URL(target, address).href.replace(/#.*$/, ''))
 }
 
-const pages = () => [...site].filter(([, fetched]) => isPage(fetched)).map(([address, { response, text }]) => ({ address, response, text }))
+const pages = () =>
+  [...site]
+    .filter(([, fetched]) => isPage(fetched))
+    .map(([address, { response, text }]) => ({ address, response, text }))
 const pageAt = (path: string) => site.get(`${app.url}/docs/${path}`)
 
 describe('the documentation', () => {
@@ -61,7 +65,8 @@ describe('the documentation', () => {
   })
 
   it('links to a page of each operation and of each event', () => {
-    for (const id of operationIds) expect(pageAt(`operations/${id}`)?.text, id).toContain(operations[id].method.toUpperCase())
+    for (const id of operationIds)
+      expect(pageAt(`operations/${id}`)?.text, id).toContain(operations[id].method.toUpperCase())
     for (const type of [...Object.keys(eventTypes), 'webhook.test'])
       expect(pageAt(`events/${type}`)?.text, type).toContain(`<h1>${type}</h1>`)
   })
@@ -75,7 +80,10 @@ describe('the documentation', () => {
         .filter((link) => {
           const [target = '', fragment] = link.split('#')
           const found = site.get(target)
-          return found?.response.status !== 200 || (fragment !== undefined && !idsOf(found.text).includes(decodeURIComponent(fragment)))
+          return (
+            found?.response.status !== 200 ||
+            (fragment !== undefined && !idsOf(found.text).includes(decodeURIComponent(fragment)))
+          )
         })
         .map((link) => `${address} -> ${link}`),
     )
@@ -90,20 +98,31 @@ describe('the documentation', () => {
   })
 
   it('says on each operation what it emits, and on each event what triggers it', async () => {
-    const { paths, 'x-emitted-by-system': bySystem } = parse((await app.call('GET', '/openapi.yaml')).text)
-    const emitted = Object.values<Record<string, { operationId?: string; 'x-emits'?: string[] }>>(paths)
+    const { paths, 'x-emitted-by-system': bySystem } = parse(
+      (await app.call('GET', '/openapi.yaml')).text,
+    )
+    const emitted = Object.values<Record<string, { operationId?: string; 'x-emits'?: string[] }>>(
+      paths,
+    )
       .flatMap((item) => Object.values(item))
-      .flatMap((operation) => (operation['x-emits'] ?? []).map((type) => ({ id: operation.operationId, type })))
+      .flatMap((operation) =>
+        (operation['x-emits'] ?? []).map((type) => ({ id: operation.operationId, type })),
+      )
     expect(emitted.length).toBeGreaterThan(10)
     for (const { id, type } of emitted) {
       const operation = `${app.url}/docs/operations/${id}`
       const event = `${app.url}/docs/events/${type}`
       const sections = (address: string, name: string) =>
-        new RegExp(`<h2 id="${name}">.*?</section>`, 's').exec(site.get(address)?.text ?? '')?.[0] ?? ''
+        new RegExp(`<h2 id="${name}">.*?</section>`, 's').exec(
+          site.get(address)?.text ?? '',
+        )?.[0] ?? ''
       expect(linksFrom(operation, sections(operation, 'emits')), `${id} emits`).toContain(event)
-      expect(linksFrom(event, sections(event, 'triggers')), `${type} is triggered by`).toContain(operation)
+      expect(linksFrom(event, sections(event, 'triggers')), `${type} is triggered by`).toContain(
+        operation,
+      )
     }
-    for (const type of bySystem) expect(pageAt(`events/${type}`)?.text).toContain('The system itself')
+    for (const type of bySystem)
+      expect(pageAt(`events/${type}`)?.text).toContain('The system itself')
   })
 
   it('shows every parameter, every field of a body and every status of each operation', async () => {
@@ -113,11 +132,16 @@ describe('the documentation', () => {
     for (const item of Object.values<Node>(paths))
       for (const operation of Object.values<Node>(item).filter(({ operationId }) => operationId)) {
         const text = pageAt(`operations/${operation.operationId}`)?.text
-        const body = operation.requestBody ? follow(follow(operation.requestBody).content['application/json'].schema).properties : {}
-        const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])].map((parameter) => follow(parameter).name)
+        const body = operation.requestBody
+          ? follow(follow(operation.requestBody).content['application/json'].schema).properties
+          : {}
+        const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])].map(
+          (parameter) => follow(parameter).name,
+        )
         for (const name of [...parameters, ...Object.keys(body)])
           expect(text, operation.operationId).toContain(`<code class="field-name">${name}</code>`)
-        for (const status of Object.keys(operation.responses)) expect(text, operation.operationId).toContain(`id="response-${status}"`)
+        for (const status of Object.keys(operation.responses))
+          expect(text, operation.operationId).toContain(`id="response-${status}"`)
       }
   })
 
@@ -127,17 +151,28 @@ describe('the documentation', () => {
       expect(policy, address).toContain("default-src 'none'")
       expect(policy, address).toContain("frame-ancestors 'none'")
       expect(policy, address).not.toMatch(/unsafe|https?:|\*/)
-      expect(text.match(/<script(?![^>]* src=)[^>]*>|<style|\sstyle=|\son\w+=|javascript:/g), address).toBeNull()
-      const loaded = [...text.matchAll(/<(?:script|link|img)[^>]* (?:src|href)="([^"]*)"/g)].map(([, target]) => target)
+      expect(
+        text.match(/<script(?![^>]* src=)[^>]*>|<style|\sstyle=|\son\w+=|javascript:/g),
+        address,
+      ).toBeNull()
+      const loaded = [...text.matchAll(/<(?:script|link|img)[^>]* (?:src|href)="([^"]*)"/g)].map(
+        ([, target]) => target,
+      )
       expect(loaded.length, address).toBeGreaterThan(4)
-      for (const target of loaded) expect(new URL(target ?? '', address).origin, address).toBe(app.url)
+      for (const target of loaded)
+        expect(new URL(target ?? '', address).origin, address).toBe(app.url)
     }
   })
 
   it('loads little', () => {
     const weights = pages().map(({ address, text }) => {
-      const assets = [...new Set(linksFrom(address, text))].filter((link) => link.includes('/docs/assets/'))
-      return Buffer.byteLength(text) + assets.reduce((sum, link) => sum + Buffer.byteLength(site.get(link)?.text ?? ''), 0)
+      const assets = [...new Set(linksFrom(address, text))].filter((link) =>
+        link.includes('/docs/assets/'),
+      )
+      return (
+        Buffer.byteLength(text) +
+        assets.reduce((sum, link) => sum + Buffer.byteLength(site.get(link)?.text ?? ''), 0)
+      )
     })
     expect(Math.max(...weights)).toBeLessThan(MAX_FIRST_LOAD_BYTES)
   })
@@ -151,7 +186,9 @@ describe('the documentation', () => {
     expect(await again.text()).toBe('')
     for (const [address, { response }] of site)
       if (address.includes('/docs/assets/'))
-        expect(response.headers.get('cache-control'), address).toBe('public, max-age=31536000, immutable')
+        expect(response.headers.get('cache-control'), address).toBe(
+          'public, max-age=31536000, immutable',
+        )
   })
 
   it('is compressed where that is understood, under another entity tag', async () => {
@@ -173,10 +210,15 @@ describe('the documentation', () => {
     const text = await response.text()
     expect(text).toContain('There is no such page')
     for (const { target } of targetsOf(text))
-      if (!target.startsWith('#')) expect((await fetch(new URL(target, response.url))).status, target).toBe(200)
+      if (!target.startsWith('#'))
+        expect((await fetch(new URL(target, response.url))).status, target).toBe(200)
     // Nobody has links that deep: not worth a page.
-    expect((await app.call('GET', '/docs/a/b/c/d/e')).body).toEqual({ message: 'There is nothing at this address.' })
-    expect((await app.call('GET', '/docs/%3Cscript%3Ealert(1)%3C/script%3E')).text).not.toContain('<script>alert')
+    expect((await app.call('GET', '/docs/a/b/c/d/e')).body).toEqual({
+      message: 'There is nothing at this address.',
+    })
+    expect((await app.call('GET', '/docs/%3Cscript%3Ealert(1)%3C/script%3E')).text).not.toContain(
+      '<script>alert',
+    )
   })
 })
 
@@ -184,15 +226,20 @@ describe('what is new', () => {
   it('is shown where there is a CHANGELOG.md, and so is what is deprecated', async () => {
     const root = await mkdtemp(join(tmpdir(), 'muster-docs-'))
     try {
-      for (const name of ['web', 'docs', 'node_modules', 'openapi.yaml', 'asyncapi.yaml']) await symlink(join(ROOT, name), join(root, name))
+      for (const name of ['web', 'docs', 'node_modules', 'openapi.yaml', 'asyncapi.yaml'])
+        await symlink(join(ROOT, name), join(root, name))
       await mkdir(join(root, 'generated'))
       const contracts: Record<string, Node> = {}
       for (const name of ['openapi.json', 'asyncapi.json'])
         contracts[name] = JSON.parse(await readFile(join(ROOT, 'generated', name), 'utf8'))
       const days = { 'x-deprecated-since': '2026-05-01', 'x-sunset': '2027-05-01' }
-      Object.assign(contracts['openapi.json'].paths['/public/v1/tasks'].get, { deprecated: true, ...days })
+      Object.assign(contracts['openapi.json'].paths['/public/v1/tasks'].get, {
+        deprecated: true,
+        ...days,
+      })
       Object.assign(contracts['asyncapi.json'].components.messages.TaskCreated, days)
-      for (const [name, contract] of Object.entries(contracts)) await writeFile(join(root, 'generated', name), JSON.stringify(contract))
+      for (const [name, contract] of Object.entries(contracts))
+        await writeFile(join(root, 'generated', name), JSON.stringify(contract))
       await writeFile(
         join(root, 'CHANGELOG.md'),
         '# Changelog\n\n## 2.0.0\n\n- **breaking** `listTasks`: see [the package](package.json). <b>\n',
@@ -200,7 +247,9 @@ describe('what is new', () => {
       const docs = openSite({ baseUrl: 'https://api.example.com', edition: 'server', root })
       expect(docs.page('changelog')).toContain('<h2 id="2-0-0">2.0.0</h2>')
       // What it names is linked; HTML in it is text; what readers do not have is no link.
-      expect(docs.page('changelog')).toContain('<a href="operations/listTasks"><code>listTasks</code></a>: see the package. &lt;b&gt;')
+      expect(docs.page('changelog')).toContain(
+        '<a href="operations/listTasks"><code>listTasks</code></a>: see the package. &lt;b&gt;',
+      )
       expect(docs.page('index')).toContain('href="changelog"')
       for (const id of ['operations/listTasks', 'events/task.created'])
         expect(docs.page(id)?.replace(/<[^>]*>/g, '')).toContain(
@@ -220,30 +269,45 @@ describe('the contracts', () => {
     'asyncapi.json': 'application/json',
   }
 
-  it.each(Object.entries(FILES))('%s is there for any tool, and for browsers of any origin', async (name, type) => {
-    const { status, headers, text } = await app.call('GET', `/${name}`, { headers: { Origin: 'https://elsewhere.example' } })
-    expect(status).toBe(200)
-    expect(headers.get('content-type')).toBe(type)
-    expect(headers.get('access-control-allow-origin')).toBe('*')
-    expect(headers.get('access-control-allow-credentials')).toBeNull()
-    const source = parse(await readFile(new URL(`../../${name.replace('json', 'yaml')}`, import.meta.url), 'utf8'))
-    // Only where the one refers to the other do the editions differ.
-    expect(JSON.stringify(parse(text)).replaceAll('./openapi.json#', './openapi.yaml#')).toBe(JSON.stringify(source))
-    const again = await app.call('GET', `/${name}`, { headers: { 'If-None-Match': headers.get('etag') ?? '' } })
-    expect(again).toMatchObject({ status: 304, text: '' })
-    const head = await app.call('HEAD', `/${name}`)
-    expect(head).toMatchObject({ status: 200, text: '' })
-  })
+  it.each(Object.entries(FILES))(
+    '%s is there for any tool, and for browsers of any origin',
+    async (name, type) => {
+      const { status, headers, text } = await app.call('GET', `/${name}`, {
+        headers: { Origin: 'https://elsewhere.example' },
+      })
+      expect(status).toBe(200)
+      expect(headers.get('content-type')).toBe(type)
+      expect(headers.get('access-control-allow-origin')).toBe('*')
+      expect(headers.get('access-control-allow-credentials')).toBeNull()
+      const source = parse(
+        await readFile(new URL(`../../${name.replace('json', 'yaml')}`, import.meta.url), 'utf8'),
+      )
+      // Only where the one refers to the other do the editions differ.
+      expect(JSON.stringify(parse(text)).replaceAll('./openapi.json#', './openapi.yaml#')).toBe(
+        JSON.stringify(source),
+      )
+      const again = await app.call('GET', `/${name}`, {
+        headers: { 'If-None-Match': headers.get('etag') ?? '' },
+      })
+      expect(again).toMatchObject({ status: 304, text: '' })
+      const head = await app.call('HEAD', `/${name}`)
+      expect(head).toMatchObject({ status: 200, text: '' })
+    },
+  )
 
   it('are there for keys from elsewhere where CORS is switched on, too', async () => {
     await using other = await startApp({ environment: { CORS_ORIGINS: 'https://console.example' } })
-    const { headers } = await other.call('GET', '/openapi.json', { headers: { Origin: 'https://console.example' } })
+    const { headers } = await other.call('GET', '/openapi.json', {
+      headers: { Origin: 'https://console.example' },
+    })
     expect(headers.get('access-control-allow-origin')).toBe('*')
   })
 })
 
 describe('muster docs', () => {
-  it('writes the site as files that lead to each other from wherever they are', { timeout: 60_000 }, async () => {
+  it('writes the site as files that lead to each other from wherever they are', {
+    timeout: 60_000,
+  }, async () => {
     await using muster = await newMuster()
     const directory = await mkdtemp(join(tmpdir(), 'muster-docs-'))
     try {
@@ -265,7 +329,10 @@ describe('muster docs', () => {
           if (attribute === 'href' && target.startsWith('https://')) continue
           const [path = '', fragment] = target.split('#')
           const found = files.get(path === '' ? file : normalize(join(dirname(file), path)))
-          const isThere = found && (fragment === undefined || idsOf(found.toString()).includes(decodeURIComponent(fragment)))
+          const isThere =
+            found &&
+            (fragment === undefined ||
+              idsOf(found.toString()).includes(decodeURIComponent(fragment)))
           if (/^\/|:/.test(target) || !isThere) broken.push(`${file} -> ${target}`)
         }
       }
@@ -277,7 +344,8 @@ describe('muster docs', () => {
 
       // The same input gives the same bytes.
       await muster.json(args)
-      for (const [file, bytes] of files) expect((await readFile(join(out, file))).equals(bytes), file).toBe(true)
+      for (const [file, bytes] of files)
+        expect((await readFile(join(out, file))).equals(bytes), file).toBe(true)
     } finally {
       await rm(directory, { recursive: true, force: true })
     }

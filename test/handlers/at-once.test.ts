@@ -2,7 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { faults } from './checks.ts'
-import { type Body, eventsAbout, newApplication, newJob, newParticipant, newPayment, newTask } from './made.ts'
+import {
+  type Body,
+  eventsAbout,
+  newApplication,
+  newJob,
+  newParticipant,
+  newPayment,
+  newTask,
+} from './made.ts'
 
 const ROUNDS = 6
 
@@ -20,31 +28,72 @@ async function rounds(round: () => Promise<void>): Promise<void> {
 }
 
 describe('updates of one record', () => {
-  const kinds: { path: string; event: string; create: (client: Client) => Promise<Body>; change: (i: number) => object }[] = [
-    { path: '/participants', event: 'participant', create: newParticipant, change: (i) => ({ phone: `+${i}` }) },
+  const kinds: {
+    path: string
+    event: string
+    create: (client: Client) => Promise<Body>
+    change: (i: number) => object
+  }[] = [
+    {
+      path: '/participants',
+      event: 'participant',
+      create: newParticipant,
+      change: (i) => ({ phone: `+${i}` }),
+    },
     { path: '/tasks', event: 'task', create: newTask, change: (i) => ({ title: `Task ${i}` }) },
     { path: '/jobs', event: 'job', create: newJob, change: (i) => ({ description: `${i}` }) },
-    { path: '/job-applications', event: 'job_application', create: newApplication, change: (i) => ({ answers: { i } }) },
-    { path: '/payments', event: 'payment', create: newPayment, change: (i) => ({ amount_minor: i + 1 }) },
+    {
+      path: '/job-applications',
+      event: 'job_application',
+      create: newApplication,
+      change: (i) => ({ answers: { i } }),
+    },
+    {
+      path: '/payments',
+      event: 'payment',
+      create: newPayment,
+      change: (i) => ({ amount_minor: i + 1 }),
+    },
   ]
-  test.each(kinds)('10 of one of $path → all done one after the other: 10 versions, 10 events', async ({ path, event, create, change }) => {
-    const client = await newClient()
-    const own = `${path}/${(await create(client)).id}`
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => client.patch(own, change(i))))
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
-    const versions = answers.toSorted((a, b) => (a.body.updated_at < b.body.updated_at ? -1 : 1))
-    expect(new Set(versions.map(({ body }) => body.updated_at)).size).toBe(10)
-    expect((await client.get(own)).text).toBe(versions.at(-1)?.text)
-    expect(await eventsAbout(client, answers[0]?.body.id)).toEqual([`${event}.created`, ...Array(10).fill(`${event}.updated`)])
-  })
+  test.each(kinds)(
+    '10 of one of $path → all done one after the other: 10 versions, 10 events',
+    async ({ path, event, create, change }) => {
+      const client = await newClient()
+      const own = `${path}/${(await create(client)).id}`
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, i) => client.patch(own, change(i))),
+      )
+      expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200))
+      const versions = answers.toSorted((a, b) => (a.body.updated_at < b.body.updated_at ? -1 : 1))
+      expect(new Set(versions.map(({ body }) => body.updated_at)).size).toBe(10)
+      expect((await client.get(own)).text).toBe(versions.at(-1)?.text)
+      expect(await eventsAbout(client, answers[0]?.body.id)).toEqual([
+        `${event}.created`,
+        ...Array(10).fill(`${event}.updated`),
+      ])
+    },
+  )
 
   test('updateParticipant: different fields → none is lost', async () => {
     const client = await newClient()
     const { id } = await newParticipant(client)
-    const fields = { full_name: 'B', email: 'b@example.com', phone: '+1', status: 'archived', tags: ['b'], external_id: 'b' }
-    await Promise.all(Object.entries(fields).map(([name, value]) => client.patch(`/participants/${id}`, { [name]: value })))
+    const fields = {
+      full_name: 'B',
+      email: 'b@example.com',
+      phone: '+1',
+      status: 'archived',
+      tags: ['b'],
+      external_id: 'b',
+    }
+    await Promise.all(
+      Object.entries(fields).map(([name, value]) =>
+        client.patch(`/participants/${id}`, { [name]: value }),
+      ),
+    )
     expect((await client.get(`/participants/${id}`)).body).toMatchObject(fields)
-    const found = await client.get('/participants?filter[tag]=b&filter[email]=B@example.com&filter[search]=b')
+    const found = await client.get(
+      '/participants?filter[tag]=b&filter[email]=B@example.com&filter[search]=b',
+    )
     expect(found.body.meta.total).toBe(1)
   })
 
@@ -52,22 +101,32 @@ describe('updates of one record', () => {
     const client = await newClient()
     const path = `/participants/${(await newParticipant(client)).id}`
     const version = { 'If-Match': (await client.get(path)).headers.get('etag') ?? '' }
-    const answers = await Promise.all(['+1', '+2'].map((phone) => client.patch(path, { phone }, version)))
+    const answers = await Promise.all(
+      ['+1', '+2'].map((phone) => client.patch(path, { phone }, version)),
+    )
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 412])
   })
 
   test('updateTask: many completions → each 200, one task.completed', async () => {
     const client = await newClient()
     const { id } = await newTask(client)
-    const answers = await Promise.all(Array.from({ length: 5 }, () => client.patch(`/tasks/${id}`, { status: 'completed' })))
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => client.patch(`/tasks/${id}`, { status: 'completed' })),
+    )
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
-    expect((await eventsAbout(client, id)).sort()).toEqual(['task.completed', 'task.created', 'task.updated'])
+    expect((await eventsAbout(client, id)).sort()).toEqual([
+      'task.completed',
+      'task.created',
+      'task.updated',
+    ])
   })
 
   test('updateTask: completed and cancelled → one is done, the other refused', async () => {
     const client = await newClient()
     const { id } = await newTask(client)
-    const answers = await Promise.all(['completed', 'cancelled'].map((status) => client.patch(`/tasks/${id}`, { status })))
+    const answers = await Promise.all(
+      ['completed', 'cancelled'].map((status) => client.patch(`/tasks/${id}`, { status })),
+    )
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 422])
   })
 })
@@ -76,16 +135,27 @@ describe('what may be there once', () => {
   test('createParticipant: an external id → exactly one 201', async () => {
     const client = await newClient()
     const body = { full_name: 'Ada', external_id: 'crm-1815' }
-    const answers = await Promise.all(Array.from({ length: 6 }, () => client.post('/participants', body)))
-    expect(answers.map(faults).sort()).toEqual([[201, []], ...Array(5).fill([422, ['external_id']])])
+    const answers = await Promise.all(
+      Array.from({ length: 6 }, () => client.post('/participants', body)),
+    )
+    expect(answers.map(faults).sort()).toEqual([
+      [201, []],
+      ...Array(5).fill([422, ['external_id']]),
+    ])
     expect((await client.get('/participants')).body.meta.total).toBe(1)
   })
 
   test('updateParticipant: an email address, in different cases → exactly one 200', async () => {
     const client = await newClient()
-    const people = [await newParticipant(client), await newParticipant(client), await newParticipant(client)]
+    const people = [
+      await newParticipant(client),
+      await newParticipant(client),
+      await newParticipant(client),
+    ]
     const emails = ['ada@example.com', 'ADA@example.com', 'Ada@Example.com']
-    const answers = await Promise.all(people.map(({ id }, i) => client.patch(`/participants/${id}`, { email: emails[i] })))
+    const answers = await Promise.all(
+      people.map(({ id }, i) => client.patch(`/participants/${id}`, { email: emails[i] })),
+    )
     expect(answers.map(faults).sort()).toEqual([[200, []], ...Array(2).fill([422, ['email']])])
   })
 })
@@ -104,7 +174,9 @@ describe('a deletion, and what would point to the record', () => {
       expect([...faults(created), ...faults(deleted)]).toEqual(
         isCreated ? [201, [], 422, ['participant']] : [422, ['participant_id'], 204, []],
       )
-      expect((await client.get(`/participants/${participant_id}`)).status).toBe(isCreated ? 200 : 404)
+      expect((await client.get(`/participants/${participant_id}`)).status).toBe(
+        isCreated ? 200 : 404,
+      )
     })
   })
 
@@ -118,7 +190,9 @@ describe('a deletion, and what would point to the record', () => {
         client.delete(`/jobs/${job_id}`),
       ])
       const isCreated = created.status === 201
-      expect([...faults(created), ...faults(deleted)]).toEqual(isCreated ? [201, [], 422, ['job']] : [422, ['job_id'], 204, []])
+      expect([...faults(created), ...faults(deleted)]).toEqual(
+        isCreated ? [201, [], 422, ['job']] : [422, ['job_id'], 204, []],
+      )
     })
   })
 
@@ -142,7 +216,10 @@ describe('a deletion, and what would point to the record', () => {
     const { id: participant_id } = await newParticipant(client)
     await rounds(async () => {
       const { id: task_id } = await newTask(client)
-      const [mover, holder] = [await newPayment(client, { participant_id }), await newPayment(client, { participant_id, task_id })]
+      const [mover, holder] = [
+        await newPayment(client, { participant_id }),
+        await newPayment(client, { participant_id, task_id }),
+      ]
       const [created, moved, changed, deleted] = await Promise.all([
         client.post('/payments', { participant_id, task_id, amount_minor: 1, currency: 'EUR' }),
         client.patch(`/payments/${mover.id}`, { task_id }),
@@ -176,7 +253,9 @@ describe('a deletion, and what would point to the record', () => {
   test('the same deletion many times → one 204, then 404, one event', async () => {
     const client = await newClient()
     const { id } = await newParticipant(client)
-    const answers = await Promise.all(Array.from({ length: 5 }, () => client.delete(`/participants/${id}`)))
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => client.delete(`/participants/${id}`)),
+    )
     expect(answers.map(({ status }) => status).sort()).toEqual([204, 404, 404, 404, 404])
     expect(await eventsAbout(client, id)).toEqual(['participant.created', 'participant.deleted'])
   })

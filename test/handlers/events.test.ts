@@ -2,7 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { faults } from './checks.ts'
-import { type Body, eventsAbout, newApplication, newParticipant, newTask, UNKNOWN_ID } from './made.ts'
+import {
+  type Body,
+  eventsAbout,
+  newApplication,
+  newParticipant,
+  newTask,
+  UNKNOWN_ID,
+} from './made.ts'
 
 const NOON = Date.parse('2026-03-02T12:00:00.000Z')
 
@@ -23,7 +30,12 @@ describe('getEvent', () => {
     const { id } = await newApplication(client)
     const { data } = (await client.get('/events')).body
     expect(data.map(({ id: _, ...event }: Body) => event)).toEqual([
-      { event_type: 'job.created', resource: { type: 'job', id: expect.any(String) }, data: [], created_at: '2026-03-02T12:00:00.000Z' },
+      {
+        event_type: 'job.created',
+        resource: { type: 'job', id: expect.any(String) },
+        data: [],
+        created_at: '2026-03-02T12:00:00.000Z',
+      },
       {
         event_type: 'participant.created',
         resource: { type: 'participant', id: expect.any(String) },
@@ -40,14 +52,16 @@ describe('getEvent', () => {
     for (const event of data) expect((await client.get(`/events/${event.id}`)).body).toEqual(event)
   })
 
-  test('unknown → 404', async () => expect((await (await newClient()).get(`/events/${UNKNOWN_ID}`)).status).toBe(404))
+  test('unknown → 404', async () =>
+    expect((await (await newClient()).get(`/events/${UNKNOWN_ID}`)).status).toBe(404))
 })
 
 describe('listEvents', () => {
   test('what happened to a record, in order, also after it is deleted', async () => {
     const client = await newClient()
     const { id } = await newTask(client)
-    for (const body of [{ title: 'New' }, { status: 'in_progress' }, { status: 'completed' }]) await client.patch(`/tasks/${id}`, body)
+    for (const body of [{ title: 'New' }, { status: 'in_progress' }, { status: 'completed' }])
+      await client.patch(`/tasks/${id}`, body)
     await client.delete(`/tasks/${id}`)
     expect(await eventsAbout(client, id)).toEqual([
       'task.created',
@@ -66,7 +80,11 @@ describe('listEvents', () => {
     const refused = [
       await client.post('/participants', { full_name: '' }),
       await client.post('/participants', { full_name: 'Other', email: 'ada@example.com' }),
-      await client.post('/payments', { participant_id: UNKNOWN_ID, amount_minor: 1, currency: 'EUR' }),
+      await client.post('/payments', {
+        participant_id: UNKNOWN_ID,
+        amount_minor: 1,
+        currency: 'EUR',
+      }),
       await client.patch(path, { status: 'gone' }),
       await client.patch(path, { status: 'archived' }, { 'If-Match': '"other"' }),
       await client.delete(path, { 'If-Match': '"other"' }),
@@ -101,14 +119,22 @@ describe('listEvents', () => {
 describe('listEventTypes', () => {
   test('→ the catalogue of asyncapi.yaml', async () => {
     const { body } = await (await newClient()).get('/event-types?page[size]=100')
-    const catalogue = Object.values(eventTypes).map(({ name, description, resourceType, dataSchema }) => ({
-      name,
-      description,
-      resource_type: resourceType,
-      data_schema: dataSchema,
-    }))
+    const catalogue = Object.values(eventTypes).map(
+      ({ name, description, resourceType, dataSchema }) => ({
+        name,
+        description,
+        resource_type: resourceType,
+        data_schema: dataSchema,
+      }),
+    )
     expect(body.data).toEqual(catalogue)
-    expect(body.meta).toEqual({ current_page: 1, last_page: 1, per_page: 100, total: catalogue.length, allowed_sorts: [] })
+    expect(body.meta).toEqual({
+      current_page: 1,
+      last_page: 1,
+      per_page: 100,
+      total: catalogue.length,
+      allowed_sorts: [],
+    })
   })
 
   test('page by page → each type once; past the last → none', async () => {
@@ -117,7 +143,8 @@ describe('listEventTypes', () => {
     const total = Object.keys(eventTypes).length
     const pages = Math.ceil(total / 4)
     for (let page = 1; page <= pages + 1; page++) {
-      const { data, meta } = (await client.get(`/event-types?page[size]=4&page[number]=${page}`)).body
+      const { data, meta } = (await client.get(`/event-types?page[size]=4&page[number]=${page}`))
+        .body
       expect(meta).toMatchObject({ current_page: page, last_page: pages, per_page: 4, total })
       names.push(...data.map(({ name }: Body) => name))
     }

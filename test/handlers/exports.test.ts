@@ -4,7 +4,9 @@ import { runInNewContext } from 'node:vm'
 import { v7 as uuidv7 } from 'uuid'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import contract from '../../generated/openapi.json' with { type: 'json' }
-import { accountScope, transaction } from '../../records/db.ts'
+import { makeExport } from '../../operations/export-job.ts'
+import { accountScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import {
   ClaimLost,
   claimExport,
@@ -15,8 +17,14 @@ import {
   listDueExportIds,
   renewClaim,
 } from '../../records/exports.ts'
-import { makeExport } from '../../server/exports.ts'
-import { type Answer, type Client, startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import {
+  type Answer,
+  type Client,
+  startApp,
+  type TestAccount,
+  type TestApp,
+  until,
+} from '../helpers.ts'
 
 const SECOND = 1_000
 const DAY = 24 * 60 * 60 * SECOND
@@ -49,7 +57,10 @@ async function requested(client: Client, body: object): Promise<string> {
 }
 
 /** Requests an export, waits for it and downloads it. */
-async function exported(client: Client, body: object): Promise<{ record: Answer['body']; file: Answer }> {
+async function exported(
+  client: Client,
+  body: object,
+): Promise<{ record: Answer['body']; file: Answer }> {
   const id = await requested(client, body)
   const record = await until('the export is completed', async () => {
     const { body } = await client.get(`/exports/${id}`)
@@ -58,20 +69,29 @@ async function exported(client: Client, body: object): Promise<{ record: Answer[
   return { record, file: await client.get(`/exports/${id}/file`) }
 }
 
-const make = (id: string, signal = new AbortController().signal): Promise<void> => makeExport(idle.db, id, now, signal)
+const make = (id: string, signal = new AbortController().signal): Promise<void> =>
+  makeExport(idle.db, id, now, signal)
 
 const eventTypesOf = async (client: Client, id: string): Promise<string[]> =>
-  (await client.get(`/events?filter[resource_id]=${id}`)).body.data.map((event: { event_type: string }) => event.event_type)
+  (await client.get(`/events?filter[resource_id]=${id}`)).body.data.map(
+    (event: { event_type: string }) => event.event_type,
+  )
 
 const row = (id: string) => idle.db.read('exports').where({ id }).first()
 
 const chunkCount = async (id: string): Promise<number> =>
-  Number((await idle.db.read('export_chunks').where({ export_id: id }).count({ total: '*' }))[0]?.total)
+  Number(
+    (await idle.db.read('export_chunks').where({ export_id: id }).count({ total: '*' }))[0]?.total,
+  )
 
 describe('createExport', () => {
   test('queues an export, says where it is and emits export.created', async () => {
     const { client } = await newClient(idle)
-    const answer = await client.post('/exports', { resource: 'participants', format: 'csv', filters: { status: 'active' } })
+    const answer = await client.post('/exports', {
+      resource: 'participants',
+      format: 'csv',
+      filters: { status: 'active' },
+    })
     expect(answer.status).toBe(201)
     expect(answer.headers.get('location')).toBe(`/public/v1/exports/${answer.body.id}`)
     expect(answer.body).toEqual({
@@ -94,19 +114,35 @@ describe('createExport', () => {
   })
 
   const refused: { filters: unknown; errors: object }[] = [
-    { filters: { status: 'bogus' }, errors: { 'filters.status': ['must be one of active, inactive, archived.'] } },
-    { filters: { status: 'active,active' }, errors: { 'filters.status': ['must not name the same twice.'] } },
-    { filters: { status: '' }, errors: { 'filters.status': ['must be one of active, inactive, archived.'] } },
+    {
+      filters: { status: 'bogus' },
+      errors: { 'filters.status': ['must be one of active, inactive, archived.'] },
+    },
+    {
+      filters: { status: 'active,active' },
+      errors: { 'filters.status': ['must not name the same twice.'] },
+    },
+    {
+      filters: { status: '' },
+      errors: { 'filters.status': ['must be one of active, inactive, archived.'] },
+    },
     { filters: { status: 1 }, errors: { 'filters.status': ['must be a string.'] } },
     { filters: { foo: 'x' }, errors: { 'filters.foo': ['is not known here.'] } },
     { filters: { 'page[size]': '1' }, errors: { 'filters.page[size]': ['is not known here.'] } },
     { filters: { constructor: 'x' }, errors: { 'filters.constructor': ['is not known here.'] } },
-    { filters: { created_after: 'yesterday' }, errors: { 'filters.created_after': expect.any(Array) } },
+    {
+      filters: { created_after: 'yesterday' },
+      errors: { 'filters.created_after': expect.any(Array) },
+    },
     { filters: 'status', errors: { filters: ['must be an object.'] } },
   ]
   test.each(refused)('422 for the filters $filters', async ({ filters, errors }) => {
     const { client } = await newClient(idle)
-    const answer = await client.post('/exports', { resource: 'participants', format: 'csv', filters })
+    const answer = await client.post('/exports', {
+      resource: 'participants',
+      format: 'csv',
+      filters,
+    })
     expect(answer).toMatchObject({ status: 422, body: { errors } })
     expect(Object.keys(answer.body.errors)).toEqual(Object.keys(errors))
     expect((await client.get('/exports')).body.meta.total).toBe(0)
@@ -114,12 +150,20 @@ describe('createExport', () => {
 
   test('422 for a field or filter called __proto__ or constructor', async () => {
     const { client } = await newClient(idle)
-    const filter = await client.post('/exports', '{"resource":"tasks","format":"csv","filters":{"__proto__":"x"}}')
+    const filter = await client.post(
+      '/exports',
+      '{"resource":"tasks","format":"csv","filters":{"__proto__":"x"}}',
+    )
     expect(filter).toMatchObject({ status: 422 })
     expect(filter.text).toContain('"filters.__proto__":["is not known here."]')
-    const field = await client.post('/exports', '{"resource":"tasks","format":"csv","__proto__":1,"constructor":1}')
+    const field = await client.post(
+      '/exports',
+      '{"resource":"tasks","format":"csv","__proto__":1,"constructor":1}',
+    )
     expect(field).toMatchObject({ status: 422 })
-    expect(field.text).toContain('"__proto__":["is not known here."],"constructor":["is not known here."]')
+    expect(field.text).toContain(
+      '"__proto__":["is not known here."],"constructor":["is not known here."]',
+    )
   })
 
   test('403 for payments unless the key owner may read them', async () => {
@@ -127,7 +171,8 @@ describe('createExport', () => {
     const request = async (finance: 'none' | 'read'): Promise<number> => {
       const { userId } = await idle.newUser(account.accountId, { finance })
       const key = await idle.newKey({ accountId: account.accountId, userId })
-      return (await idle.as({ key }).post('/exports', { resource: 'payments', format: 'csv' })).status
+      return (await idle.as({ key }).post('/exports', { resource: 'payments', format: 'csv' }))
+        .status
     }
     expect(await request('none')).toBe(403)
     expect(await request('read')).toBe(201)
@@ -177,7 +222,8 @@ describe('getExportFile', () => {
       { full_name: '=1+1', external_id: '@x' },
     ]
     const made = []
-    for (const participant of given) made.push((await client.post('/participants', participant)).body)
+    for (const participant of given)
+      made.push((await client.post('/participants', participant)).body)
     const { record, file } = await exported(client, { resource: 'participants' })
 
     const times = made.map(({ created_at, updated_at }) => `${created_at},${updated_at}`)
@@ -191,13 +237,21 @@ describe('getExportFile', () => {
     expect(file.text).toBe(text)
     const digest = createHash('sha256').update(text)
     const sha256 = digest.copy().digest('hex')
-    expect(record).toMatchObject({ status: 'completed', row_count: 3, byte_size: Buffer.byteLength(text), sha256, error: null })
+    expect(record).toMatchObject({
+      status: 'completed',
+      row_count: 3,
+      byte_size: Buffer.byteLength(text),
+      sha256,
+      error: null,
+    })
     expect(Date.parse(record.expires_at) - Date.parse(record.completed_at)).toBe(7 * DAY)
     expect(file.status).toBe(200)
     expect(Object.fromEntries(file.headers)).toMatchObject({
       'content-type': 'text/csv',
       'content-length': String(record.byte_size),
-      'content-disposition': expect.stringMatching(/^attachment; filename="participants-\d{4}-\d\d-\d\dT\d{6}Z\.csv"$/),
+      'content-disposition': expect.stringMatching(
+        /^attachment; filename="participants-\d{4}-\d\d-\d\dT\d{6}Z\.csv"$/,
+      ),
       'repr-digest': `sha-256=:${digest.digest('base64')}:`,
     })
     expect(await eventTypesOf(client, record.id)).toEqual(['export.created', 'export.completed'])
@@ -212,12 +266,15 @@ describe('getExportFile', () => {
     )
   })
 
-  test.each(['a\nb', 'a\rb', 'a\r\nb'])('CSV: a line break within a field, %j, ends no record', async (description) => {
-    const { client } = await newClient(app)
-    const { body: task } = await client.post('/tasks', { title: 'Call', description })
-    const { file } = await exported(client, { resource: 'tasks' })
-    expect(file.text).toContain(`\r\n${task.id},Call,"${description}",open,`)
-  })
+  test.each(['a\nb', 'a\rb', 'a\r\nb'])(
+    'CSV: a line break within a field, %j, ends no record',
+    async (description) => {
+      const { client } = await newClient(app)
+      const { body: task } = await client.post('/tasks', { title: 'Call', description })
+      const { file } = await exported(client, { resource: 'tasks' })
+      expect(file.text).toContain(`\r\n${task.id},Call,"${description}",open,`)
+    },
+  )
 
   test('JSON: the records as the API shows them, those that match the filters', async () => {
     const { client } = await newClient(app)
@@ -228,9 +285,14 @@ describe('getExportFile', () => {
       { full_name: 'D', status: 'inactive', tags: [] },
     ]
     const made = []
-    for (const participant of given) made.push((await client.post('/participants', participant)).body)
+    for (const participant of given)
+      made.push((await client.post('/participants', participant)).body)
     const filters = { status: 'active,inactive', tag: 'vip', created_after: '2020-01-01T00:00:00Z' }
-    const { record, file } = await exported(client, { resource: 'participants', format: 'json', filters })
+    const { record, file } = await exported(client, {
+      resource: 'participants',
+      format: 'json',
+      filters,
+    })
     expect(file.headers.get('content-type')).toBe('application/json')
     expect(file.headers.get('content-disposition')).toMatch(/\.json"$/)
     expect(file.body).toEqual([made[0], made[2]])
@@ -240,7 +302,9 @@ describe('getExportFile', () => {
   test('nothing to export: a header line, or an empty array', async () => {
     const { client } = await newClient(app)
     const csv = await exported(client, { resource: 'payments' })
-    expect(csv.file.text).toBe('id,participant_id,task_id,amount_minor,currency,status,note,paid_at,created_at,updated_at\r\n')
+    expect(csv.file.text).toBe(
+      'id,participant_id,task_id,amount_minor,currency,status,note,paid_at,created_at,updated_at\r\n',
+    )
     expect(csv.record).toMatchObject({ row_count: 0, byte_size: csv.file.text.length })
     const json = await exported(client, { resource: 'jobs', format: 'json' })
     expect(json.file.body).toEqual([])
@@ -250,9 +314,16 @@ describe('getExportFile', () => {
     const { client } = await newClient(app)
     const { body: participant } = await client.post('/participants', { full_name: 'A' })
     const { body: job } = await client.post('/jobs', { title: 'J', status: 'open' })
-    const applied = { job_id: job.id, participant_id: participant.id, answers: { years: 3, note: 'a "b"' } }
+    const applied = {
+      job_id: job.id,
+      participant_id: participant.id,
+      answers: { years: 3, note: 'a "b"' },
+    }
     const { body: application } = await client.post('/job-applications', applied)
-    const { file } = await exported(client, { resource: 'job_applications', filters: { job_id: job.id } })
+    const { file } = await exported(client, {
+      resource: 'job_applications',
+      filters: { job_id: job.id },
+    })
     expect(file.text.split('\r\n')[1]).toBe(
       `${application.id},${job.id},${participant.id},submitted,"{""years"":3,""note"":""a \\""b\\""""}",,${application.created_at},${application.updated_at}`,
     )
@@ -283,7 +354,10 @@ describe('getExportFile', () => {
     const notReady = { status: 409, body: { message: 'The export is still being made.' } }
     expect(await client.get(`/exports/${id}/file`)).toMatchObject(notReady)
     await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))
-    expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'processing', row_count: 0 })
+    expect((await client.get(`/exports/${id}`)).body).toMatchObject({
+      status: 'processing',
+      row_count: 0,
+    })
     expect(await client.get(`/exports/${id}/file`)).toMatchObject(notReady)
   })
 
@@ -312,7 +386,11 @@ describe('making', () => {
     await client.post('/tasks', { title: 'One' })
     const id = await requested(client, { resource: 'tasks', format: 'json' })
     const claim = await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))
-    await idle.db.write('export_chunks').insert([0, 1].map((position) => ({ export_id: id, position, bytes: Buffer.from('left behind') })))
+    await idle.db
+      .write('export_chunks')
+      .insert(
+        [0, 1].map((position) => ({ export_id: id, position, bytes: Buffer.from('left behind') })),
+      )
     expect(await listDueExportIds(idle.db, now())).not.toContain(id)
     await make(id)
     expect((await row(id)).status).toBe('processing')
@@ -327,8 +405,12 @@ describe('making', () => {
     // The one that was thought dead wakes up, and can change nothing any more.
     if (claim === undefined) throw new Error('The export was not claimed')
     const file = { rowCount: 0, byteSize: 0, sha256: '' }
-    await expect(transaction(idle.db, ({ sql }) => renewClaim(sql, claim, 1, now()))).rejects.toThrow(ClaimLost)
-    await expect(transaction(idle.db, ({ sql }) => completeExport(sql, claim, file, now()))).rejects.toThrow(ClaimLost)
+    await expect(
+      transaction(idle.db, ({ sql }) => renewClaim(sql, claim, 1, now())),
+    ).rejects.toThrow(ClaimLost)
+    await expect(
+      transaction(idle.db, ({ sql }) => completeExport(sql, claim, file, now())),
+    ).rejects.toThrow(ClaimLost)
   })
 
   test('of several that want it at once, one makes it', async () => {
@@ -343,7 +425,9 @@ describe('making', () => {
     const { client } = await newClient(idle)
     const id = await requested(client, { resource: 'tasks' })
     for (let attempt = 1; attempt <= 3; attempt++) {
-      expect(await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))).toMatchObject({ tries: attempt })
+      expect(await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))).toMatchObject({
+        tries: attempt,
+      })
       clock += 61 * SECOND
     }
     await make(id)
@@ -355,7 +439,12 @@ describe('making', () => {
     const { client } = await newClient(idle)
     const id = await requested(client, { resource: 'tasks' })
     await make(id, AbortSignal.abort())
-    expect(await row(id)).toMatchObject({ status: 'queued', tries: 0, lease_expires_at: null, row_count: null })
+    expect(await row(id)).toMatchObject({
+      status: 'queued',
+      tries: 0,
+      lease_expires_at: null,
+      row_count: null,
+    })
     expect(await listDueExportIds(idle.db, now())).toContain(id)
     await make(id)
     expect(await row(id)).toMatchObject({ status: 'completed', tries: 1 })
@@ -368,14 +457,21 @@ describe('making', () => {
     const id = await requested(client, { resource: 'jobs' })
     for (const delay of [5, 10]) {
       await expect(make(id)).rejects.toThrow(SyntaxError)
-      expect(await row(id)).toMatchObject({ status: 'queued', lease_expires_at: clock + delay * SECOND })
+      expect(await row(id)).toMatchObject({
+        status: 'queued',
+        lease_expires_at: clock + delay * SECOND,
+      })
       await make(id)
       expect((await row(id)).status).toBe('queued')
       clock += delay * SECOND
     }
     await expect(make(id)).rejects.toThrow(SyntaxError)
     const { body: failed } = await client.get(`/exports/${id}`)
-    expect(failed).toMatchObject({ status: 'failed', row_count: null, error: expect.stringMatching(/^Something went wrong on our side/) })
+    expect(failed).toMatchObject({
+      status: 'failed',
+      row_count: null,
+      error: expect.stringMatching(/^Something went wrong on our side/),
+    })
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({
       status: 409,
       body: { message: `The export failed. ${failed.error}` },
@@ -393,8 +489,13 @@ describe('making', () => {
       job_applications: 'JobApplication',
       payments: 'Payment',
     }
-    for (const [resource, name] of Object.entries(records) as [ExportResource, keyof typeof contract.components.schemas][])
-      expect(fieldsOf(resource)).toEqual((contract.components.schemas[name] as { required?: string[] }).required)
+    for (const [resource, name] of Object.entries(records) as [
+      ExportResource,
+      keyof typeof contract.components.schemas,
+    ][])
+      expect(fieldsOf(resource)).toEqual(
+        (contract.components.schemas[name] as { required?: string[] }).required,
+      )
   })
 })
 
@@ -422,9 +523,17 @@ describe('50,000 records', () => {
     return most - before
   }
 
-  test('are written and read in constant memory, and a client that goes away ends the reading', { timeout: 120_000 }, async () => {
+  test('are written and read in constant memory, and a client that goes away ends the reading', {
+    timeout: 120_000,
+  }, async () => {
     const { account, client } = await newClient(idle)
-    const task = { title: 'Task', description: 'x'.repeat(2_000), status: 'open', created_at: clock, updated_at: clock }
+    const task = {
+      title: 'Task',
+      description: 'x'.repeat(2_000),
+      status: 'open',
+      created_at: clock,
+      updated_at: clock,
+    }
     await transaction(idle.db, async (trx) => {
       const scope = accountScope(trx, account.accountId)
       for (let count = 0; count < 50_000; count += 500)
@@ -442,7 +551,10 @@ describe('50,000 records', () => {
     expect(making).toBeLessThan(record.byte_size / 2)
 
     const download = (signal?: AbortSignal) =>
-      fetch(`${idle.url}/public/v1/exports/${id}/file`, { headers: { Authorization: `Bearer ${account.key}` }, signal })
+      fetch(`${idle.url}/public/v1/exports/${id}/file`, {
+        headers: { Authorization: `Bearer ${account.key}` },
+        signal,
+      })
     const hash = createHash('sha256')
     const reading = await growthDuring(async () => {
       for await (const bytes of (await download()).body ?? []) hash.update(bytes)

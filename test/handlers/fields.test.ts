@@ -11,7 +11,13 @@ beforeAll(async () => {
 afterAll(() => app?.[Symbol.asyncDispose]())
 
 const newClient = async (): Promise<Client> => app.as(await app.newAccount())
-const question = (given: object = {}): object => ({ key: 'french', label: 'French?', requirement: 'must_have', expected: true, ...given })
+const question = (given: object = {}): object => ({
+  key: 'french',
+  label: 'French?',
+  requirement: 'must_have',
+  expected: true,
+  ...given,
+})
 const questions = (...given: object[]): object => ({ screening_questions: given.map(question) })
 
 const longest = {
@@ -50,7 +56,13 @@ const kinds: Kind[] = [
       { external_id: ' "crm",\t1815 ' },
       longest,
     ],
-    before: { email: 'ada@example.com', phone: '+44', status: 'inactive', tags: ['vip', 'alumni'], external_id: 'crm-1815' },
+    before: {
+      email: 'ada@example.com',
+      phone: '+44',
+      status: 'inactive',
+      tags: ['vip', 'alumni'],
+      external_id: 'crm-1815',
+    },
     changes: [
       { full_name: 'Augusta Ada King' },
       { email: 'countess@example.com' },
@@ -71,7 +83,13 @@ const kinds: Kind[] = [
     name: 'Task',
     path: '/tasks',
     required: { title: 'A task' },
-    defaults: { description: '', status: 'open', participant_id: null, due_at: null, completed_at: null },
+    defaults: {
+      description: '',
+      status: 'open',
+      participant_id: null,
+      due_at: null,
+      completed_at: null,
+    },
     given: [
       {},
       { participant_id: null, due_at: null },
@@ -100,7 +118,12 @@ const kinds: Kind[] = [
       {},
       { status: 'open' },
       { title: 'ä'.repeat(200), description: '"'.repeat(10_000) },
-      questions({ key: `_${'k.-'.repeat(21)}`, label: '?'.repeat(500), requirement: 'nice_to_have', expected: 'é'.repeat(2_000) }),
+      questions({
+        key: `_${'k.-'.repeat(21)}`,
+        label: '?'.repeat(500),
+        requirement: 'nice_to_have',
+        expected: 'é'.repeat(2_000),
+      }),
       questions({ expected: '' }),
       questions({ expected: -0.5 }),
       questions({ expected: 1.7976931348623157e308 }),
@@ -117,33 +140,56 @@ const kinds: Kind[] = [
       questions({ requirement: 'nice_to_have' }),
       questions({ expected: 'true' }),
       questions({ key: 'years', expected: 5 }, {}),
-      { title: 'All', description: 'at once', status: 'closed', ...questions({ key: 'a' }, { key: 'b' }) },
+      {
+        title: 'All',
+        description: 'at once',
+        status: 'closed',
+        ...questions({ key: 'a' }, { key: 'b' }),
+      },
     ],
   },
 ]
 
 /** A short name for a row. */
-const named = (rows: object[]) => rows.map((fields) => ({ fields, says: JSON.stringify(fields).slice(0, 60) }))
+const named = (rows: object[]) =>
+  rows.map((fields) => ({ fields, says: JSON.stringify(fields).slice(0, 60) }))
 
 describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, changes }) => {
-  test.each(named(given))(`create${name}: $says → with it, the defaults for the rest, and the same when read`, async ({ fields }) => {
-    const client = await newClient()
-    const answer = await client.post(path, { ...required, ...fields })
-    expect(answer).toMatchObject({ status: 201 })
-    const { id, created_at } = answer.body
-    expect(answer.body).toEqual({ id, ...required, ...defaults, ...fields, created_at, updated_at: created_at })
-    await expectRead(client, `${path}/${id}`, answer)
-  })
+  test.each(named(given))(
+    `create${name}: $says → with it, the defaults for the rest, and the same when read`,
+    async ({ fields }) => {
+      const client = await newClient()
+      const answer = await client.post(path, { ...required, ...fields })
+      expect(answer).toMatchObject({ status: 201 })
+      const { id, created_at } = answer.body
+      expect(answer.body).toEqual({
+        id,
+        ...required,
+        ...defaults,
+        ...fields,
+        created_at,
+        updated_at: created_at,
+      })
+      await expectRead(client, `${path}/${id}`, answer)
+    },
+  )
 
-  test.each(named(changes))(`update${name}: $says → the rest as it was, a later version, and the same when read`, async ({ fields }) => {
-    const client = await newClient()
-    const { id } = await made(client.post(path, { ...required, ...before }))
-    await expectUpdate(client, `${path}/${id}`, fields)
-  })
+  test.each(named(changes))(
+    `update${name}: $says → the rest as it was, a later version, and the same when read`,
+    async ({ fields }) => {
+      const client = await newClient()
+      const { id } = await made(client.post(path, { ...required, ...before }))
+      await expectUpdate(client, `${path}/${id}`, fields)
+    },
+  )
 })
 
 test('createJob: a number that JSON can write and no computer can hold → 422', async () => {
-  const body = '{"title":"J","screening_questions":[{"key":"k","label":"L","requirement":"must_have","expected":1e999}]}'
+  const body =
+    '{"title":"J","screening_questions":[{"key":"k","label":"L","requirement":"must_have","expected":1e999}]}'
   const answer = await (await newClient()).post('/jobs', body)
-  expect([answer.status, Object.keys(answer.body.errors)]).toEqual([422, ['screening_questions.0.expected']])
+  expect([answer.status, Object.keys(answer.body.errors)]).toEqual([
+    422,
+    ['screening_questions.0.expected'],
+  ])
 })

@@ -3,7 +3,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import contract from '../../generated/openapi.json' with { type: 'json' }
 import { type Operation, type OperationId, operations } from '../../generated/operations.ts'
 import { type Answer, type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
-import { type Body, exampleOf, made, newApplication, newJob, newParticipant, newPayment, newTask, UNKNOWN_ID } from './made.ts'
+import {
+  type Body,
+  exampleOf,
+  made,
+  newApplication,
+  newJob,
+  newParticipant,
+  newPayment,
+  newTask,
+  UNKNOWN_ID,
+} from './made.ts'
 
 interface Holder {
   client: Client
@@ -24,8 +34,15 @@ afterAll(() => app?.[Symbol.asyncDispose]())
 
 async function newHolder(): Promise<Holder> {
   const client = app.as(await app.newAccount())
-  const participant = await newParticipant(client, { email: 'ada@example.com', external_id: 'crm-1815', tags: ['vip'] })
-  const task = await newTask(client, { participant_id: participant.id, due_at: '2026-03-09T17:00:00Z' })
+  const participant = await newParticipant(client, {
+    email: 'ada@example.com',
+    external_id: 'crm-1815',
+    tags: ['vip'],
+  })
+  const task = await newTask(client, {
+    participant_id: participant.id,
+    due_at: '2026-03-09T17:00:00Z',
+  })
   const job = await newJob(client, exampleOf('JobCreate'))
   const application = await newApplication(client, {
     job_id: job.id,
@@ -51,21 +68,32 @@ const tableOf: Record<string, Operation> = operations
 const operationOf = (id: OperationId): Operation => tableOf[id] as Operation
 const pathOf = (id: OperationId): string => operationOf(id).path.replace('/public/v1', '')
 const onRecords = operationIds.filter((id) => operationOf(id).path.includes('{'))
-const lists = operationIds.filter((id) => operationOf(id).method === 'get' && !onRecords.includes(id) && id !== 'listEventTypes')
+const lists = operationIds.filter(
+  (id) => operationOf(id).method === 'get' && !onRecords.includes(id) && id !== 'listEventTypes',
+)
 
 /** The contract's own example of an operation's body. */
 function bodyOf(id: OperationId): Body {
   const { path, method } = operationOf(id)
-  const paths: Record<string, Record<string, { requestBody?: { $ref: string } }>> = contract.paths as never
+  const paths: Record<
+    string,
+    Record<string, { requestBody?: { $ref: string } }>
+  > = contract.paths as never
   const reference = paths[path]?.[method]?.requestBody?.$ref
   return reference && exampleOf(reference.split('/').at(-1) as Parameters<typeof exampleOf>[0])
 }
 
 /** Does the operation to the record of that id, as an account. */
-function operate({ client }: Holder, id: OperationId, recordId: string, headers: Record<string, string> = {}): Promise<Answer> {
+function operate(
+  { client }: Holder,
+  id: OperationId,
+  recordId: string,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
   const { method } = operationOf(id)
   const path = pathOf(id).replace(/\{.*?\}/, recordId)
-  if (method === 'patch' || method === 'post') return client[method](path, bodyOf(id) ?? {}, headers)
+  if (method === 'patch' || method === 'post')
+    return client[method](path, bodyOf(id) ?? {}, headers)
   if (method === 'get' || method === 'delete') return client[method](path, headers)
   throw new Error(`${id} has a method that is not thought of here: ${method}`)
 }
@@ -86,7 +114,11 @@ describe.each(onRecords)('%s', (id) => {
     const unknown = await operate(other, id, UNKNOWN_ID)
     expect(unknown.status).toBe(404)
 
-    const getter = onRecords.find((get) => operationOf(get).etag && operationOf(get).method === 'get' && pathOf(get) === pathOf(id)) ?? id
+    const getter =
+      onRecords.find(
+        (get) =>
+          operationOf(get).etag && operationOf(get).method === 'get' && pathOf(get) === pathOf(id),
+      ) ?? id
     const etag = (await operate(one, getter, recordId)).headers.get('etag') ?? '"none"'
     for (const [name, value] of [
       ['X-No-Version', 'x'],
@@ -96,7 +128,11 @@ describe.each(onRecords)('%s', (id) => {
       ['If-None-Match', '*'],
     ] as const) {
       const answer = await operate(other, id, recordId, { [name]: value })
-      expect([answer.status, answer.text, answer.headers.get('etag')]).toEqual([404, unknown.text, null])
+      expect([answer.status, answer.text, answer.headers.get('etag')]).toEqual([
+        404,
+        unknown.text,
+        null,
+      ])
     }
     expect(await everythingOf(one)).toEqual(before)
   })
@@ -115,7 +151,10 @@ const texts: Record<string, string> = {
 }
 
 describe.each(lists)('%s', (id) => {
-  const list = async ({ client }: Holder, query: string): Promise<{ total: number; ids: string[] }> => {
+  const list = async (
+    { client }: Holder,
+    query: string,
+  ): Promise<{ total: number; ids: string[] }> => {
     const { status, body } = await client.get(`${pathOf(id)}?page[size]=100&${query}`)
     expect(status).toBe(200)
     return { total: body.meta.total, ids: body.data.map((record: Body) => record.id) }
@@ -147,7 +186,10 @@ describe.each(lists)('%s', (id) => {
       const matched: string[] = []
       for (const value of values) {
         if (value === undefined) throw new Error(`filter[${name}] has no value here`)
-        const [mine, theirs] = [await list(one, `filter[${name}]=${value}`), await list(other, `filter[${name}]=${value}`)]
+        const [mine, theirs] = [
+          await list(one, `filter[${name}]=${value}`),
+          await list(other, `filter[${name}]=${value}`),
+        ]
         expect(mine.total).toBe(theirs.total)
         expect(mine.ids.filter((recordId) => theirs.ids.includes(recordId))).toEqual([])
         matched.push(...mine.ids)
@@ -161,17 +203,29 @@ describe.each(lists)('%s', (id) => {
 
 test('an Idempotency-Key and the same body in both accounts → each has a record and an answer of its own', async () => {
   const headers = { 'Idempotency-Key': 'shared-by-chance' }
-  const create = ({ client }: Holder): Promise<Answer> => client.post('/jobs', { title: 'Interpreter' }, headers)
+  const create = ({ client }: Holder): Promise<Answer> =>
+    client.post('/jobs', { title: 'Interpreter' }, headers)
   const [first, second] = [await create(one), await create(other)]
-  expect([first.status, second.status, second.headers.get('idempotent-replayed')]).toEqual([201, 201, null])
+  expect([first.status, second.status, second.headers.get('idempotent-replayed')]).toEqual([
+    201,
+    201,
+    null,
+  ])
   expect(second.body.id).not.toBe(first.body.id)
-  expect([(await create(one)).body.id, (await create(other)).body.id]).toEqual([first.body.id, second.body.id])
+  expect([(await create(one)).body.id, (await create(other)).body.id]).toEqual([
+    first.body.id,
+    second.body.id,
+  ])
   expect((await one.client.get(`/jobs/${second.body.id}`)).status).toBe(404)
 })
 
 test('deleteParticipant, deleteTask, deleteJob: only what the own account has stands in the way, or lets go', async () => {
   const client = app.as(await app.newAccount())
-  const participant = await newParticipant(client, { email: 'ada@example.com', external_id: 'crm-1815', tags: ['vip'] })
+  const participant = await newParticipant(client, {
+    email: 'ada@example.com',
+    external_id: 'crm-1815',
+    tags: ['vip'],
+  })
   const [task, job] = [await newTask(client), await newJob(client)]
   const before = await Promise.all([everythingOf(one), everythingOf(other)])
   for (const path of [`/participants/${participant.id}`, `/tasks/${task.id}`, `/jobs/${job.id}`])

@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { expectMove, expectRead, expectUpdate, faults, pairsOf } from './checks.ts'
-import { type Body, eventsAbout, exampleOf, newApplication, newJob, newParticipant, UNKNOWN_ID } from './made.ts'
+import {
+  type Body,
+  eventsAbout,
+  exampleOf,
+  newApplication,
+  newJob,
+  newParticipant,
+  UNKNOWN_ID,
+} from './made.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -18,10 +26,20 @@ describe('createJobApplication', () => {
   test('the contract’s example → 201 with every field, the same when read', async () => {
     const client = await newClient()
     const job = await newJob(client, exampleOf('JobCreate'))
-    const example = { ...exampleOf('JobApplicationCreate'), job_id: job.id, participant_id: (await newParticipant(client)).id }
+    const example = {
+      ...exampleOf('JobApplicationCreate'),
+      job_id: job.id,
+      participant_id: (await newParticipant(client)).id,
+    }
     const answer = await client.post('/job-applications', example)
     expect(answer.status).toBe(201)
-    expect(answer.body).toEqual({ id: expect.any(String), ...defaults, ...example, screening_outcome: 'meets_all', ...times })
+    expect(answer.body).toEqual({
+      id: expect.any(String),
+      ...defaults,
+      ...example,
+      screening_outcome: 'meets_all',
+      ...times,
+    })
     await expectRead(client, `/job-applications/${answer.body.id}`, answer)
     expect(await eventsAbout(client, answer.body.id)).toEqual(['job_application.created'])
   })
@@ -29,7 +47,12 @@ describe('createJobApplication', () => {
   const given: { name: string; fields: { answers?: object } }[] = [
     { name: 'nothing but the two ids', fields: {} },
     { name: 'no answers', fields: { answers: {} } },
-    { name: 'answers of every type', fields: { answers: { string: '', number: -0.5, true: true, false: false, zero: 0, 'ä ö': '日本' } } },
+    {
+      name: 'answers of every type',
+      fields: {
+        answers: { string: '', number: -0.5, true: true, false: false, zero: 0, 'ä ö': '日本' },
+      },
+    },
     {
       name: 'as many answers as there may be',
       fields: { answers: Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`a${i}`, i])) },
@@ -45,7 +68,14 @@ describe('createJobApplication', () => {
     const [job_id, participant_id] = [(await newJob(client)).id, (await newParticipant(client)).id]
     const answer = await client.post('/job-applications', { job_id, participant_id, ...fields })
     expect(answer).toMatchObject({ status: 201 })
-    expect(answer.body).toEqual({ id: expect.any(String), job_id, participant_id, ...defaults, ...fields, ...times })
+    expect(answer.body).toEqual({
+      id: expect.any(String),
+      job_id,
+      participant_id,
+      ...defaults,
+      ...fields,
+      ...times,
+    })
     expect(Object.entries(answer.body.answers)).toEqual(Object.entries(fields.answers ?? {}))
     await expectRead(client, `/job-applications/${answer.body.id}`, answer)
   })
@@ -68,19 +98,31 @@ describe('createJobApplication', () => {
   ]
   test.each(refused)('%s: %j → 422 on it', async (name, value, field = name) => {
     const client = await newClient()
-    const ids = { job_id: (await newJob(client)).id, participant_id: (await newParticipant(client)).id }
-    expect(faults(await client.post('/job-applications', { ...ids, [name]: value }))).toEqual([422, [field]])
+    const ids = {
+      job_id: (await newJob(client)).id,
+      participant_id: (await newParticipant(client)).id,
+    }
+    expect(faults(await client.post('/job-applications', { ...ids, [name]: value }))).toEqual([
+      422,
+      [field],
+    ])
     expect((await client.get('/job-applications')).body.meta.total).toBe(0)
   })
 
-  test.each(['draft', 'closed'])('for a job that is %s → 422 on job_id that says so', async (status) => {
-    const client = await newClient()
-    const job = await newJob(client, { status: 'draft' })
-    await client.patch(`/jobs/${job.id}`, { status })
-    const answer = await client.post('/job-applications', { job_id: job.id, participant_id: (await newParticipant(client)).id })
-    expect(faults(answer)).toEqual([422, ['job_id']])
-    expect(answer.body.errors.job_id[0]).toContain(status)
-  })
+  test.each(['draft', 'closed'])(
+    'for a job that is %s → 422 on job_id that says so',
+    async (status) => {
+      const client = await newClient()
+      const job = await newJob(client, { status: 'draft' })
+      await client.patch(`/jobs/${job.id}`, { status })
+      const answer = await client.post('/job-applications', {
+        job_id: job.id,
+        participant_id: (await newParticipant(client)).id,
+      })
+      expect(faults(answer)).toEqual([422, ['job_id']])
+      expect(answer.body.errors.job_id[0]).toContain(status)
+    },
+  )
 
   test('for a job that was closed and opened again → 201', async () => {
     const client = await newClient()
@@ -106,8 +148,13 @@ describe('createJobApplication', () => {
   test('many at once for one job and participant → exactly one 201', async () => {
     const client = await newClient()
     const [job_id, participant_id] = [(await newJob(client)).id, (await newParticipant(client)).id]
-    const answers = await Promise.all(Array.from({ length: 5 }, () => client.post('/job-applications', { job_id, participant_id })))
-    expect(answers.map(faults).sort()).toEqual([[201, []], ...Array(4).fill([422, ['participant_id']])])
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => client.post('/job-applications', { job_id, participant_id })),
+    )
+    expect(answers.map(faults).sort()).toEqual([
+      [201, []],
+      ...Array(4).fill([422, ['participant_id']]),
+    ])
     expect((await client.get('/job-applications')).body.meta.total).toBe(1)
   })
 
@@ -179,23 +226,39 @@ describe('createJobApplication: screening', () => {
   ]
   const questionsOf = ({ must = {}, nice = {} }: Pick<Case, 'must' | 'nice'>): object[] =>
     Object.entries({ must_have: must, nice_to_have: nice }).flatMap(([requirement, expectations]) =>
-      Object.entries(expectations).map(([key, expected]) => ({ key, label: 'A question', requirement, expected })),
+      Object.entries(expectations).map(([key, expected]) => ({
+        key,
+        label: 'A question',
+        requirement,
+        expected,
+      })),
     )
-  const named = table.map((row) => ({ ...row, asked: JSON.stringify({ must: row.must, nice: row.nice }) }))
-  test.each(named)('$asked answered with $answers → $want', async ({ answers, want, ...questions }) => {
-    const client = await newClient()
-    const job = await newJob(client, { screening_questions: questionsOf(questions) })
-    const { id: participant } = await newParticipant(client)
-    const answer = await client.post('/job-applications', `{"job_id":"${job.id}","participant_id":"${participant}","answers":${answers}}`)
-    expect(answer).toMatchObject({ status: 201, body: { screening_outcome: want } })
-    const [event] = (await client.get(`/events?filter[resource_id]=${answer.body.id}`)).body.data
-    expect(event.data).toEqual({ screening_outcome: want })
-  })
+  const named = table.map((row) => ({
+    ...row,
+    asked: JSON.stringify({ must: row.must, nice: row.nice }),
+  }))
+  test.each(named)(
+    '$asked answered with $answers → $want',
+    async ({ answers, want, ...questions }) => {
+      const client = await newClient()
+      const job = await newJob(client, { screening_questions: questionsOf(questions) })
+      const { id: participant } = await newParticipant(client)
+      const answer = await client.post(
+        '/job-applications',
+        `{"job_id":"${job.id}","participant_id":"${participant}","answers":${answers}}`,
+      )
+      expect(answer).toMatchObject({ status: 201, body: { screening_outcome: want } })
+      const [event] = (await client.get(`/events?filter[resource_id]=${answer.body.id}`)).body.data
+      expect(event.data).toEqual({ screening_outcome: want })
+    },
+  )
 
   test('without answers → missing_must_have', async () => {
     const client = await newClient()
     const job = await newJob(client, { screening_questions: questionsOf(both) })
-    expect((await newApplication(client, { job_id: job.id })).screening_outcome).toBe('missing_must_have')
+    expect((await newApplication(client, { job_id: job.id })).screening_outcome).toBe(
+      'missing_must_have',
+    )
   })
 
   test('is fixed when the answers or the job’s questions change later', async () => {
@@ -212,17 +275,26 @@ describe('createJobApplication: screening', () => {
 
 describe('updateJobApplication', () => {
   const changes: { given: object; events: string[] }[] = [
-    { given: exampleOf('JobApplicationUpdate'), events: ['job_application.updated', 'job_application.status_changed'] },
+    {
+      given: exampleOf('JobApplicationUpdate'),
+      events: ['job_application.updated', 'job_application.status_changed'],
+    },
     { given: { answers: { french: false } }, events: ['job_application.updated'] },
     { given: { answers: {} }, events: ['job_application.updated'] },
-    { given: { status: 'withdrawn', answers: { other: 1 } }, events: ['job_application.updated', 'job_application.status_changed'] },
+    {
+      given: { status: 'withdrawn', answers: { other: 1 } },
+      events: ['job_application.updated', 'job_application.status_changed'],
+    },
   ]
-  test.each(changes)('$given → 200, the rest as it was, the same when read', async ({ given, events }) => {
-    const client = await newClient()
-    const { id } = await newApplication(client, { answers: { french: true } })
-    await expectUpdate(client, `/job-applications/${id}`, given)
-    expect(await eventsAbout(client, id)).toEqual(['job_application.created', ...events])
-  })
+  test.each(changes)(
+    '$given → 200, the rest as it was, the same when read',
+    async ({ given, events }) => {
+      const client = await newClient()
+      const { id } = await newApplication(client, { answers: { french: true } })
+      await expectUpdate(client, `/job-applications/${id}`, given)
+      expect(await eventsAbout(client, id)).toEqual(['job_application.created', ...events])
+    },
+  )
 
   test('answers are replaced as a whole; the same in another order are no change', async () => {
     const client = await newClient()
@@ -242,7 +314,9 @@ describe('updateJobApplication', () => {
   ])('%s: %j → 422 on it and nothing is changed', async (field, value) => {
     const client = await newClient()
     const before = await newApplication(client)
-    expect(faults(await client.patch(`/job-applications/${before.id}`, { [field]: value }))).toEqual([422, [field]])
+    expect(
+      faults(await client.patch(`/job-applications/${before.id}`, { [field]: value })),
+    ).toEqual([422, [field]])
     expect((await client.get(`/job-applications/${before.id}`)).body).toEqual(before)
   })
 })
@@ -262,16 +336,19 @@ describe('updateJobApplication: moves', () => {
     rejected: ['rejected'],
     withdrawn: ['withdrawn'],
   }
-  test.each(pairsOf(MOVES))('$from → $to is possible: $isPossible', async ({ from, to, isPossible }) => {
-    const client = await newClient()
-    const application: Body = await newApplication(client)
-    const path = `/job-applications/${application.id}`
-    for (const status of ways[from] ?? []) await client.patch(path, { status })
-    await expectMove(client, path, from, to, isPossible)
-    const moves = (ways[from]?.length ?? 0) + (isPossible && from !== to ? 1 : 0)
-    const types = await eventsAbout(client, application.id)
-    expect(types.filter((type) => type === 'job_application.status_changed')).toHaveLength(moves)
-  })
+  test.each(pairsOf(MOVES))(
+    '$from → $to is possible: $isPossible',
+    async ({ from, to, isPossible }) => {
+      const client = await newClient()
+      const application: Body = await newApplication(client)
+      const path = `/job-applications/${application.id}`
+      for (const status of ways[from] ?? []) await client.patch(path, { status })
+      await expectMove(client, path, from, to, isPossible)
+      const moves = (ways[from]?.length ?? 0) + (isPossible && from !== to ? 1 : 0)
+      const types = await eventsAbout(client, application.id)
+      expect(types.filter((type) => type === 'job_application.status_changed')).toHaveLength(moves)
+    },
+  )
 
   test('also when the job is no longer open', async () => {
     const client = await newClient()
@@ -287,14 +364,19 @@ describe('deleteJobApplication', () => {
     const { id, job_id, participant_id } = await newApplication(client)
     await client.patch(`/job-applications/${id}`, { status: 'rejected' })
     expect((await client.delete(`/job-applications/${id}`)).status).toBe(204)
-    for (const path of [`/jobs/${job_id}`, `/participants/${participant_id}`]) expect((await client.get(path)).status).toBe(200)
+    for (const path of [`/jobs/${job_id}`, `/participants/${participant_id}`])
+      expect((await client.get(path)).status).toBe(200)
     expect((await eventsAbout(client, id)).at(-1)).toBe('job_application.deleted')
   })
 
   test('unknown → 404, as for a read and an update', async () => {
     const client = await newClient()
     const path = `/job-applications/${UNKNOWN_ID}`
-    const answers = [await client.get(path), await client.patch(path, { status: 'rejected' }), await client.delete(path)]
+    const answers = [
+      await client.get(path),
+      await client.patch(path, { status: 'rejected' }),
+      await client.delete(path),
+    ]
     expect(answers.map(({ status }) => status)).toEqual([404, 404, 404])
   })
 })

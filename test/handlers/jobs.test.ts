@@ -13,7 +13,13 @@ beforeAll(async () => {
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
-const question = (given: object = {}): object => ({ key: 'french', label: 'French?', requirement: 'must_have', expected: true, ...given })
+const question = (given: object = {}): object => ({
+  key: 'french',
+  label: 'French?',
+  requirement: 'must_have',
+  expected: true,
+  ...given,
+})
 
 describe('createJob', () => {
   test('the contract’s example → 201 with all fields in the contract’s order, and job.created', async () => {
@@ -22,13 +28,26 @@ describe('createJob', () => {
     const { id } = answer.body
     expect([answer.status, answer.headers.get('location')]).toEqual([201, `/public/v1/jobs/${id}`])
     const { title, description, status, screening_questions } = example
-    expect(answer.text).toBe(JSON.stringify({ id, title, description, status, screening_questions, created_at: NOON, updated_at: NOON }))
+    expect(answer.text).toBe(
+      JSON.stringify({
+        id,
+        title,
+        description,
+        status,
+        screening_questions,
+        created_at: NOON,
+        updated_at: NOON,
+      }),
+    )
     expect(await eventsAbout(client, id)).toEqual(['job.created'])
   })
 
   test('only a title → a draft without questions', async () => {
     const { status, body } = await client.post('/jobs', { title: 'J' })
-    expect([status, body]).toMatchObject([201, { description: '', status: 'draft', screening_questions: [] }])
+    expect([status, body]).toMatchObject([
+      201,
+      { description: '', status: 'draft', screening_questions: [] },
+    ])
   })
 
   const questions = (...given: object[]): object => ({ screening_questions: given.map(question) })
@@ -37,21 +56,34 @@ describe('createJob', () => {
     { given: { title: '' }, field: 'title' },
     { given: { status: 'closed' }, field: 'status' },
     { given: { screening_questions: null }, field: 'screening_questions' },
-    { given: { screening_questions: [question({ label: undefined })] }, field: 'screening_questions.0.label' },
+    {
+      given: { screening_questions: [question({ label: undefined })] },
+      field: 'screening_questions.0.label',
+    },
     { given: questions({ key: 'not a key' }), field: 'screening_questions.0.key' },
     { given: questions({ requirement: 'maybe' }), field: 'screening_questions.0.requirement' },
     { given: questions({}, { key: 'b', expected: null }), field: 'screening_questions.1.expected' },
     { given: questions({ expected: ['yes'] }), field: 'screening_questions.0.expected' },
     { given: questions({ weight: 2 }), field: 'screening_questions.0.weight' },
     { given: questions({}, { key: 'b' }, {}), field: 'screening_questions.2.key' },
-    { given: questions(...Array.from({ length: 51 }, (_, i) => ({ key: `q${i}` }))), field: 'screening_questions' },
+    {
+      given: questions(...Array.from({ length: 51 }, (_, i) => ({ key: `q${i}` }))),
+      field: 'screening_questions',
+    },
   ]
   test.each(faults)('$field: %# → 422 on it', async ({ given, field }) =>
-    expect(await refused(client.post('/jobs', { title: 'J', ...given }))).toEqual({ status: 422, fields: [field] }),
+    expect(await refused(client.post('/jobs', { title: 'J', ...given }))).toEqual({
+      status: 422,
+      fields: [field],
+    }),
   )
 
   test('50 questions, and keys that differ only in case → 201', async () => {
-    const many = questions(...Array.from({ length: 48 }, (_, i) => ({ key: `q${i}` })), { key: 'French' }, { key: 'french' })
+    const many = questions(
+      ...Array.from({ length: 48 }, (_, i) => ({ key: `q${i}` })),
+      { key: 'French' },
+      { key: 'french' },
+    )
     expect((await newJob(client, many)).screening_questions).toHaveLength(50)
   })
 })
@@ -65,36 +97,52 @@ describe('updateJob', () => {
   })
 
   const states = ['draft', 'open', 'closed']
-  const moves: Record<string, string[]> = { draft: states, open: ['open', 'closed'], closed: ['closed', 'open'] }
-  test.each(states.flatMap((from) => states.map((to) => ({ from, to }))))('from $from to $to', async ({ from, to }) => {
-    const { id } = await newJob(client, { status: from === 'draft' ? 'draft' : 'open' })
-    if (from === 'closed') await made(client.patch(`/jobs/${id}`, { status: 'closed' }))
-    const { status, body } = await client.patch(`/jobs/${id}`, { status: to })
-    if (moves[from]?.includes(to)) expect([status, body.status]).toEqual([200, to])
-    else {
-      expect([status, Object.keys(body.errors)]).toEqual([422, ['status']])
-      expect(body.errors.status[0]).toBe(
-        `cannot become ${to}: it is ${from}, which can only become ${from === 'open' ? 'closed' : 'open'}.`,
-      )
-    }
-  })
+  const moves: Record<string, string[]> = {
+    draft: states,
+    open: ['open', 'closed'],
+    closed: ['closed', 'open'],
+  }
+  test.each(states.flatMap((from) => states.map((to) => ({ from, to }))))(
+    'from $from to $to',
+    async ({ from, to }) => {
+      const { id } = await newJob(client, { status: from === 'draft' ? 'draft' : 'open' })
+      if (from === 'closed') await made(client.patch(`/jobs/${id}`, { status: 'closed' }))
+      const { status, body } = await client.patch(`/jobs/${id}`, { status: to })
+      if (moves[from]?.includes(to)) expect([status, body.status]).toEqual([200, to])
+      else {
+        expect([status, Object.keys(body.errors)]).toEqual([422, ['status']])
+        expect(body.errors.status[0]).toBe(
+          `cannot become ${to}: it is ${from}, which can only become ${from === 'open' ? 'closed' : 'open'}.`,
+        )
+      }
+    },
+  )
 
   test('questions → replaced as a whole; the same ones again → no change; a key twice → 422 on it', async () => {
     const job = await newJob(client, { screening_questions: [question(), question({ key: 'b' })] })
-    const patch = (screening_questions: object[]) => client.patch(`/jobs/${job.id}`, { screening_questions })
+    const patch = (screening_questions: object[]) =>
+      client.patch(`/jobs/${job.id}`, { screening_questions })
     expect((await patch(job.screening_questions)).body).toEqual(job)
     // The order of a question's fields says nothing; that of the questions does.
     const [first, second] = job.screening_questions
-    expect((await patch([Object.fromEntries(Object.entries(first).reverse()), second])).body).toEqual(job)
+    expect(
+      (await patch([Object.fromEntries(Object.entries(first).reverse()), second])).body,
+    ).toEqual(job)
     expect((await patch([second, first])).body.screening_questions).toEqual([second, first])
-    expect(await refused(patch([first, first]))).toEqual({ status: 422, fields: ['screening_questions.1.key'] })
+    expect(await refused(patch([first, first]))).toEqual({
+      status: 422,
+      fields: ['screening_questions.1.key'],
+    })
     expect((await patch([])).body.screening_questions).toEqual([])
     expect(await eventsAbout(client, job.id)).toEqual(['job.created', 'job.updated', 'job.updated'])
   })
 
   test('an expected 0 that is written -0 → no change', async () => {
     const job = await newJob(client, { screening_questions: [question({ expected: 0 })] })
-    const body = JSON.stringify({ screening_questions: [question({ expected: 'zero' })] }).replace('"zero"', '-0')
+    const body = JSON.stringify({ screening_questions: [question({ expected: 'zero' })] }).replace(
+      '"zero"',
+      '-0',
+    )
     expect((await client.patch(`/jobs/${job.id}`, body)).body).toEqual(job)
     expect(await eventsAbout(client, job.id)).toEqual(['job.created'])
   })
@@ -102,8 +150,11 @@ describe('updateJob', () => {
   test('title and description → found by the new ones, no longer by the old', async () => {
     const { id } = await newJob(client, { title: 'Lighthouse keeper', description: 'At the cape' })
     await made(client.patch(`/jobs/${id}`, { title: 'Warden' }))
-    const total = async (text: string): Promise<number> => (await client.get(`/jobs?filter[search]=${text}`)).body.meta.total
-    expect([await total('lighthouse'), await total('WARDEN'), await total('the%20CAPE')]).toEqual([0, 1, 1])
+    const total = async (text: string): Promise<number> =>
+      (await client.get(`/jobs?filter[search]=${text}`)).body.meta.total
+    expect([await total('lighthouse'), await total('WARDEN'), await total('the%20CAPE')]).toEqual([
+      0, 1, 1,
+    ])
   })
 })
 

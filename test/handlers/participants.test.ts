@@ -1,6 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { type Body, eventsAbout, exampleOf, made, newApplication, newParticipant, newPayment, newTask, refused } from './made.ts'
+import {
+  type Body,
+  eventsAbout,
+  exampleOf,
+  made,
+  newApplication,
+  newParticipant,
+  newPayment,
+  newTask,
+  refused,
+} from './made.ts'
 
 const NOON = '2026-03-02T12:00:00.000Z'
 
@@ -23,7 +33,10 @@ describe('createParticipant', () => {
   test('the contract’s example → 201 with all fields in the contract’s order, and participant.created', async () => {
     const answer = await client.post('/participants', exampleOf('ParticipantCreate'))
     const { id } = answer.body
-    expect([answer.status, answer.headers.get('location')]).toEqual([201, `/public/v1/participants/${id}`])
+    expect([answer.status, answer.headers.get('location')]).toEqual([
+      201,
+      `/public/v1/participants/${id}`,
+    ])
     expect(answer.text).toBe(
       JSON.stringify({
         id,
@@ -43,7 +56,14 @@ describe('createParticipant', () => {
   test('only a name → what the contract says of the rest', async () => {
     const { status, body } = await client.post('/participants', { full_name: 'A' })
     expect(status).toBe(201)
-    expect(body).toMatchObject({ full_name: 'A', email: null, phone: null, status: 'active', tags: [], external_id: null })
+    expect(body).toMatchObject({
+      full_name: 'A',
+      email: null,
+      phone: null,
+      status: 'active',
+      tags: [],
+      external_id: null,
+    })
   })
 
   const faults: { given: object; field: string }[] = [
@@ -62,16 +82,27 @@ describe('createParticipant', () => {
     { given: { external_id: '' }, field: 'external_id' },
   ]
   test.each(faults)('$field: %# → 422 on it', async ({ given, field }) =>
-    expect(await refused(client.post('/participants', { full_name: 'A', ...given }))).toEqual({ status: 422, fields: [field] }),
+    expect(await refused(client.post('/participants', { full_name: 'A', ...given }))).toEqual({
+      status: 422,
+      fields: [field],
+    }),
   )
 
   test('an email address or external id that is taken, whatever the address’s case → 422 on it; in another account → 201', async () => {
     await newParticipant(client, { email: 'Grace@Example.com', external_id: 'Navy-1' })
     const email = { full_name: 'A', email: 'gRACE@example.COM' }
     const externalId = { full_name: 'A', external_id: 'Navy-1' }
-    expect(await refused(client.post('/participants', email))).toEqual({ status: 422, fields: ['email'] })
-    expect(await refused(client.post('/participants', externalId))).toEqual({ status: 422, fields: ['external_id'] })
-    expect((await client.post('/participants', { full_name: 'A', external_id: 'navy-1' })).status).toBe(201)
+    expect(await refused(client.post('/participants', email))).toEqual({
+      status: 422,
+      fields: ['email'],
+    })
+    expect(await refused(client.post('/participants', externalId))).toEqual({
+      status: 422,
+      fields: ['external_id'],
+    })
+    expect(
+      (await client.post('/participants', { full_name: 'A', external_id: 'navy-1' })).status,
+    ).toBe(201)
     const stranger = app.as(await app.newAccount())
     expect((await stranger.post('/participants', { ...email, ...externalId })).status).toBe(201)
   })
@@ -79,7 +110,9 @@ describe('createParticipant', () => {
   test('the same address many times at once → one 201, the others 422, one event', async () => {
     const own = app.as(await app.newAccount())
     const answers = await Promise.all(
-      Array.from({ length: 6 }, () => own.post('/participants', { full_name: 'A', email: 'race@example.com', tags: ['x'] })),
+      Array.from({ length: 6 }, () =>
+        own.post('/participants', { full_name: 'A', email: 'race@example.com', tags: ['x'] }),
+      ),
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 422, 422, 422, 422, 422])
     expect((await own.get('/events')).body.meta.total).toBe(1)
@@ -88,7 +121,9 @@ describe('createParticipant', () => {
   test('names that SQL and LIKE treat apart → kept and found as they are', async () => {
     const full_name = `Robert'); drop table participants;-- 50%_\\`
     const { id } = await newParticipant(client, { full_name, tags: ["o'clock"] })
-    const found = await client.get(`/participants?filter[search]=${encodeURIComponent(full_name.toUpperCase())}`)
+    const found = await client.get(
+      `/participants?filter[search]=${encodeURIComponent(full_name.toUpperCase())}`,
+    )
     expect(found.body.data).toMatchObject([{ id, full_name }])
     expect(await tagged("o'clock")).toEqual([id])
   })
@@ -96,26 +131,47 @@ describe('createParticipant', () => {
 
 describe('updateParticipant', () => {
   test('the contract’s example → 200, the other fields as they were, and participant.updated', async () => {
-    const before = await newParticipant(client, { email: 'update@example.com', tags: ['vip', 'old'] })
+    const before = await newParticipant(client, {
+      email: 'update@example.com',
+      tags: ['vip', 'old'],
+    })
     clock += 1000
     const answer = await client.patch(`/participants/${before.id}`, exampleOf('ParticipantUpdate'))
     const updated_at = new Date(clock).toISOString()
-    expect(answer.body).toEqual({ ...before, status: 'archived', tags: ['vip', 'alumni'], updated_at })
-    expect(await eventsAbout(client, before.id)).toEqual(['participant.created', 'participant.updated'])
+    expect(answer.body).toEqual({
+      ...before,
+      status: 'archived',
+      tags: ['vip', 'alumni'],
+      updated_at,
+    })
+    expect(await eventsAbout(client, before.id)).toEqual([
+      'participant.created',
+      'participant.updated',
+    ])
   })
 
   test('tags → found by the new ones, no longer by the old', async () => {
     const { id } = await newParticipant(client, { tags: ['red', 'green'] })
     await made(client.patch(`/participants/${id}`, { tags: ['green', 'blue'] }))
-    expect([await tagged('red'), await tagged('green'), await tagged('blue')]).toEqual([[], [id], [id]])
+    expect([await tagged('red'), await tagged('green'), await tagged('blue')]).toEqual([
+      [],
+      [id],
+      [id],
+    ])
     await made(client.patch(`/participants/${id}`, { tags: [] }))
     expect(await tagged('green')).toEqual([])
   })
 
   test('name and address → found by the new ones, no longer by the old', async () => {
-    const { id } = await newParticipant(client, { full_name: 'Before', email: 'before@example.com' })
-    await made(client.patch(`/participants/${id}`, { full_name: 'Afterwards', email: 'Later@example.com' }))
-    const total = async (filter: string): Promise<number> => (await client.get(`/participants?${filter}`)).body.meta.total
+    const { id } = await newParticipant(client, {
+      full_name: 'Before',
+      email: 'before@example.com',
+    })
+    await made(
+      client.patch(`/participants/${id}`, { full_name: 'Afterwards', email: 'Later@example.com' }),
+    )
+    const total = async (filter: string): Promise<number> =>
+      (await client.get(`/participants?${filter}`)).body.meta.total
     expect(await total('filter[search]=before')).toBe(0)
     expect(await total('filter[email]=before@example.com')).toBe(0)
     expect(await total('filter[search]=afterwards')).toBe(1)
@@ -125,10 +181,16 @@ describe('updateParticipant', () => {
   test('null for what may be null → cleared, and free for others', async () => {
     const given = { email: 'free@example.com', phone: '1', external_id: 'free' }
     const { id } = await newParticipant(client, given)
-    const cleared = await made(client.patch(`/participants/${id}`, { email: null, phone: null, external_id: null }))
+    const cleared = await made(
+      client.patch(`/participants/${id}`, { email: null, phone: null, external_id: null }),
+    )
     expect(cleared).toMatchObject({ email: null, phone: null, external_id: null })
     await newParticipant(client, given)
-    expect(await refused(client.patch(`/participants/${id}`, { full_name: null, tags: null, status: null }))).toMatchObject({
+    expect(
+      await refused(
+        client.patch(`/participants/${id}`, { full_name: null, tags: null, status: null }),
+      ),
+    ).toMatchObject({
       fields: ['full_name', 'status', 'tags'],
     })
   })
@@ -137,8 +199,14 @@ describe('updateParticipant', () => {
     await newParticipant(client, { email: 'first@example.com', external_id: 'first' })
     const second = await newParticipant(client, { email: 'second@example.com' })
     const patch = (body: object) => client.patch(`/participants/${second.id}`, body)
-    expect(await refused(patch({ full_name: 'New', email: 'FIRST@example.com' }))).toEqual({ status: 422, fields: ['email'] })
-    expect(await refused(patch({ tags: ['new'], external_id: 'first' }))).toEqual({ status: 422, fields: ['external_id'] })
+    expect(await refused(patch({ full_name: 'New', email: 'FIRST@example.com' }))).toEqual({
+      status: 422,
+      fields: ['email'],
+    })
+    expect(await refused(patch({ tags: ['new'], external_id: 'first' }))).toEqual({
+      status: 422,
+      fields: ['external_id'],
+    })
     expect((await client.get(`/participants/${second.id}`)).body).toEqual(second)
     expect((await patch({ email: 'Second@Example.com' })).body.email).toBe('Second@Example.com')
   })
@@ -165,7 +233,10 @@ describe('deleteParticipant', () => {
   test('with job applications or payments → 422 that counts them, and nothing is changed', async () => {
     const { id } = await newParticipant(client)
     const task = await newTask(client, { participant_id: id })
-    const applications = [await newApplication(client, { participant_id: id }), await newApplication(client, { participant_id: id })]
+    const applications = [
+      await newApplication(client, { participant_id: id }),
+      await newApplication(client, { participant_id: id }),
+    ]
     const payment = await newPayment(client, { participant_id: id })
     const answer = await client.delete(`/participants/${id}`)
     expect([answer.status, Object.keys(answer.body.errors)]).toEqual([422, ['participant']])
@@ -174,14 +245,19 @@ describe('deleteParticipant', () => {
 
     await client.delete(`/payments/${payment.id}`)
     await client.delete(`/job-applications/${applications[0].id}`)
-    expect((await client.delete(`/participants/${id}`)).body.errors.participant[0]).toContain('still has 1 job application.')
+    expect((await client.delete(`/participants/${id}`)).body.errors.participant[0]).toContain(
+      'still has 1 job application.',
+    )
     await client.delete(`/job-applications/${applications[1].id}`)
     expect((await client.delete(`/participants/${id}`)).status).toBe(204)
   })
 
   test('with tasks → 204; the tasks stay without a participant, each with a new version and task.updated', async () => {
     const { id } = await newParticipant(client, { tags: ['leaving'] })
-    const tasks = [await newTask(client, { participant_id: id }), await newTask(client, { participant_id: id })]
+    const tasks = [
+      await newTask(client, { participant_id: id }),
+      await newTask(client, { participant_id: id }),
+    ]
     const other = await newTask(client, { participant_id: (await newParticipant(client)).id })
     expect((await client.delete(`/participants/${id}`)).status).toBe(204)
     for (const task of tasks) {
@@ -199,12 +275,19 @@ describe('deleteParticipant', () => {
     const { id } = await newParticipant(client)
     const { id: taskId } = await newTask(client, { participant_id: id })
     const [row] = await app.db.read('tasks').where({ id: taskId })
-    const copies = Array.from({ length: 5000 }, (_, i) => ({ ...row, id: `00000000-0000-7000-8000-${String(i).padStart(12, '0')}` }))
-    for (let from = 0; from < copies.length; from += 500) await app.db.write('tasks').insert(copies.slice(from, from + 500))
+    const copies = Array.from({ length: 5000 }, (_, i) => ({
+      ...row,
+      id: `00000000-0000-7000-8000-${String(i).padStart(12, '0')}`,
+    }))
+    for (let from = 0; from < copies.length; from += 500)
+      await app.db.write('tasks').insert(copies.slice(from, from + 500))
     expect((await client.delete(`/participants/${id}`)).status).toBe(204)
     expect(
-      (await client.get('/events?filter[event_type]=task.updated&filter[resource_id]=00000000-0000-7000-8000-000000004999')).body.meta
-        .total,
+      (
+        await client.get(
+          '/events?filter[event_type]=task.updated&filter[resource_id]=00000000-0000-7000-8000-000000004999',
+        )
+      ).body.meta.total,
     ).toBe(1)
     expect((await client.get(`/tasks?filter[participant_id]=${id}`)).body.meta.total).toBe(0)
   })
@@ -225,7 +308,9 @@ describe('deleteParticipant', () => {
         client.post('/payments', { participant_id: id, amount_minor: 1, currency: 'EUR' }),
       ])
       expect([201, 422]).toContain(task.status)
-      expect([deleted.status, payment.status]).toEqual(deleted.status === 204 ? [204, 422] : [422, 201])
+      expect([deleted.status, payment.status]).toEqual(
+        deleted.status === 204 ? [204, 422] : [422, 201],
+      )
       if (task.status === 201) {
         const { participant_id } = (await client.get(`/tasks/${task.body.id}`)).body
         expect(participant_id).toBe(deleted.status === 204 ? null : id)

@@ -17,7 +17,10 @@ const times = { created_at: expect.any(String), updated_at: expect.any(String) }
 describe('createPayment', () => {
   test('the contract’s example → 201 with every field, the same when read', async () => {
     const client = await newClient()
-    const example = { ...exampleOf('PaymentCreate'), participant_id: (await newParticipant(client)).id }
+    const example = {
+      ...exampleOf('PaymentCreate'),
+      participant_id: (await newParticipant(client)).id,
+    }
     const answer = await client.post('/payments', example)
     expect(answer.status).toBe(201)
     expect(answer.body).toEqual({ id: expect.any(String), ...defaults, ...example, ...times })
@@ -29,13 +32,21 @@ describe('createPayment', () => {
     { name: 'only what is required', fields: {} },
     { name: 'null for all that may be', fields: { task_id: null, note: null } },
     { name: 'the smallest amount, in yen', fields: { amount_minor: 1, currency: 'JPY' } },
-    { name: 'the largest amount, beyond 32 bits', fields: { amount_minor: 999_999_999_999, currency: 'ALL' } },
+    {
+      name: 'the largest amount, beyond 32 bits',
+      fields: { amount_minor: 999_999_999_999, currency: 'ALL' },
+    },
     { name: 'an empty note', fields: { note: '' } },
     { name: 'a note as long as it may be', fields: { note: '€'.repeat(2_000) } },
   ]
   test.each(given)('$name → 201 with it, and defaults for the rest', async ({ fields }) => {
     const client = await newClient()
-    const body = { participant_id: (await newParticipant(client)).id, amount_minor: 12500, currency: 'EUR', ...fields }
+    const body = {
+      participant_id: (await newParticipant(client)).id,
+      amount_minor: 12500,
+      currency: 'EUR',
+      ...fields,
+    }
     const answer = await client.post('/payments', body)
     expect(answer).toMatchObject({ status: 201 })
     expect(answer.body).toEqual({ id: expect.any(String), ...defaults, ...body, ...times })
@@ -44,7 +55,8 @@ describe('createPayment', () => {
 
   test('for a task → 201 with it, whoever’s the task is', async () => {
     const client = await newClient()
-    const task_id = (await newTask(client, { participant_id: (await newParticipant(client)).id })).id
+    const task_id = (await newTask(client, { participant_id: (await newParticipant(client)).id }))
+      .id
     const payment = await newPayment(client, { task_id })
     expect((await client.get(`/payments/${payment.id}`)).body).toMatchObject({ task_id })
   })
@@ -72,7 +84,12 @@ describe('createPayment', () => {
   ]
   test.each(refused)('%s: %j → 422 on it', async (field, value) => {
     const client = await newClient()
-    const body = { participant_id: (await newParticipant(client)).id, amount_minor: 12500, currency: 'EUR', [field]: value }
+    const body = {
+      participant_id: (await newParticipant(client)).id,
+      amount_minor: 12500,
+      currency: 'EUR',
+      [field]: value,
+    }
     expect(faults(await client.post('/payments', body))).toEqual([422, [field]])
     expect((await client.get('/payments')).body.meta.total).toBe(0)
   })
@@ -90,14 +107,27 @@ describe('updatePayment', () => {
     { given: { note: null } },
     {
       given: { status: 'paid', amount_minor: 1, currency: 'CHF', note: null, task_id: null },
-      wanted: { status: 'paid', amount_minor: 1, currency: 'CHF', note: null, task_id: null, paid_at: expect.any(String) },
+      wanted: {
+        status: 'paid',
+        amount_minor: 1,
+        currency: 'CHF',
+        note: null,
+        task_id: null,
+        paid_at: expect.any(String),
+      },
     },
   ]
-  test.each(changes)('$given of a pending one → 200, the rest as it was, the same when read', async ({ given, wanted }) => {
-    const client = await newClient()
-    const { id } = await newPayment(client, { note: 'Travel costs', task_id: (await newTask(client)).id })
-    await expectUpdate(client, `/payments/${id}`, given, wanted)
-  })
+  test.each(changes)(
+    '$given of a pending one → 200, the rest as it was, the same when read',
+    async ({ given, wanted }) => {
+      const client = await newClient()
+      const { id } = await newPayment(client, {
+        note: 'Travel costs',
+        task_id: (await newTask(client)).id,
+      })
+      await expectUpdate(client, `/payments/${id}`, given, wanted)
+    },
+  )
 
   test('a task → 200 with it', async () => {
     const client = await newClient()
@@ -116,7 +146,9 @@ describe('updatePayment', () => {
   ])('%s: %j → 422 on it and nothing is changed', async (field, value) => {
     const client = await newClient()
     const before = await newPayment(client)
-    expect(faults(await client.patch(`/payments/${before.id}`, { note: 'New', [field]: value }))).toEqual([422, [field]])
+    expect(
+      faults(await client.patch(`/payments/${before.id}`, { note: 'New', [field]: value })),
+    ).toEqual([422, [field]])
     expect((await client.get(`/payments/${before.id}`)).body).toEqual(before)
   })
 
@@ -143,15 +175,20 @@ describe('updatePayment', () => {
 
 describe('updatePayment: moves', () => {
   const MOVES = { pending: ['paid', 'cancelled'], paid: [], cancelled: [] }
-  test.each(pairsOf(MOVES))('$from → $to is possible: $isPossible', async ({ from, to, isPossible }) => {
-    const client = await newClient()
-    const { id } = await newPayment(client)
-    if (from !== 'pending') await client.patch(`/payments/${id}`, { status: from })
-    const after = await expectMove(client, `/payments/${id}`, from, to, isPossible)
-    expect(after.paid_at === null).toBe(after.status !== 'paid')
-    const types = await eventsAbout(client, id)
-    expect(types.filter((type) => type === 'payment.paid')).toHaveLength(after.status === 'paid' ? 1 : 0)
-  })
+  test.each(pairsOf(MOVES))(
+    '$from → $to is possible: $isPossible',
+    async ({ from, to, isPossible }) => {
+      const client = await newClient()
+      const { id } = await newPayment(client)
+      if (from !== 'pending') await client.patch(`/payments/${id}`, { status: from })
+      const after = await expectMove(client, `/payments/${id}`, from, to, isPossible)
+      expect(after.paid_at === null).toBe(after.status !== 'paid')
+      const types = await eventsAbout(client, id)
+      expect(types.filter((type) => type === 'payment.paid')).toHaveLength(
+        after.status === 'paid' ? 1 : 0,
+      )
+    },
+  )
 
   test('paid_at is the time of the move', async () => {
     const client = await newClient()
@@ -167,12 +204,17 @@ describe('updatePayment: moves', () => {
     const rounds = Array.from({ length: 5 }, async () => {
       const { id } = await newPayment(client)
       const [paid, changed] = await Promise.all(
-        [{ status: 'paid' }, { amount_minor: 1 }].map((body) => client.patch(`/payments/${id}`, body)),
+        [{ status: 'paid' }, { amount_minor: 1 }].map((body) =>
+          client.patch(`/payments/${id}`, body),
+        ),
       )
       expect(paid?.status).toBe(200)
       expect([200, 422]).toContain(changed?.status)
       const after = (await client.get(`/payments/${id}`)).body
-      expect(after).toMatchObject({ status: 'paid', amount_minor: changed?.status === 200 ? 1 : 12500 })
+      expect(after).toMatchObject({
+        status: 'paid',
+        amount_minor: changed?.status === 200 ? 1 : 12500,
+      })
       expect(changed?.body.status ?? 'pending').toBe('pending')
     })
     await Promise.all(rounds)
@@ -186,7 +228,8 @@ describe('deletePayment', () => {
     const { id, participant_id } = await newPayment(client, { task_id })
     await client.patch(`/payments/${id}`, { status: 'paid' })
     expect((await client.delete(`/payments/${id}`)).status).toBe(204)
-    for (const path of [`/tasks/${task_id}`, `/participants/${participant_id}`]) expect((await client.get(path)).status).toBe(200)
+    for (const path of [`/tasks/${task_id}`, `/participants/${participant_id}`])
+      expect((await client.get(path)).status).toBe(200)
     expect((await eventsAbout(client, id)).at(-1)).toBe('payment.deleted')
     expect((await client.delete(`/participants/${participant_id}`)).status).toBe(204)
   })
@@ -194,7 +237,11 @@ describe('deletePayment', () => {
   test('unknown → 404, as for a read and an update', async () => {
     const client = await newClient()
     const path = `/payments/${UNKNOWN_ID}`
-    const answers = [await client.get(path), await client.patch(path, { note: 'New' }), await client.delete(path)]
+    const answers = [
+      await client.get(path),
+      await client.patch(path, { note: 'New' }),
+      await client.delete(path),
+    ]
     expect(answers.map(({ status }) => status)).toEqual([404, 404, 404])
   })
 })

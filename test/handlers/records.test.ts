@@ -1,7 +1,17 @@
 /** What the records that can be changed have in common: versions, ids, and that no account sees another's. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
-import { type Body, eventsAbout, newApplication, newJob, newParticipant, newPayment, newTask, refused, UNKNOWN_ID } from './made.ts'
+import {
+  type Body,
+  eventsAbout,
+  newApplication,
+  newJob,
+  newParticipant,
+  newPayment,
+  newTask,
+  refused,
+  UNKNOWN_ID,
+} from './made.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -20,11 +30,29 @@ interface Kind {
 }
 
 const kinds: Kind[] = [
-  { name: 'Participant', path: '/participants', event: 'participant', create: newParticipant, change: { full_name: 'Grace Hopper' } },
+  {
+    name: 'Participant',
+    path: '/participants',
+    event: 'participant',
+    create: newParticipant,
+    change: { full_name: 'Grace Hopper' },
+  },
   { name: 'Task', path: '/tasks', event: 'task', create: newTask, change: { title: 'Call' } },
   { name: 'Job', path: '/jobs', event: 'job', create: newJob, change: { title: 'Driver' } },
-  { name: 'JobApplication', path: '/job-applications', event: 'job_application', create: newApplication, change: { answers: { a: 1 } } },
-  { name: 'Payment', path: '/payments', event: 'payment', create: newPayment, change: { note: 'Travel costs' } },
+  {
+    name: 'JobApplication',
+    path: '/job-applications',
+    event: 'job_application',
+    create: newApplication,
+    change: { answers: { a: 1 } },
+  },
+  {
+    name: 'Payment',
+    path: '/payments',
+    event: 'payment',
+    create: newPayment,
+    change: { note: 'Travel costs' },
+  },
 ]
 
 describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
@@ -35,16 +63,26 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     expect((await client.get(own)).body).toEqual(record)
 
     const changed = await client.patch(own, change)
-    expect([changed.status, changed.body]).toEqual([200, { ...record, ...change, updated_at: changed.body.updated_at }])
+    expect([changed.status, changed.body]).toEqual([
+      200,
+      { ...record, ...change, updated_at: changed.body.updated_at },
+    ])
     expect(changed.body.updated_at > record.updated_at).toBe(true)
     const read = await client.get(own)
-    expect([read.text, read.headers.get('etag')]).toEqual([changed.text, changed.headers.get('etag')])
+    expect([read.text, read.headers.get('etag')]).toEqual([
+      changed.text,
+      changed.headers.get('etag'),
+    ])
     expect((await client.get(path)).body.data).toEqual([changed.body])
 
     const deleted = await client.delete(own)
     expect([deleted.status, deleted.text]).toEqual([204, ''])
     expect((await client.get(path)).body.meta.total).toBe(0)
-    expect(await eventsAbout(client, record.id)).toEqual([`${event}.created`, `${event}.updated`, `${event}.deleted`])
+    expect(await eventsAbout(client, record.id)).toEqual([
+      `${event}.created`,
+      `${event}.updated`,
+      `${event}.deleted`,
+    ])
   })
 
   test(`update${name}, delete${name}: If-Match with another version → 412, and nothing happens`, async () => {
@@ -53,7 +91,10 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     const own = `${path}/${record.id}`
     const { headers, text } = await client.get(own)
     const stale = { 'If-Match': '"other"' }
-    expect([(await client.patch(own, change, stale)).status, (await client.delete(own, stale)).status]).toEqual([412, 412])
+    expect([
+      (await client.patch(own, change, stale)).status,
+      (await client.delete(own, stale)).status,
+    ]).toEqual([412, 412])
     expect((await client.get(own)).text).toBe(text)
     expect(await eventsAbout(client, record.id)).toEqual([`${event}.created`])
 
@@ -67,7 +108,11 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     const { id } = await create(client)
     const texts = new Set<string>()
     for (const own of [`${path}/${id}`, `${path}/${UNKNOWN_ID}`]) {
-      for (const answer of [await stranger.get(own), await stranger.patch(own, change), await stranger.delete(own)]) {
+      for (const answer of [
+        await stranger.get(own),
+        await stranger.patch(own, change),
+        await stranger.delete(own),
+      ]) {
         expect(answer.status).toBe(404)
         texts.add(answer.text)
       }
@@ -90,14 +135,19 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     const client = await newClient()
     const { id } = await create(client)
     const body = { ...change, id: UNKNOWN_ID, created_at: '2026-03-02T09:30:00.000Z', color: 'red' }
-    expect(await refused(client.patch(`${path}/${id}`, body))).toEqual({ status: 422, fields: ['color', 'created_at', 'id'] })
+    expect(await refused(client.patch(`${path}/${id}`, body))).toEqual({
+      status: 422,
+      fields: ['color', 'created_at', 'id'],
+    })
   })
 
   test(`update${name}: several at once → each is one change, with a version and an event of its own`, async () => {
     const client = await newClient()
     const { id } = await create(client)
     const [field = ''] = Object.keys(change)
-    const values = ['a', 'b', 'c', 'd'].map((text) => ({ [field]: field === 'answers' ? { text } : text }))
+    const values = ['a', 'b', 'c', 'd'].map((text) => ({
+      [field]: field === 'answers' ? { text } : text,
+    }))
     const answers = await Promise.all(values.map((body) => client.patch(`${path}/${id}`, body)))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
     expect(new Set(answers.map(({ body }) => body.updated_at)).size).toBe(4)
@@ -107,8 +157,12 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
 
 describe('a reference', () => {
   /** Sends a body with the id of the case in it; everything else in it is right. */
-  const senders: Record<string, (client: Client) => Promise<(id: string) => ReturnType<Client['post']>>> = {
-    'createTask participant_id': async (client) => (id) => client.post('/tasks', { title: 'T', participant_id: id }),
+  const senders: Record<
+    string,
+    (client: Client) => Promise<(id: string) => ReturnType<Client['post']>>
+  > = {
+    'createTask participant_id': async (client) => (id) =>
+      client.post('/tasks', { title: 'T', participant_id: id }),
     'updateTask participant_id': async (client) => {
       const task = await newTask(client)
       return (id) => client.patch(`/tasks/${task.id}`, { participant_id: id })
@@ -119,13 +173,20 @@ describe('a reference', () => {
     },
     'createJobApplication job_id': async (client) => {
       const participant = await newParticipant(client)
-      return (id) => client.post('/job-applications', { job_id: id, participant_id: participant.id })
+      return (id) =>
+        client.post('/job-applications', { job_id: id, participant_id: participant.id })
     },
     'createPayment participant_id': async (client) => (id) =>
       client.post('/payments', { participant_id: id, amount_minor: 1, currency: 'EUR' }),
     'createPayment task_id': async (client) => {
       const participant = await newParticipant(client)
-      return (id) => client.post('/payments', { participant_id: participant.id, task_id: id, amount_minor: 1, currency: 'EUR' })
+      return (id) =>
+        client.post('/payments', {
+          participant_id: participant.id,
+          task_id: id,
+          amount_minor: 1,
+          currency: 'EUR',
+        })
     },
     'updatePayment task_id': async (client) => {
       const payment = await newPayment(client)
@@ -142,7 +203,10 @@ describe('a reference', () => {
       if (!send) throw new Error(`${operation} has no sender`)
       const foreign = await creators[field](stranger)
       const unknown = await send(UNKNOWN_ID)
-      expect(unknown).toMatchObject({ status: 422, body: { errors: { [field]: [expect.stringMatching(/^does not name a /)] } } })
+      expect(unknown).toMatchObject({
+        status: 422,
+        body: { errors: { [field]: [expect.stringMatching(/^does not name a /)] } },
+      })
       expect((await send(foreign.id)).text).toBe(unknown.text)
       expect(await refused(send('not-a-uuid'))).toEqual({ status: 422, fields: [field] })
 

@@ -1,6 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
-import { type Body, eventsAbout, exampleOf, made, newParticipant, newPayment, newTask, refused } from './made.ts'
+import {
+  type Body,
+  eventsAbout,
+  exampleOf,
+  made,
+  newParticipant,
+  newPayment,
+  newTask,
+  refused,
+} from './made.ts'
 
 const NOON = '2026-03-02T12:00:00.000Z'
 
@@ -37,7 +46,12 @@ describe('createTask', () => {
   })
 
   test('only a title → what the contract says of the rest', async () =>
-    expect(await newTask(client, { title: 'T' })).toMatchObject({ description: '', status: 'open', participant_id: null, due_at: null }))
+    expect(await newTask(client, { title: 'T' })).toMatchObject({
+      description: '',
+      status: 'open',
+      participant_id: null,
+      due_at: null,
+    }))
 
   const times: { given: string; want: string }[] = [
     { given: '2026-03-09T17:00:00Z', want: '2026-03-09T17:00:00.000Z' },
@@ -72,7 +86,10 @@ describe('createTask', () => {
     { given: { completed_at: NOON }, field: 'completed_at' },
   ]
   test.each(faults)('$field: %# → 422 on it', async ({ given, field }) =>
-    expect(await refused(client.post('/tasks', { title: 'T', ...given }))).toEqual({ status: 422, fields: [field] }),
+    expect(await refused(client.post('/tasks', { title: 'T', ...given }))).toEqual({
+      status: 422,
+      fields: [field],
+    }),
   )
 })
 
@@ -82,41 +99,74 @@ describe('updateTask', () => {
     clock += 90_000
     const now = new Date(clock).toISOString()
     const answer = await client.patch(`/tasks/${task.id}`, exampleOf('TaskUpdate'))
-    expect(answer.body).toEqual({ ...task, status: 'completed', completed_at: now, updated_at: now })
-    expect(await eventsAbout(client, task.id)).toEqual(['task.created', 'task.updated', 'task.completed'])
+    expect(answer.body).toEqual({
+      ...task,
+      status: 'completed',
+      completed_at: now,
+      updated_at: now,
+    })
+    expect(await eventsAbout(client, task.id)).toEqual([
+      'task.created',
+      'task.updated',
+      'task.completed',
+    ])
   })
 
   const states = ['open', 'in_progress', 'completed', 'cancelled']
-  const moves: Record<string, string[]> = { open: states, in_progress: states, completed: ['completed'], cancelled: ['cancelled'] }
-  test.each(states.flatMap((from) => states.map((to) => ({ from, to }))))('from $from to $to', async ({ from, to }) => {
-    const { id } = await newTask(client, from === 'in_progress' ? { status: from } : {})
-    if (from === 'completed' || from === 'cancelled') await made(client.patch(`/tasks/${id}`, { status: from }))
-    const before = (await client.get(`/tasks/${id}`)).body
-    const { status, body } = await client.patch(`/tasks/${id}`, { status: to })
-    if (moves[from]?.includes(to)) {
-      expect([status, body.status, body.completed_at === null]).toEqual([200, to, to !== 'completed'])
-      return
-    }
-    expect([status, Object.keys(body.errors)]).toEqual([422, ['status']])
-    expect(body.errors.status[0]).toBe(`cannot become ${to}: it is ${from}, which is final.`)
-    expect((await client.get(`/tasks/${id}`)).body).toEqual(before)
-  })
+  const moves: Record<string, string[]> = {
+    open: states,
+    in_progress: states,
+    completed: ['completed'],
+    cancelled: ['cancelled'],
+  }
+  test.each(states.flatMap((from) => states.map((to) => ({ from, to }))))(
+    'from $from to $to',
+    async ({ from, to }) => {
+      const { id } = await newTask(client, from === 'in_progress' ? { status: from } : {})
+      if (from === 'completed' || from === 'cancelled')
+        await made(client.patch(`/tasks/${id}`, { status: from }))
+      const before = (await client.get(`/tasks/${id}`)).body
+      const { status, body } = await client.patch(`/tasks/${id}`, { status: to })
+      if (moves[from]?.includes(to)) {
+        expect([status, body.status, body.completed_at === null]).toEqual([
+          200,
+          to,
+          to !== 'completed',
+        ])
+        return
+      }
+      expect([status, Object.keys(body.errors)]).toEqual([422, ['status']])
+      expect(body.errors.status[0]).toBe(`cannot become ${to}: it is ${from}, which is final.`)
+      expect((await client.get(`/tasks/${id}`)).body).toEqual(before)
+    },
+  )
 
   test('a forbidden move beside other changes → 422, and none of them is made', async () => {
     const { id } = await newTask(client)
     const done = await made(client.patch(`/tasks/${id}`, { status: 'completed' }))
-    expect(await refused(client.patch(`/tasks/${id}`, { title: 'New', status: 'open' }))).toEqual({ status: 422, fields: ['status'] })
+    expect(await refused(client.patch(`/tasks/${id}`, { title: 'New', status: 'open' }))).toEqual({
+      status: 422,
+      fields: ['status'],
+    })
     expect((await client.get(`/tasks/${id}`)).body).toEqual(done)
-    expect((await client.patch(`/tasks/${id}`, { title: 'New', status: 'completed' })).body).toMatchObject({
+    expect(
+      (await client.patch(`/tasks/${id}`, { title: 'New', status: 'completed' })).body,
+    ).toMatchObject({
       title: 'New',
       completed_at: done.completed_at,
     })
-    expect(await eventsAbout(client, id)).toEqual(['task.created', 'task.updated', 'task.completed', 'task.updated'])
+    expect(await eventsAbout(client, id)).toEqual([
+      'task.created',
+      'task.updated',
+      'task.completed',
+      'task.updated',
+    ])
   })
 
   test('the same instant written in another way → no change; null → no longer due', async () => {
     const task = await newTask(client, { due_at: '2026-03-09T17:00:00Z' })
-    const patch = (due_at: string | null): Promise<Body> => made(client.patch(`/tasks/${task.id}`, { due_at }))
+    const patch = (due_at: string | null): Promise<Body> =>
+      made(client.patch(`/tasks/${task.id}`, { due_at }))
     expect(await patch('2026-03-09T18:00:00.000+01:00')).toEqual(task)
     expect(await eventsAbout(client, task.id)).toEqual(['task.created'])
     expect((await patch('2026-03-09T18:00:00Z')).due_at).toBe('2026-03-09T18:00:00.000Z')
@@ -128,14 +178,19 @@ describe('updateTask', () => {
     const [first, second] = [await newParticipant(client), await newParticipant(client)]
     const { id } = await newTask(client)
     for (const participant_id of [first.id, second.id, null])
-      expect((await client.patch(`/tasks/${id}`, { participant_id })).body.participant_id).toBe(participant_id)
+      expect((await client.patch(`/tasks/${id}`, { participant_id })).body.participant_id).toBe(
+        participant_id,
+      )
   })
 })
 
 describe('deleteTask', () => {
   test('with payments → 204; the payments stay without a task, each with a new version and payment.updated', async () => {
     const { id } = await newTask(client)
-    const payments = [await newPayment(client, { task_id: id }), await newPayment(client, { task_id: id })]
+    const payments = [
+      await newPayment(client, { task_id: id }),
+      await newPayment(client, { task_id: id }),
+    ]
     await made(client.patch(`/payments/${payments[1].id}`, { status: 'paid' }))
     expect((await client.delete(`/tasks/${id}`)).status).toBe(204)
     for (const payment of payments) {

@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
-import { type Db, openDatabase, type Trx, transaction, whileLocked } from '../../records/db.ts'
+import { type Db, openDatabase } from '../../records/database/open.ts'
+import { type Trx, transaction, whileLocked } from '../../records/database/transaction.ts'
 import { createDatabase } from '../postgres.ts'
 
 const onPostgres = inject('database') === 'postgres'
@@ -13,7 +14,11 @@ let db: Db
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'muster-transaction-'))
-  db = openDatabase(onPostgres ? { databaseUrl: await createDatabase(inject('postgresUrl')) } : { dataDir: directory })
+  db = openDatabase(
+    onPostgres
+      ? { databaseUrl: await createDatabase(inject('postgresUrl')) }
+      : { dataDir: directory },
+  )
   await db.write.raw('create table notes (text varchar(10) not null unique)')
 })
 beforeEach(() => db.write('notes').delete())
@@ -54,7 +59,12 @@ test.each([
 test('nor what was still being written when it failed', async () => {
   for (let round = 0; round < 50; round++) {
     const written = transaction(db, async (trx) => {
-      await Promise.all([note(trx, null), note(trx, `a ${round}`), note(trx, `b ${round}`), note(trx, `c ${round}`)])
+      await Promise.all([
+        note(trx, null),
+        note(trx, `a ${round}`),
+        note(trx, `b ${round}`),
+        note(trx, `c ${round}`),
+      ])
     })
     await expect(written).rejects.toThrow(/null/i)
   }
@@ -70,55 +80,68 @@ test('a statement that comes after the end is refused, and is in no other transa
   await transaction(db, async (trx) => {
     await note(trx, 'one')
     await expect(begunBefore.unsent).rejects.toThrow('after the end of its transaction')
-    if (ended) await expect(note(ended, 'too late')).rejects.toThrow('after the end of its transaction')
+    if (ended)
+      await expect(note(ended, 'too late')).rejects.toThrow('after the end of its transaction')
   })
   expect(await kept()).toEqual(['one'])
 })
 
-test.runIf(onPostgres)('a failure that the work does not mention is one of the transaction', async () => {
-  const written = transaction(db, async (trx) => {
-    await note(trx, 'one')
-    await note(trx, null).catch(() => undefined)
-  })
-  await expect(written).rejects.toThrow('Nothing of a transaction was kept')
-  expect(await kept()).toEqual([])
-})
+test.runIf(onPostgres)(
+  'a failure that the work does not mention is one of the transaction',
+  async () => {
+    const written = transaction(db, async (trx) => {
+      await note(trx, 'one')
+      await note(trx, null).catch(() => undefined)
+    })
+    await expect(written).rejects.toThrow('Nothing of a transaction was kept')
+    expect(await kept()).toEqual([])
+  },
+)
 
-test.runIf(onPostgres)('a connection that is lost, or comes too late to be undone, is not used again', async () => {
-  const lost = transaction(db, ({ sql }) => sql.raw('select pg_terminate_backend(pg_backend_pid())'))
-  await expect(lost).rejects.toThrow()
-  const slow = transaction(db, async ({ sql }) => {
-    void sql.raw('select pg_sleep(8)').catch(() => undefined)
-    throw new Error('no')
-  })
-  await expect(slow).rejects.toThrow('no')
-  for (let number = 0; number < 5; number++) await transaction(db, (trx) => note(trx, String(number)))
-  expect(await kept()).toEqual(['0', '1', '2', '3', '4'])
-})
+test.runIf(onPostgres)(
+  'a connection that is lost, or comes too late to be undone, is not used again',
+  async () => {
+    const lost = transaction(db, ({ sql }) =>
+      sql.raw('select pg_terminate_backend(pg_backend_pid())'),
+    )
+    await expect(lost).rejects.toThrow()
+    const slow = transaction(db, async ({ sql }) => {
+      void sql.raw('select pg_sleep(8)').catch(() => undefined)
+      throw new Error('no')
+    })
+    await expect(slow).rejects.toThrow('no')
+    for (let number = 0; number < 5; number++)
+      await transaction(db, (trx) => note(trx, String(number)))
+    expect(await kept()).toEqual(['0', '1', '2', '3', '4'])
+  },
+)
 
 test.runIf(onPostgres).each([
   ['awaits', async (statement: PromiseLike<Rows>) => await statement],
   ['chains', (statement: PromiseLike<Rows>) => statement.then((result) => result)],
-])('whileLocked: what was read and locked stays so until it was used, by work that %s', async (_, result) => {
-  await transaction(db, (trx) => note(trx, 'one'))
-  const change = (): Promise<unknown> =>
-    transaction(db, async ({ sql }) => {
-      await sql.raw("set local lock_timeout = '50ms'")
-      await sql.raw("update notes set text = 'changed'")
-    })
-  const used: string[][] = []
-  await whileLocked(
-    db,
-    async ({ sql }) => {
-      const { rows } = await result(sql.raw('select text from notes for share'))
-      await expect(change()).rejects.toThrow('lock timeout')
-      return rows.map(({ text }) => text)
-    },
-    (texts) => void used.push(texts),
-  )
-  await change()
-  expect([used, await kept()]).toEqual([[['one']], ['changed']])
-})
+])(
+  'whileLocked: what was read and locked stays so until it was used, by work that %s',
+  async (_, result) => {
+    await transaction(db, (trx) => note(trx, 'one'))
+    const change = (): Promise<unknown> =>
+      transaction(db, async ({ sql }) => {
+        await sql.raw("set local lock_timeout = '50ms'")
+        await sql.raw("update notes set text = 'changed'")
+      })
+    const used: string[][] = []
+    await whileLocked(
+      db,
+      async ({ sql }) => {
+        const { rows } = await result(sql.raw('select text from notes for share'))
+        await expect(change()).rejects.toThrow('lock timeout')
+        return rows.map(({ text }) => text)
+      },
+      (texts) => void used.push(texts),
+    )
+    await change()
+    expect([used, await kept()]).toEqual([[['one']], ['changed']])
+  },
+)
 
 test('those who wait for the end are told of it, committed or not', async () => {
   const told: string[] = []

@@ -17,14 +17,20 @@ async function signedIn(url: string, { email, password }: { email: string; passw
     fetch(`${url}/console${path}`, {
       method: body ? 'POST' : 'GET',
       redirect: 'manual',
-      headers: { Cookie: cookie, ...(body && { 'Content-Type': 'application/x-www-form-urlencoded' }) },
+      headers: {
+        Cookie: cookie,
+        ...(body && { 'Content-Type': 'application/x-www-form-urlencoded' }),
+      },
       body:
         body &&
         new URLSearchParams(
-          Object.entries(body).flatMap(([name, value]) => [value ?? []].flat().map((one): [string, string] => [name, one])),
+          Object.entries(body).flatMap(([name, value]) =>
+            [value ?? []].flat().map((one): [string, string] => [name, one]),
+          ),
         ),
     })
-  const cookie = (await send('/sign-in', '', { email, password })).headers.get('set-cookie')?.split(';')[0] ?? ''
+  const cookie =
+    (await send('/sign-in', '', { email, password })).headers.get('set-cookie')?.split(';')[0] ?? ''
   const get = async (path: string): Promise<string> => (await send(path, cookie)).text()
   return {
     get,
@@ -44,7 +50,10 @@ test(
     await using tree = await copyOfRepository()
     for (const schema of ['Participant', 'ParticipantCreate', 'ParticipantUpdate']) {
       const text = await tree.read('openapi.yaml')
-      const start = text.indexOf('        phone:\n', text.indexOf(`\n    ${schema}:\n`, text.indexOf('\n  schemas:\n')))
+      const start = text.indexOf(
+        '        phone:\n',
+        text.indexOf(`\n    ${schema}:\n`, text.indexOf('\n  schemas:\n')),
+      )
       await tree.write('openapi.yaml', text.slice(0, start) + FIELD + text.slice(start))
     }
     await apply(tree, await stepsOf(tree))
@@ -62,16 +71,22 @@ test(
     const page = await visitor.fill('/records/venues/new', { name: 'Town hall', capacity: '240' })
     expect(textOf(page)).toMatch(/Town hall Open .* Capacity 240 .* venue\.created/)
     const [, id] = /\/records\/venues\/([0-9a-f-]{36})\/edit/.exec(page) ?? []
-    expect(textOf(await visitor.fill(`/records/venues/${id}/edit`, { status: 'closed', capacity: '' }))).toMatch(
-      /Town hall Closed .* Capacity — /,
-    )
+    expect(
+      textOf(await visitor.fill(`/records/venues/${id}/edit`, { status: 'closed', capacity: '' })),
+    ).toMatch(/Town hall Closed .* Capacity — /)
     const list = textOf(await visitor.get('/records/venues?filter[status]=closed&sort=-name'))
-    expect(list).toMatch(/Status Open Closed .*Name Capacity Status Created at .*Town hall — Closed/)
+    expect(list).toMatch(
+      /Status Open Closed .*Name Capacity Status Created at .*Town hall — Closed/,
+    )
 
     expect(await visitor.get('/records/participants/new')).toContain('name="nickname"')
-    expect(textOf(await visitor.get('/records/participants/new'))).toContain('Nickname optional What friends say. At most 40 characters.')
+    expect(textOf(await visitor.get('/records/participants/new'))).toContain(
+      'Nickname optional What friends say. At most 40 characters.',
+    )
     await visitor.fill('/records/participants/new', { full_name: 'Ada Lovelace' })
-    expect(textOf(await visitor.get('/records/participants'))).toMatch(/Full name Email Nickname Phone/)
+    expect(textOf(await visitor.get('/records/participants'))).toMatch(
+      /Full name Email Nickname Phone/,
+    )
     await running.stop()
   },
   LONG_MS,

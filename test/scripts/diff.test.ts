@@ -4,8 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { idOfSchemaChange, RULES, SCHEMA_RULES, type SchemaChange } from '../../scripts/diff/rules.ts'
-import { type Change, diff } from '../../scripts/diff.ts'
+import { type Change, diff } from '../../scripts/diff/diff.ts'
+import {
+  idOfSchemaChange,
+  RULES,
+  SCHEMA_RULES,
+  type SchemaChange,
+} from '../../scripts/diff/rules.ts'
 import { newMuster } from '../cli/muster.ts'
 
 const run = promisify(execFile)
@@ -151,7 +156,8 @@ type Edit = [from: string, to: string]
 
 /** What changes from the contract above to the one with the edit, and on the way back. */
 async function bothWays(edits: Edit[], today: Date): Promise<{ there: Change[]; back: Change[] }> {
-  const of = (text: string): string => edits.filter(([from]) => text.includes(from)).reduce(replaced, text)
+  const of = (text: string): string =>
+    edits.filter(([from]) => text.includes(from)).reduce(replaced, text)
   await using before = await newFolder()
   await using after = await newFolder(of(OPENAPI), of(ASYNCAPI))
   expect(edits.filter(([from]) => !OPENAPI.includes(from) && !ASYNCAPI.includes(from))).toEqual([])
@@ -177,29 +183,72 @@ const MIXED = OPENAPI.slice(
   OPENAPI.indexOf('    post:\n      operationId: createMixed'),
 )
 const NOTE = OPENAPI.slice(OPENAPI.indexOf('  /notes/{note}:'), OPENAPI.indexOf('  /old:'))
-const LIST = OPENAPI.slice(OPENAPI.indexOf('    get:\n      operationId: listNotes'), OPENAPI.indexOf('    post:'))
+const LIST = OPENAPI.slice(
+  OPENAPI.indexOf('    get:\n      operationId: listNotes'),
+  OPENAPI.indexOf('    post:'),
+)
 const POST = OPENAPI.slice(OPENAPI.indexOf('    post:'), OPENAPI.indexOf('  /notes/{note}:'))
-const BODY = OPENAPI.slice(OPENAPI.indexOf('      requestBody:'), OPENAPI.indexOf("      responses:\n        '201'"))
+const BODY = OPENAPI.slice(
+  OPENAPI.indexOf('      requestBody:'),
+  OPENAPI.indexOf("      responses:\n        '201'"),
+)
 const SILENT: Edit = ['x-emitted-by-system: [note.lost]', 'x-emitted-by-system: []']
-const LOST = event('NoteLost', 'note.lost', "      x-deprecated-since: '2026-01-01'\n      x-sunset: '2026-06-01'\n")
+const LOST = event(
+  'NoteLost',
+  'note.lost',
+  "      x-deprecated-since: '2026-01-01'\n      x-sunset: '2026-06-01'\n",
+)
 
 /** Each rule, and its opposite: the levels turn round with the direction of what is described. */
 const CASES: Record<string, Case[]> = {
   operations: [
-    { edit: [OLD, ''], there: ['breaking api-path-removed-before-sunset'], back: ['safe endpoint-added'] },
-    { edit: [OLD, ''], there: ['safe api-path-removed-with-deprecation'], back: ['safe endpoint-added'], today: AFTER_SUNSET },
-    { edit: [NOTE, ''], there: ['breaking api-path-removed-without-deprecation'], back: ['safe endpoint-added'] },
-    { edit: [MIXED, ''], there: ['breaking api-removed-before-sunset'], back: ['safe endpoint-added'] },
-    { edit: [MIXED, ''], there: ['safe api-removed-with-deprecation'], back: ['safe endpoint-added'], today: AFTER_SUNSET },
-    { edit: [LIST, ''], there: ['breaking api-removed-without-deprecation'], back: ['safe endpoint-added'] },
-    { edit: ["      x-sunset: '2026-06-01'\n      responses", '      responses'], there: [], back: [] },
+    {
+      edit: [OLD, ''],
+      there: ['breaking api-path-removed-before-sunset'],
+      back: ['safe endpoint-added'],
+    },
+    {
+      edit: [OLD, ''],
+      there: ['safe api-path-removed-with-deprecation'],
+      back: ['safe endpoint-added'],
+      today: AFTER_SUNSET,
+    },
+    {
+      edit: [NOTE, ''],
+      there: ['breaking api-path-removed-without-deprecation'],
+      back: ['safe endpoint-added'],
+    },
+    {
+      edit: [MIXED, ''],
+      there: ['breaking api-removed-before-sunset'],
+      back: ['safe endpoint-added'],
+    },
+    {
+      edit: [MIXED, ''],
+      there: ['safe api-removed-with-deprecation'],
+      back: ['safe endpoint-added'],
+      today: AFTER_SUNSET,
+    },
+    {
+      edit: [LIST, ''],
+      there: ['breaking api-removed-without-deprecation'],
+      back: ['safe endpoint-added'],
+    },
+    {
+      edit: ["      x-sunset: '2026-06-01'\n      responses", '      responses'],
+      there: [],
+      back: [],
+    },
     {
       edit: ["x-sunset: '2026-06-01'\n      responses", "x-sunset: '2026-04-01'\n      responses"],
       there: ['breaking api-sunset-date-changed-too-small'],
       back: [],
     },
     {
-      edit: ['operationId: getNote', "operationId: getNote\n      deprecated: true\n      x-deprecated-since: '2026-01-01'"],
+      edit: [
+        'operationId: getNote',
+        "operationId: getNote\n      deprecated: true\n      x-deprecated-since: '2026-01-01'",
+      ],
       there: ['safe endpoint-deprecated'],
       back: ['safe endpoint-reactivated'],
     },
@@ -219,7 +268,10 @@ const CASES: Record<string, Case[]> = {
       back: ['safe api-security-scope-removed'],
     },
     {
-      edit: ['operationId: getNote', 'operationId: getNote\n      x-rate-limit: { limit: 5, window_seconds: 60 }'],
+      edit: [
+        'operationId: getNote',
+        'operationId: getNote\n      x-rate-limit: { limit: 5, window_seconds: 60 }',
+      ],
       there: ['risky api-rate-limit-decreased'],
       back: ['safe api-rate-limit-increased'],
     },
@@ -274,7 +326,11 @@ const CASES: Record<string, Case[]> = {
     },
   ],
   'request bodies': [
-    { edit: [BODY, ''], there: ['breaking request-body-removed'], back: ['breaking request-body-added-required'] },
+    {
+      edit: [BODY, ''],
+      there: ['breaking request-body-removed'],
+      back: ['breaking request-body-added-required'],
+    },
     {
       edit: [
         'colour: { type: string, enum: [red, green] }\n                size',
@@ -284,7 +340,10 @@ const CASES: Record<string, Case[]> = {
       back: ['safe request-property-enum-value-added'],
     },
     {
-      edit: ['colour: { type: string, enum: [red, green] }\n                size', 'colour: { type: string }\n                size'],
+      edit: [
+        'colour: { type: string, enum: [red, green] }\n                size',
+        'colour: { type: string }\n                size',
+      ],
       there: ['safe request-property-enum-unset'],
       back: ['breaking request-property-became-enum'],
     },
@@ -319,7 +378,10 @@ const CASES: Record<string, Case[]> = {
       back: ['safe new-optional-request-property'],
     },
     {
-      edit: ['                    old: { type: string }\n', '                    new: { type: string }\n'],
+      edit: [
+        '                    old: { type: string }\n',
+        '                    new: { type: string }\n',
+      ],
       there: ['risky request-property-removed', 'safe new-optional-request-property'],
       back: ['risky request-property-removed', 'safe new-optional-request-property'],
     },
@@ -351,7 +413,11 @@ const CASES: Record<string, Case[]> = {
       there: ['safe request-property-min-length-decreased'],
       back: ['breaking request-property-min-length-increased'],
     },
-    { edit: [", pattern: '^x'", ''], there: ['safe request-property-pattern-removed'], back: ['breaking request-property-pattern-added'] },
+    {
+      edit: [", pattern: '^x'", ''],
+      there: ['safe request-property-pattern-removed'],
+      back: ['breaking request-property-pattern-added'],
+    },
     {
       edit: ["pattern: '^x'", "pattern: '^y'"],
       there: ['risky request-property-pattern-changed'],
@@ -359,11 +425,20 @@ const CASES: Record<string, Case[]> = {
     },
     {
       edit: ['minItems: 1, maxItems: 5', 'minItems: 2, maxItems: 6'],
-      there: ['breaking request-property-min-items-increased', 'safe request-property-max-items-increased'],
-      back: ['breaking request-property-max-items-decreased', 'safe request-property-min-items-decreased'],
+      there: [
+        'breaking request-property-min-items-increased',
+        'safe request-property-max-items-increased',
+      ],
+      back: [
+        'breaking request-property-max-items-decreased',
+        'safe request-property-min-items-decreased',
+      ],
     },
     {
-      edit: ["                    - { $ref: '#/components/schemas/Team' }\n      responses", '      responses'],
+      edit: [
+        "                    - { $ref: '#/components/schemas/Team' }\n      responses",
+        '      responses',
+      ],
       there: ['breaking request-property-one-of-removed'],
       back: ['safe request-property-one-of-added'],
     },
@@ -408,14 +483,26 @@ const CASES: Record<string, Case[]> = {
       back: ['safe response-property-type-specialized'],
     },
     {
-      edit: ['count: { type: integer, minimum: 0, maximum: 9 }', 'count: { type: integer, minimum: -1, maximum: 8 }'],
+      edit: [
+        'count: { type: integer, minimum: 0, maximum: 9 }',
+        'count: { type: integer, minimum: -1, maximum: 8 }',
+      ],
       there: ['breaking response-property-min-decreased', 'safe response-property-max-decreased'],
       back: ['breaking response-property-max-increased', 'safe response-property-min-increased'],
     },
     {
-      edit: ['title: { type: string, minLength: 2, maxLength: 20 }', 'title: { type: string, minLength: 1, maxLength: 30 }'],
-      there: ['breaking response-property-max-length-increased', 'breaking response-property-min-length-decreased'],
-      back: ['safe response-property-max-length-decreased', 'safe response-property-min-length-increased'],
+      edit: [
+        'title: { type: string, minLength: 2, maxLength: 20 }',
+        'title: { type: string, minLength: 1, maxLength: 30 }',
+      ],
+      there: [
+        'breaking response-property-max-length-increased',
+        'breaking response-property-min-length-decreased',
+      ],
+      back: [
+        'safe response-property-max-length-decreased',
+        'safe response-property-min-length-increased',
+      ],
     },
     {
       edit: [
@@ -446,12 +533,18 @@ const CASES: Record<string, Case[]> = {
       back: ['safe response-property-unique-items-added'],
     },
     {
-      edit: ['tags: { type: array, items: { type: string }, uniqueItems', 'tags: { type: array, items: { type: integer }, uniqueItems'],
+      edit: [
+        'tags: { type: array, items: { type: string }, uniqueItems',
+        'tags: { type: array, items: { type: integer }, uniqueItems',
+      ],
       there: ['breaking response-property-type-changed'],
       back: ['breaking response-property-type-changed'],
     },
     {
-      edit: ['        title: { type: string, minLength: 2, maxLength: 20 }\n        count', '        count'],
+      edit: [
+        '        title: { type: string, minLength: 2, maxLength: 20 }\n        count',
+        '        count',
+      ],
       there: ['breaking response-required-property-removed'],
       back: ['safe response-required-property-added'],
     },
@@ -472,7 +565,10 @@ const CASES: Record<string, Case[]> = {
       back: ['safe response-property-became-required'],
     },
     {
-      edit: ["            - { $ref: '#/components/schemas/Team' }\n        parent", '        parent'],
+      edit: [
+        "            - { $ref: '#/components/schemas/Team' }\n        parent",
+        '        parent',
+      ],
       there: ['safe response-property-one-of-removed'],
       back: ['breaking response-property-one-of-added'],
     },
@@ -487,10 +583,24 @@ const CASES: Record<string, Case[]> = {
     { edit: ['description: A note.', 'description: One note.'], there: [], back: [] },
   ],
   events: [
-    { edit: [LOST, ''], also: SILENT, there: ['breaking event-removed-before-sunset'], back: ['safe event-added'] },
-    { edit: [LOST, ''], also: SILENT, there: ['safe event-removed-with-deprecation'], back: ['safe event-added'], today: AFTER_SUNSET },
     {
-      edit: ["      x-deprecated-since: '2026-01-01'\n      x-sunset: '2026-06-01'\n      headers", '      headers'],
+      edit: [LOST, ''],
+      also: SILENT,
+      there: ['breaking event-removed-before-sunset'],
+      back: ['safe event-added'],
+    },
+    {
+      edit: [LOST, ''],
+      also: SILENT,
+      there: ['safe event-removed-with-deprecation'],
+      back: ['safe event-added'],
+      today: AFTER_SUNSET,
+    },
+    {
+      edit: [
+        "      x-deprecated-since: '2026-01-01'\n      x-sunset: '2026-06-01'\n      headers",
+        '      headers',
+      ],
       there: [],
       back: ['safe event-deprecated'],
     },
@@ -551,20 +661,34 @@ test('an event that is no longer on offer is gone for its subscribers', async ()
   await using before = await newFolder()
   await using after = await newFolder(
     replaced(OPENAPI, ['x-emitted-by-system: [note.lost]\n', '']),
-    replaced(ASYNCAPI, ['      name: note.lost\n', '      name: note.lost\n      x-subscribable: false\n']),
+    replaced(ASYNCAPI, [
+      '      name: note.lost\n',
+      '      name: note.lost\n      x-subscribable: false\n',
+    ]),
   )
-  expect(say((await diff({ base: before.path, root: after.path })).changes)).toEqual(['breaking event-not-subscribable'])
-  expect(say((await diff({ base: after.path, root: before.path })).changes)).toEqual(['safe event-subscribable'])
+  expect(say((await diff({ base: before.path, root: after.path })).changes)).toEqual([
+    'breaking event-not-subscribable',
+  ])
+  expect(say((await diff({ base: after.path, root: before.path })).changes)).toEqual([
+    'safe event-subscribable',
+  ])
 })
 
 test('an operation and an event without any notice', async () => {
   await using before = await newFolder()
-  const openapi = replaced(replaced(OPENAPI, [OLD, '']), [POST, '']).replace('x-emitted-by-system: [note.lost]', 'x-emitted-by-system: []')
+  const openapi = replaced(replaced(OPENAPI, [OLD, '']), [POST, '']).replace(
+    'x-emitted-by-system: [note.lost]',
+    'x-emitted-by-system: []',
+  )
   await using after = await newFolder(
     openapi,
-    ASYNCAPI.replace(event('NoteCreated', 'note.created'), '').replace(LOST, '').replace('  messages:', '  messages: {}'),
+    ASYNCAPI.replace(event('NoteCreated', 'note.created'), '')
+      .replace(LOST, '')
+      .replace('  messages:', '  messages: {}'),
   )
-  expect(say((await diff({ base: before.path, root: after.path, today: AFTER_SUNSET })).changes)).toEqual([
+  expect(
+    say((await diff({ base: before.path, root: after.path, today: AFTER_SUNSET })).changes),
+  ).toEqual([
     'breaking api-removed-without-deprecation',
     'breaking event-removed-without-deprecation',
     'safe api-path-removed-with-deprecation',
@@ -573,21 +697,43 @@ test('an operation and an event without any notice', async () => {
 })
 
 test('every rule is seen here', () => {
-  const inCases = Object.values(CASES).flatMap((cases) => cases.flatMap(({ there, back }) => [...there, ...back]))
-  const below = ['event-removed-without-deprecation', 'event-not-subscribable', 'event-subscribable']
+  const inCases = Object.values(CASES).flatMap((cases) =>
+    cases.flatMap(({ there, back }) => [...there, ...back]),
+  )
+  const below = [
+    'event-removed-without-deprecation',
+    'event-not-subscribable',
+    'event-subscribable',
+  ]
   const seen = new Set([...inCases.map((text) => text.replace(/^\w+ /, '')), ...below])
   expect(Object.keys(RULES).filter((id) => !seen.has(id))).toEqual([])
-  const subjects = ['request-parameter', 'request-body', 'request-property', 'response-property', 'event-property']
+  const subjects = [
+    'request-parameter',
+    'request-body',
+    'request-property',
+    'response-property',
+    'event-property',
+  ]
   const changes = Object.keys(SCHEMA_RULES) as SchemaChange[]
-  expect(changes.filter((change) => !subjects.some((subject) => seen.has(idOfSchemaChange(subject, change))))).toEqual([])
+  expect(
+    changes.filter(
+      (change) => !subjects.some((subject) => seen.has(idOfSchemaChange(subject, change))),
+    ),
+  ).toEqual([])
 })
 
 test('a part that operations share is one change, with its line and all that it concerns', async () => {
   await using before = await newFolder()
   await using after = await newFolder(
-    replaced(OPENAPI, ['        tags: { type: array, items: { type: string }, uniqueItems: true }\n', '']),
+    replaced(OPENAPI, [
+      '        tags: { type: array, items: { type: string }, uniqueItems: true }\n',
+      '',
+    ]),
   )
-  const line = OPENAPI.slice(0, OPENAPI.indexOf('        tags: { type: array, items: { type: string }, uniqueItems')).split('\n').length
+  const line = OPENAPI.slice(
+    0,
+    OPENAPI.indexOf('        tags: { type: array, items: { type: string }, uniqueItems'),
+  ).split('\n').length
   expect((await diff({ base: before.path, root: after.path })).changes).toEqual([
     {
       id: 'response-optional-property-removed',
@@ -605,12 +751,18 @@ test('a part that operations share is one change, with its line and all that it 
 test('muster diff: against a git revision, with JUnit and a changelog; exit status 1 for what breaks', async () => {
   await using muster = await newMuster()
   await using folder = await newFolder()
-  const git = (...args: string[]) => run('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.com', ...args], { cwd: folder.path })
+  const git = (...args: string[]) =>
+    run('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.com', ...args], {
+      cwd: folder.path,
+    })
   await git('init', '--quiet')
   await git('add', '.')
   await git('commit', '--quiet', '--message', 'first')
   const args = ['diff', 'HEAD', '--revision', folder.path]
-  expect(await muster.run(args)).toMatchObject({ status: 0, stdout: 'Nothing has changed that a client or a receiver can see.\n' })
+  expect(await muster.run(args)).toMatchObject({
+    status: 0,
+    stdout: 'Nothing has changed that a client or a receiver can see.\n',
+  })
 
   await folder.write(
     replaced(OPENAPI, ['version: 1.0.0', 'version: 1.1.0']).replace(
@@ -633,13 +785,18 @@ test('muster diff: against a git revision, with JUnit and a changelog; exit stat
   expect(await readFile(join(folder.path, 'CHANGELOG.md'), 'utf8')).toBe(`# Changelog\n\n${entry}`)
 
   await folder.write(
-    replaced(replaced(OPENAPI, ['version: 1.0.0', 'version: 2.0.0']), ['required: [title]\n', 'required: [title, size]\n']),
+    replaced(replaced(OPENAPI, ['version: 1.0.0', 'version: 2.0.0']), [
+      'required: [title]\n',
+      'required: [title, size]\n',
+    ]),
     ASYNCAPI,
   )
   const breaking = await muster.run([...args, '--changelog', '--junit', report])
   expect(breaking).toMatchObject({
     status: 1,
-    stdout: expect.stringContaining('request-property-became-required — createNote: `size` of the request body is required.'),
+    stdout: expect.stringContaining(
+      'request-property-became-required — createNote: `size` of the request body is required.',
+    ),
   })
   expect(await readFile(report, 'utf8')).toMatch(
     /failures="1">\s+<testcase classname="openapi\.yaml" name="request-property-became-required: .*"><failure message="/,
@@ -652,7 +809,14 @@ test('muster diff: against a git revision, with JUnit and a changelog; exit stat
   expect(await readFile(join(folder.path, 'CHANGELOG.md'), 'utf8')).toBe(changelog)
 
   const document = JSON.parse((await muster.run([...args, '--json'])).stdout)
-  expect(document).toMatchObject({ from: '1.0.0', to: '2.0.0', changes: [{ id: 'request-property-became-required', level: 'breaking' }] })
+  expect(document).toMatchObject({
+    from: '1.0.0',
+    to: '2.0.0',
+    changes: [{ id: 'request-property-became-required', level: 'breaking' }],
+  })
   const lost = await muster.run(['diff', 'nowhere', '--revision', folder.path])
-  expect(lost).toMatchObject({ status: 1, stderr: expect.stringMatching(/^nowhere is neither a folder nor a git revision/) })
+  expect(lost).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/^nowhere is neither a folder nor a git revision/),
+  })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
-import { ContractError, generate } from '../../scripts/generate.ts'
+import { ContractError, generate } from '../../scripts/generate/generate.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CONTRACT = fileURLToPath(new URL('contract', import.meta.url))
@@ -32,7 +32,9 @@ async function newTree() {
     },
     outputs: async () => {
       const files = (await readdir(path('generated'))).sort()
-      return Promise.all(files.map(async (file) => [file, await readFile(path(`generated/${file}`), 'utf8')]))
+      return Promise.all(
+        files.map(async (file) => [file, await readFile(path(`generated/${file}`), 'utf8')]),
+      )
     },
     [Symbol.asyncDispose]: () => rm(root, { recursive: true }),
   }
@@ -47,7 +49,9 @@ describe('generate', () => {
     await using tree = await newTree()
     const { written } = await tree.generate()
     const first = await tree.outputs()
-    expect(first.map(([file]) => `generated/${file}`)).toEqual(written.filter((file) => file.startsWith('generated/')).sort())
+    expect(first.map(([file]) => `generated/${file}`)).toEqual(
+      written.filter((file) => file.startsWith('generated/')).sort(),
+    )
     expect(await tree.generate()).toEqual({ written: [], removed: [], stale: [], orphans: [] })
     await tree.remove('generated')
     await tree.generate()
@@ -69,7 +73,11 @@ describe('generate', () => {
     await tree.remove('generated/openapi.ts')
     await tree.write('generated/old.ts', '')
     const before = await tree.outputs()
-    expect(await tree.check()).toEqual(['generated/events.ts is stale', 'generated/openapi.ts is missing', 'generated/old.ts is left over'])
+    expect(await tree.check()).toEqual([
+      'generated/events.ts is stale',
+      'generated/openapi.ts is missing',
+      'generated/old.ts is left over',
+    ])
     expect(await tree.outputs()).toEqual(before)
   })
 
@@ -92,7 +100,10 @@ describe('generate: a contract that cannot be generated from', () => {
     {
       name: 'x-emits of an event type that is only sent when somebody asks',
       file: 'asyncapi.yaml',
-      change: ['      summary: A note was created.', '      summary: A note was created.\n      x-subscribable: false'],
+      change: [
+        '      summary: A note was created.',
+        '      summary: A note was created.\n      x-subscribable: false',
+      ],
       want: 'openapi.yaml:39 operation createNote emits note.created, which asyncapi.yaml says is not x-subscribable',
     },
     {
@@ -134,7 +145,12 @@ describe('generate: a contract that cannot be generated from', () => {
       change: ['operationId: getNote', 'description: None.'],
       want: 'openapi.yaml:66 GET /notes/{note} has no operationId',
     },
-    { name: 'broken YAML', file: 'openapi.yaml', change: ['  /notes:\n', '  /notes: [\n'], want: /^openapi\.yaml:\d+ is not YAML: / },
+    {
+      name: 'broken YAML',
+      file: 'openapi.yaml',
+      change: ['  /notes:\n', '  /notes: [\n'],
+      want: /^openapi\.yaml:\d+ is not YAML: /,
+    },
     {
       name: 'a repeated key',
       file: 'openapi.yaml',
@@ -165,7 +181,12 @@ describe('generate: a contract that cannot be generated from', () => {
       change: ['paths:\n', 'tags:\n  - name: Notes\n    x-module: notes\npaths:\n'],
       want: 'openapi.yaml:9 x-module of Notes must be one of participants, tasks, jobs, exports, finance, none',
     },
-    { name: 'no asyncapi.yaml', file: 'asyncapi.yaml', change: null, want: /^asyncapi\.yaml:1 cannot be read in / },
+    {
+      name: 'no asyncapi.yaml',
+      file: 'asyncapi.yaml',
+      change: null,
+      want: /^asyncapi\.yaml:1 cannot be read in /,
+    },
   ]
   for (const { name, file, change, want } of CASES) {
     test(name, async () => {
@@ -193,7 +214,11 @@ describe('generated/operations.ts', () => {
       isPublic: false,
       access: 'read',
       rateLimit: { limit: 60, windowSeconds: 60 },
-      query: { 'page[number]': { type: 'integer', default: 1 }, 'filter[colour]': { type: 'list' }, sort: { type: 'list' } },
+      query: {
+        'page[number]': { type: 'integer', default: 1 },
+        'filter[colour]': { type: 'list' },
+        sort: { type: 'list' },
+      },
       sorts: ['title', 'created_at'],
       filters: { colour: { list: true, options: ['red', 'green'] } },
       emits: [],
@@ -209,8 +234,18 @@ describe('generated/operations.ts', () => {
       idempotent: true,
       ifMatch: false,
     })
-    expect(operations.getNote).toMatchObject({ isPublic: true, mediaTypes: ['text/plain'], sorts: [], filters: {} })
-    expect(operations.deleteNote).toMatchObject({ permission: 'finance', success: 204, statuses: [204], mediaTypes: [] })
+    expect(operations.getNote).toMatchObject({
+      isPublic: true,
+      mediaTypes: ['text/plain'],
+      sorts: [],
+      filters: {},
+    })
+    expect(operations.deleteNote).toMatchObject({
+      permission: 'finance',
+      success: 204,
+      statuses: [204],
+      mediaTypes: [],
+    })
   })
 })
 
@@ -238,7 +273,11 @@ describe('generated/events.ts', () => {
 describe('an event type that is not x-subscribable', () => {
   test('has a validator and a payload, and is no EventType', async () => {
     await using tree = await newTree()
-    await tree.replace('asyncapi.yaml', '      summary: A note expired.', '      summary: A note expired.\n      x-subscribable: false')
+    await tree.replace(
+      'asyncapi.yaml',
+      '      summary: A note expired.',
+      '      summary: A note expired.\n      x-subscribable: false',
+    )
     await tree.replace('openapi.yaml', 'x-emitted-by-system: [note.expired]', '')
     await tree.generate()
     const { eventTypes } = await import(tree.path('generated/events.ts'))
@@ -268,19 +307,43 @@ describe('generated/validators.js', () => {
     { what: 'body', given: { title: 'a', colour: null }, want: true },
     { what: 'body', given: { title: 'a', other: 1 }, want: false },
     { what: 'response', given: NOTE, want: true },
-    { what: 'response', given: { ...NOTE, colour: 'red', due_at: '2026-03-02T09:30:00.000Z', owner: { name: 'Ada' } }, want: true },
+    {
+      what: 'response',
+      given: { ...NOTE, colour: 'red', due_at: '2026-03-02T09:30:00.000Z', owner: { name: 'Ada' } },
+      want: true,
+    },
     { what: 'response', given: { ...NOTE, due_at: 'tomorrow' }, want: false },
     { what: 'response', given: { ...NOTE, password: 'x' }, want: false },
     { what: 'response', given: { ...NOTE, owner: { name: 'Ada', password: 'x' } }, want: false },
     { what: 'response headers', given: { etag: '"x"', location: '/', date: 'x' }, want: true },
     { what: 'response headers', given: { etag: '"x"', location: '/', 'x-count': '7' }, want: true },
     { what: 'response headers', given: { etag: '"x"', location: '/', 'x-count': 7 }, want: true },
-    { what: 'response headers', given: { etag: '"x"', location: '/', 'x-count': 'many' }, want: false },
+    {
+      what: 'response headers',
+      given: { etag: '"x"', location: '/', 'x-count': 'many' },
+      want: false,
+    },
     { what: 'response headers', given: { etag: '"x"' }, want: false },
-    { what: 'event', given: { event_type: 'note.created', resource: { type: 'note' }, data: [] }, want: true },
-    { what: 'event', given: { event_type: 'note.created', resource: { type: 'note' }, data: [1] }, want: false },
-    { what: 'event', given: { event_type: 'note.created', resource: { type: 'note', title: 'a' }, data: [] }, want: false },
-    { what: 'event', given: { event_type: 'note.expired', resource: { type: 'note' }, data: [] }, want: false },
+    {
+      what: 'event',
+      given: { event_type: 'note.created', resource: { type: 'note' }, data: [] },
+      want: true,
+    },
+    {
+      what: 'event',
+      given: { event_type: 'note.created', resource: { type: 'note' }, data: [1] },
+      want: false,
+    },
+    {
+      what: 'event',
+      given: { event_type: 'note.created', resource: { type: 'note', title: 'a' }, data: [] },
+      want: false,
+    },
+    {
+      what: 'event',
+      given: { event_type: 'note.expired', resource: { type: 'note' }, data: [] },
+      want: false,
+    },
     { what: 'event headers', given: { 'x-signature': '0f', host: 'x' }, want: true },
     { what: 'event headers', given: { host: 'x' }, want: false },
   ]
@@ -300,7 +363,11 @@ describe('generated/validators.js', () => {
       'event headers': events['note.created'].headers,
     }
     for (const { what, given, want } of CASES) {
-      expect({ what, given, valid: validators[what]?.(structuredClone(given)) }).toEqual({ what, given, valid: want })
+      expect({ what, given, valid: validators[what]?.(structuredClone(given)) }).toEqual({
+        what,
+        given,
+        valid: want,
+      })
     }
     expect(params.createNote.headers.names).toEqual(['Idempotency-Key'])
     expect(params.listNotes.headers).toBeNull()
@@ -311,7 +378,11 @@ describe('generated/validators.js', () => {
 
   test('set defaults in what we receive, never in what we send', async () => {
     await using tree = await newTree()
-    await tree.replace('openapi.yaml', 'title: { type: string }', 'title: { type: string, default: none }')
+    await tree.replace(
+      'openapi.yaml',
+      'title: { type: string }',
+      'title: { type: string, default: none }',
+    )
     await tree.generate()
     const { params, bodies, responses } = await import(tree.path('generated/validators.js'))
     const query = {}
@@ -320,7 +391,9 @@ describe('generated/validators.js', () => {
     expect([bodies.createNote(body), body]).toEqual([true, { title: 'a', colour: 'red' }])
     const response = responses.createNote[201].body['application/json']
     expect(response({ colour: null, due_at: null, owner: null })).toBe(false)
-    expect(response.errors).toMatchObject([{ keyword: 'required', instancePath: '', params: { missingProperty: 'title' } }])
+    expect(response.errors).toMatchObject([
+      { keyword: 'required', instancePath: '', params: { missingProperty: 'title' } },
+    ])
   })
 
   test('openapi.yaml and asyncapi.yaml of this tree name the same event types', async () => {
@@ -350,49 +423,75 @@ export declare function notImplemented<Id extends OperationId>(id: Id): Handler<
   const BODIES: Record<string, string> = {
     listNotes:
       'const page: number = ctx.query["page[number]"]; const sort: ("title" | "-title" | "created_at" | "-created_at")[] | undefined = ctx.query.sort; void [page, sort]; ctx.body = { data: [] }',
-    createNote: 'ctx.body = { title: ctx.input.title, colour: ctx.input.colour, due_at: null, owner: null }',
+    createNote:
+      'ctx.body = { title: ctx.input.title, colour: ctx.input.colour, due_at: null, owner: null }',
     getNote: 'ctx.body = ctx.path.note',
     deleteNote: 'const none: never = ctx.input; void none; ctx.body = undefined',
   }
   const handler = (name: string, body: string, operationId = name) =>
-    `import type { Context } from '../server/context.ts'\nexport async function ${name}(ctx: Context<'${operationId}'>): Promise<void> { ${body} }\n`
+    `import type { Context } from '../operations/context.ts'\nexport async function ${name}(ctx: Context<'${operationId}'>): Promise<void> { ${body} }\n`
 
   async function newTreeWithHandlers() {
     const tree = await newTree()
-    await tree.write('server/context.ts', CONTEXT)
-    await tree.write('server/not-implemented.ts', STAND_IN)
-    for (const [name, body] of Object.entries(BODIES)) await tree.write(`handlers/${name}.ts`, handler(name, body))
+    await tree.write('operations/context.ts', CONTEXT)
+    await tree.write('operations/not-implemented.ts', STAND_IN)
+    for (const [name, body] of Object.entries(BODIES))
+      await tree.write(`handlers/${name}.ts`, handler(name, body))
     await tree.generate()
     return tree
   }
 
-  const CASES: { name: string; change: (tree: Awaited<ReturnType<typeof newTree>>) => Promise<unknown>; want: (string | RegExp)[] }[] = [
+  const CASES: {
+    name: string
+    change: (tree: Awaited<ReturnType<typeof newTree>>) => Promise<unknown>
+    want: (string | RegExp)[]
+  }[] = [
     { name: 'handlers that are complete', change: async () => {}, want: [] },
     {
       name: 'a handler that is missing',
       change: (tree) => tree.remove('handlers/getNote.ts'),
       want: [/^generated\/handlers\.ts: Cannot find module '\.\.\/handlers\/getNote\.ts'/],
     },
-    { name: 'the stand-in for it', change: (tree) => tree.remove('handlers/getNote.ts').then(tree.generate), want: [] },
+    {
+      name: 'the stand-in for it',
+      change: (tree) => tree.remove('handlers/getNote.ts').then(tree.generate),
+      want: [],
+    },
     {
       name: 'a handler whose operation is gone',
-      change: (tree) => tree.write('handlers/printNote.ts', 'export async function printNote(): Promise<void> {}').then(tree.generate),
+      change: (tree) =>
+        tree
+          .write('handlers/printNote.ts', 'export async function printNote(): Promise<void> {}')
+          .then(tree.generate),
       want: [/^generated\/handlers\.ts: .*'printNote' does not exist in type 'Handlers'/],
     },
     {
       name: 'a handler with the body of another',
-      change: (tree) => tree.write('handlers/getNote.ts', handler('getNote', 'ctx.body = { data: [] }')),
+      change: (tree) =>
+        tree.write('handlers/getNote.ts', handler('getNote', 'ctx.body = { data: [] }')),
       want: [/^handlers\/getNote\.ts: /],
     },
     {
       name: 'a handler of another operation',
-      change: (tree) => tree.write('handlers/getNote.ts', handler('getNote', 'ctx.body = { data: [] }', 'listNotes')),
-      want: [/^generated\/handlers\.ts: Type '\(ctx: Context<"listNotes">\) => Promise<void>' is not assignable/],
+      change: (tree) =>
+        tree.write(
+          'handlers/getNote.ts',
+          handler('getNote', 'ctx.body = { data: [] }', 'listNotes'),
+        ),
+      want: [
+        /^generated\/handlers\.ts: Type '\(ctx: Context<"listNotes">\) => Promise<void>' is not assignable/,
+      ],
     },
     {
       name: 'an operation that a handler still has after it was renamed',
-      change: (tree) => tree.replace('openapi.yaml', 'operationId: getNote', 'operationId: readNote').then(tree.generate),
-      want: [/'getNote' does not exist in type 'Handlers'/, /^handlers\/getNote\.ts: Type '"getNote"' does not satisfy/],
+      change: (tree) =>
+        tree
+          .replace('openapi.yaml', 'operationId: getNote', 'operationId: readNote')
+          .then(tree.generate),
+      want: [
+        /'getNote' does not exist in type 'Handlers'/,
+        /^handlers\/getNote\.ts: Type '"getNote"' does not satisfy/,
+      ],
     },
   ]
   for (const { name, change, want } of CASES) {

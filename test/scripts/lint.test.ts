@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { lint, sayProblem } from '../../scripts/lint.ts'
+import { lint, sayProblem } from '../../scripts/lint/lint.ts'
 import { newMuster } from '../cli/muster.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -212,7 +212,10 @@ const CASES: Case[] = [
   {
     name: 'a sort in one direction',
     file: 'openapi.yaml',
-    change: ['enum: [created_at, -created_at, completed_at, -completed_at]', 'enum: [created_at, -created_at, completed_at]'],
+    change: [
+      'enum: [created_at, -created_at, completed_at, -completed_at]',
+      'enum: [created_at, -created_at, completed_at]',
+    ],
     after: 'operationId: listExports',
     lineAfter: '/public/v1/exports:\n',
     line: 'schema:\n            type: array\n            minItems: 1\n            maxItems: 5',
@@ -255,7 +258,8 @@ const CASES: Case[] = [
 async function newContract() {
   const root = await mkdtemp(join(tmpdir(), 'lint-'))
   const texts: Record<string, string> = {}
-  for (const file of ['openapi.yaml', 'asyncapi.yaml']) texts[file] = await readFile(join(ROOT, file), 'utf8')
+  for (const file of ['openapi.yaml', 'asyncapi.yaml'])
+    texts[file] = await readFile(join(ROOT, file), 'utf8')
   return {
     root,
     texts,
@@ -266,7 +270,8 @@ async function newContract() {
       expect({ from, isThere: start >= 0 && index >= 0 }).toEqual({ from, isThere: true })
       texts[file] = text.slice(0, index) + to + text.slice(index + from.length)
     },
-    write: () => Promise.all(Object.entries(texts).map(([file, text]) => writeFile(join(root, file), text))),
+    write: () =>
+      Promise.all(Object.entries(texts).map(([file, text]) => writeFile(join(root, file), text))),
     [Symbol.asyncDispose]: () => rm(root, { recursive: true }),
   }
 }
@@ -283,12 +288,22 @@ test('each defect is named by its rule, at its line, with what to do; and nothin
   const unseen = new Set(said)
   for (const { name, file, line, after = '', lineAfter = after, want, also } of CASES) {
     const text = contract.texts[file] ?? ''
-    const lineNumber = text.slice(0, text.indexOf(line, text.indexOf(lineAfter) + lineAfter.length)).split('\n').length
+    const lineNumber = text
+      .slice(0, text.indexOf(line, text.indexOf(lineAfter) + lineAfter.length))
+      .split('\n').length
     const found = said.find((problem) => problem.includes(` ${want}`))
-    expect({ name, found, said: found ? '' : said }).toEqual({ name, found: expect.any(String), said: '' })
+    expect({ name, found, said: found ? '' : said }).toEqual({
+      name,
+      found: expect.any(String),
+      said: '',
+    })
     if (line !== '')
-      expect({ name, place: found?.split(' ')[0] }).toEqual({ name, place: expect.stringMatching(`^${file}:${lineNumber}:\\d+$`) })
-    for (const problem of said) if ([want, also].some((text) => text && problem.includes(` ${text}`))) unseen.delete(problem)
+      expect({ name, place: found?.split(' ')[0] }).toEqual({
+        name,
+        place: expect.stringMatching(`^${file}:${lineNumber}:\\d+$`),
+      })
+    for (const problem of said)
+      if ([want, also].some((text) => text && problem.includes(` ${text}`))) unseen.delete(problem)
   }
   expect([...unseen]).toEqual([])
 })
@@ -321,7 +336,10 @@ const FATAL: Omit<Case, 'line'>[] = [
   {
     name: 'a day that does not exist',
     file: 'openapi.yaml',
-    change: ['operationId: getJob\n', "operationId: getJob\n      x-deprecated-since: '2026-02-30'\n"],
+    change: [
+      'operationId: getJob\n',
+      "operationId: getJob\n      x-deprecated-since: '2026-02-30'\n",
+    ],
     want: "openapi.yaml:\\d+:7 generates — x-deprecated-since must be a day, such as '2026-03-01'",
   },
 ]
@@ -329,15 +347,23 @@ test.each(FATAL)('what nothing can be generated from is a problem, too: $name', 
   await using contract = await newContract()
   contract.change(defect)
   await contract.write()
-  expect((await lint(contract.root)).map(sayProblem)).toContainEqual(expect.stringMatching(defect.want))
+  expect((await lint(contract.root)).map(sayProblem)).toContainEqual(
+    expect.stringMatching(defect.want),
+  )
 })
 
 test('muster lint: exit status 1 and a line for each problem; 0 when there is none', async () => {
   await using muster = await newMuster()
   await using contract = await newContract()
   await contract.write()
-  expect(await muster.run(['lint', contract.root])).toMatchObject({ status: 0, stdout: 'openapi.yaml and asyncapi.yaml are well made.\n' })
-  contract.change({ file: 'openapi.yaml', change: ['operationId: getTask\n', 'operationId: task\n'] })
+  expect(await muster.run(['lint', contract.root])).toMatchObject({
+    status: 0,
+    stdout: 'openapi.yaml and asyncapi.yaml are well made.\n',
+  })
+  contract.change({
+    file: 'openapi.yaml',
+    change: ['operationId: getTask\n', 'operationId: task\n'],
+  })
   await contract.write()
   const { status, stdout } = await muster.run(['lint', contract.root])
   expect({ status, stdout }).toEqual({
@@ -345,5 +371,7 @@ test('muster lint: exit status 1 and a line for each problem; 0 when there is no
     stdout: expect.stringMatching(/^openapi\.yaml:\d+:7 operation-id-form — .*\n\n1 problem\n$/),
   })
   const document = JSON.parse((await muster.run(['lint', contract.root, '--json'])).stdout)
-  expect(document.problems).toMatchObject([{ file: 'openapi.yaml', column: 7, rule: 'operation-id-form' }])
+  expect(document.problems).toMatchObject([
+    { file: 'openapi.yaml', column: 7, rule: 'operation-id-form' },
+  ])
 })

@@ -6,8 +6,15 @@ import { apply, copyOfRepository, stepsOf, WITHIN_MS, whenReady } from './tree.t
 const LONG_MS = 300_000
 
 async function call(url: string, key: string, method: string, path: string, body?: object) {
-  const headers = { Authorization: `Bearer ${key}`, ...(body && { 'Content-Type': 'application/json' }) }
-  const response = await fetch(`${url}/public/v1${path}`, { method, headers, body: body && JSON.stringify(body) })
+  const headers = {
+    Authorization: `Bearer ${key}`,
+    ...(body && { 'Content-Type': 'application/json' }),
+  }
+  const response = await fetch(`${url}/public/v1${path}`, {
+    method,
+    headers,
+    body: body && JSON.stringify(body),
+  })
   const text = await response.text()
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
 }
@@ -22,16 +29,32 @@ test(
     const ofContract = steps.filter(({ file }) => file.endsWith('.yaml'))
 
     await apply(tree, ofContract)
-    expect(await tree.run('bin/muster.js', ['lint'])).toEqual({ status: 0, output: 'openapi.yaml and asyncapi.yaml are well made.\n' })
+    expect(await tree.run('bin/muster.js', ['lint'])).toEqual({
+      status: 0,
+      output: 'openapi.yaml and asyncapi.yaml are well made.\n',
+    })
     const check = await tree.run('bin/muster.js', ['generate', '--check'])
-    expect(check).toMatchObject({ status: 1, output: expect.stringContaining('handlers/createVenue.ts is missing\n') })
+    expect(check).toMatchObject({
+      status: 1,
+      output: expect.stringContaining('handlers/createVenue.ts is missing\n'),
+    })
     const generated = await tree.run('bin/muster.js', ['generate'])
     expect(generated.status).toBe(0)
     for (const id of VENUE_HANDLERS)
-      for (const file of [`handlers/${id}.ts`, `test/handlers/${id}.test.ts`]) expect(generated.output).toContain(`wrote ${file}\n`)
+      for (const file of [`handlers/${id}.ts`, `test/handlers/${id}.test.ts`])
+        expect(generated.output).toContain(`wrote ${file}\n`)
     expect(await tree.run('node_modules/typescript/bin/tsc', [])).toEqual({ status: 0, output: '' })
-    const written = VENUE_HANDLERS.flatMap((id) => [`handlers/${id}.ts`, `test/handlers/${id}.test.ts`])
-    expect(await tree.run('node_modules/@biomejs/biome/bin/biome', ['check', '--vcs-enabled=false', ...written])).toMatchObject({
+    const written = VENUE_HANDLERS.flatMap((id) => [
+      `handlers/${id}.ts`,
+      `test/handlers/${id}.test.ts`,
+    ])
+    expect(
+      await tree.run('node_modules/@biomejs/biome/bin/biome', [
+        'check',
+        '--vcs-enabled=false',
+        ...written,
+      ]),
+    ).toMatchObject({
       status: 0,
     })
 
@@ -42,19 +65,36 @@ test(
       status: 422,
       body: { errors: { name: ['is required.'], capacity: [expect.any(String)] } },
     })
-    expect(await call(stub.url, 'nobody', 'POST', '/venues', { name: 'Hall' })).toMatchObject({ status: 401 })
+    expect(await call(stub.url, 'nobody', 'POST', '/venues', { name: 'Hall' })).toMatchObject({
+      status: 401,
+    })
     await stub.running.stop()
 
-    const production = await tree.run('bin/muster.js', ['serve'], { PORT: '0', NODE_ENV: 'production' })
-    expect(production).toMatchObject({ status: 1, output: expect.stringContaining(VENUE_HANDLERS.join(', ')) })
+    const production = await tree.run('bin/muster.js', ['serve'], {
+      PORT: '0',
+      NODE_ENV: 'production',
+    })
+    expect(production).toMatchObject({
+      status: 1,
+      output: expect.stringContaining(VENUE_HANDLERS.join(', ')),
+    })
 
     await apply(
       tree,
       steps.filter((step) => !ofContract.includes(step)),
     )
-    expect(await tree.run('bin/muster.js', ['generate', '--check'])).toEqual({ status: 0, output: 'generated/ is fresh.\n' })
+    expect(await tree.run('bin/muster.js', ['generate', '--check'])).toEqual({
+      status: 0,
+      output: 'generated/ is fresh.\n',
+    })
     expect(await tree.run('node_modules/typescript/bin/tsc', [])).toEqual({ status: 0, output: '' })
-    const tests = ['run', '--project', 'sqlite', 'test/handlers/venues.test.ts', 'test/handlers/createVenue.test.ts']
+    const tests = [
+      'run',
+      '--project',
+      'sqlite',
+      'test/handlers/venues.test.ts',
+      'test/handlers/createVenue.test.ts',
+    ]
     expect(await tree.run('node_modules/vitest/vitest.mjs', tests)).toMatchObject({ status: 0 })
     const whole = await whenReady(tree, { NODE_ENV: 'production' })
     await whole.running.stop()
@@ -66,10 +106,17 @@ test(
   'an operation that needs no API key: the service does not start, and says what to change',
   async () => {
     await using tree = await copyOfRepository()
-    await tree.replace('openapi.yaml', 'operationId: listEventTypes\n', 'operationId: listEventTypes\n      security: []\n')
+    await tree.replace(
+      'openapi.yaml',
+      'operationId: listEventTypes\n',
+      'operationId: listEventTypes\n      security: []\n',
+    )
     expect(await tree.run('bin/muster.js', ['generate'])).toMatchObject({ status: 0 })
     const { status, output } = await tree.run('bin/muster.js', ['serve'], { PORT: '0' })
-    expect([status, output]).toEqual([1, expect.stringContaining('openapi.yaml leaves listEventTypes open to all')])
+    expect([status, output]).toEqual([
+      1,
+      expect.stringContaining('openapi.yaml leaves listEventTypes open to all'),
+    ])
   },
   LONG_MS,
 )
@@ -79,15 +126,27 @@ test(
   async () => {
     await using tree = await copyOfRepository()
     const text = await tree.read('openapi.yaml')
-    const [, operation = ''] = /\n( {4}delete:\n {6}operationId: deleteJob\n[\s\S]*?)(?=\n {2}\/)/.exec(text) ?? []
+    const [, operation = ''] =
+      /\n( {4}delete:\n {6}operationId: deleteJob\n[\s\S]*?)(?=\n {2}\/)/.exec(text) ?? []
     await tree.replace('openapi.yaml', operation, '')
-    await tree.replace('openapi.yaml', 'x-emits: [job.updated]', 'x-emits: [job.updated, job.deleted]')
+    await tree.replace(
+      'openapi.yaml',
+      'x-emits: [job.updated]',
+      'x-emits: [job.updated, job.deleted]',
+    )
     await tree.write('test/handlers/deleteJob.test.ts', '')
-    await tree.replace('openapi.yaml', '  schemas:\n', '  schemas:\n    Left:\n      type: object\n      example: {}\n')
+    await tree.replace(
+      'openapi.yaml',
+      '  schemas:\n',
+      '  schemas:\n    Left:\n      type: object\n      example: {}\n',
+    )
 
     const { status, output } = await tree.run('bin/muster.js', ['generate'])
     expect(status).toBe(0)
-    const hook = (await tree.read('scripts/contract/dredd-suite.ts')).split('\n').findIndex((line) => line.includes("'deleteJob'")) + 1
+    const hook =
+      (await tree.read('scripts/contract/dredd-suite.ts'))
+        .split('\n')
+        .findIndex((line) => line.includes("'deleteJob'")) + 1
     const orphans = [
       'handlers/deleteJob.ts serves no operation: remove it, or rename it with its operation',
       'test/handlers/deleteJob.test.ts tests no operation: remove it, or rename it with its operation',
@@ -132,7 +191,7 @@ const PING = `  /public/v1/ping:
         '204': { $ref: '#/components/responses/NoContent' }
         '422': { $ref: '#/components/responses/ValidationFailed' }
 `
-const HANDLER = `import type { Context } from '../server/context.ts'
+const HANDLER = `import type { Context } from '../operations/context.ts'
 
 export async function getPing(ctx: Context<'getPing'>): Promise<void> {
   ctx.body = undefined
@@ -150,10 +209,13 @@ test(
     const answers = (status: number) =>
       until(
         `getPing answers ${status}: ${dev.output()}`,
-        async () => (await call(first.url, first.key, 'GET', '/ping').catch(() => undefined))?.status === status,
+        async () =>
+          (await call(first.url, first.key, 'GET', '/ping').catch(() => undefined))?.status ===
+          status,
         WITHIN_MS,
       )
-    const says = (text: string) => until(`dev says ${text}`, () => dev.output().includes(text), WITHIN_MS)
+    const says = (text: string) =>
+      until(`dev says ${text}`, () => dev.output().includes(text), WITHIN_MS)
 
     await answers(404)
     const contract = await tree.read('openapi.yaml')
@@ -164,10 +226,17 @@ test(
     await answers(204)
     // RFC 9745 and RFC 8594, on errors too, and on nothing else.
     for (const key of [first.key, 'nobody']) {
-      const { headers } = await fetch(`${first.url}/public/v1/ping`, { headers: { Authorization: `Bearer ${key}` } })
-      expect([headers.get('deprecation'), headers.get('sunset')]).toEqual(['@1767225600', 'Mon, 01 Jun 2099 00:00:00 GMT'])
+      const { headers } = await fetch(`${first.url}/public/v1/ping`, {
+        headers: { Authorization: `Bearer ${key}` },
+      })
+      expect([headers.get('deprecation'), headers.get('sunset')]).toEqual([
+        '@1767225600',
+        'Mon, 01 Jun 2099 00:00:00 GMT',
+      ])
     }
-    const { headers } = await fetch(`${first.url}/public/v1/tasks`, { headers: { Authorization: `Bearer ${first.key}` } })
+    const { headers } = await fetch(`${first.url}/public/v1/tasks`, {
+      headers: { Authorization: `Bearer ${first.key}` },
+    })
     expect([headers.get('deprecation'), headers.get('sunset')]).toEqual([null, null])
 
     await tree.write('openapi.yaml', contract.replace('\npaths:\n', '\npaths: [\n'))

@@ -24,11 +24,19 @@ export interface Running {
 export async function copyOfRepository() {
   const root = await copyRepository()
   const path = (file: string): string => join(root, file)
-  const environment = (more: Record<string, string>) => ({ PATH: process.env.PATH, DATA_DIR: path('data'), LOG_LEVEL: 'silent', ...more })
+  const environment = (more: Record<string, string>) => ({
+    PATH: process.env.PATH,
+    DATA_DIR: path('data'),
+    LOG_LEVEL: 'silent',
+    ...more,
+  })
   const started: Running[] = []
 
   function start(args: string[], more: Record<string, string> = {}): Running {
-    const child = spawn(process.execPath, [path('bin/muster.js'), ...args], { cwd: root, env: environment(more) })
+    const child = spawn(process.execPath, [path('bin/muster.js'), ...args], {
+      cwd: root,
+      env: environment(more),
+    })
     let text = ''
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (part) => {
@@ -68,9 +76,14 @@ export async function copyOfRepository() {
     /** Runs a program of Node's, such as `bin/muster.js`, to its end. */
     run: (program: string, args: string[], more: Record<string, string> = {}): Promise<Ran> =>
       new Promise((resolve) => {
-        execFile(process.execPath, [path(program), ...args], { cwd: root, env: environment(more) }, (error, stdout, stderr) => {
-          resolve({ status: error === null ? 0 : Number(error.code), output: stdout + stderr })
-        })
+        execFile(
+          process.execPath,
+          [path(program), ...args],
+          { cwd: root, env: environment(more) },
+          (error, stdout, stderr) => {
+            resolve({ status: error === null ? 0 : Number(error.code), output: stdout + stderr })
+          },
+        )
       }),
     async [Symbol.asyncDispose]() {
       await Promise.all(started.map((running) => running.stop()))
@@ -93,11 +106,13 @@ export interface Step {
 /** The blocks of docs/new-resource.md that say which file they belong to. */
 export async function stepsOf(tree: Tree): Promise<Step[]> {
   const page = await tree.read('docs/new-resource.md')
-  return [...page.matchAll(/^```(?:yaml|ts) (\S+)(?: after `(.*)`)?\n([\s\S]*?)\n```$/gm)].map(([, file = '', after, text = '']) => ({
-    file,
-    after,
-    text: `${text}\n`,
-  }))
+  return [...page.matchAll(/^```(?:yaml|ts) (\S+)(?: after `(.*)`)?\n([\s\S]*?)\n```$/gm)].map(
+    ([, file = '', after, text = '']) => ({
+      file,
+      after,
+      text: `${text}\n`,
+    }),
+  )
 }
 
 export async function apply(tree: Tree, steps: Step[]): Promise<void> {
@@ -110,7 +125,16 @@ export async function apply(tree: Tree, steps: Step[]): Promise<void> {
 /** A server of the tree, once it answers: with the account that its first start makes. */
 export async function whenReady(tree: Tree, environment: Record<string, string> = {}) {
   const running = tree.start(['serve', '--json'], { PORT: '0', ...environment })
-  const line = await until('the service is ready', () => running.output().includes('\n') && running.output(), WITHIN_MS)
+  const line = await until(
+    'the service is ready',
+    () => running.output().includes('\n') && running.output(),
+    WITHIN_MS,
+  )
   const { url, first_account: first } = JSON.parse(line.split('\n')[0] ?? '')
-  return { running, url: url as string, key: first?.token as string, first: first as { email: string; password: string } | undefined }
+  return {
+    running,
+    url: url as string,
+    key: first?.token as string,
+    first: first as { email: string; password: string } | undefined,
+  }
 }

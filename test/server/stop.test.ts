@@ -17,7 +17,11 @@ function open({ url }: TestApp): Connection {
     text += chunk
   })
   socket.on('error', () => undefined)
-  return { socket, received: () => text, closed: new Promise((resolve) => socket.once('close', () => resolve())) }
+  return {
+    socket,
+    received: () => text,
+    closed: new Promise((resolve) => socket.once('close', () => resolve())),
+  }
 }
 
 const AT_ONCE_MS = 5_000

@@ -2,7 +2,8 @@
 import Koa from 'koa'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { transaction, writeScope } from '../../records/db.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { checkErrors } from '../../server/answer.ts'
 import { answerErrors } from '../../server/errors.ts'
 import { listen } from '../../server/http.ts'
@@ -20,14 +21,18 @@ async function withOddTask(app: TestApp): Promise<TestAccount & { path: string }
   return { ...account, path: `/tasks/${id}` }
 }
 
-const metric = (text: string, name: string): string | undefined => new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]
+const metric = (text: string, name: string): string | undefined =>
+  new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]
 
 test('log: the answer goes out, and the violation is counted and listed once, without its value', async () => {
   await using app = await startApp({ environment: { VALIDATE_RESPONSES: 'log' } })
   const account = await withOddTask(app)
   expect((await app.call('GET', '/violations')).text).toContain('"violations":[]')
   for (let round = 0; round < 2; round++)
-    expect(await app.as(account).get(account.path)).toMatchObject({ status: 200, body: { status: SECRET } })
+    expect(await app.as(account).get(account.path)).toMatchObject({
+      status: 200,
+      body: { status: SECRET },
+    })
   expect((await app.as(account).get('/tasks')).status).toBe(200)
 
   const metrics = (await app.call('GET', '/metrics')).text
@@ -35,13 +40,30 @@ test('log: the answer goes out, and the violation is counted and listed once, wi
   expect(metric(metrics, 'muster_contract_violations_total{operation="listTasks"}')).toBe('1')
   const { headers, text } = await app.call('GET', '/violations')
   expect(headers.get('cache-control')).toBe('no-store')
-  const problem = 'must be equal to one of the allowed values ["open","in_progress","completed","cancelled"]'
+  const problem =
+    'must be equal to one of the allowed values ["open","in_progress","completed","cancelled"]'
   const times = { first_seen_at: expect.any(String), last_seen_at: expect.any(String) }
   expect(JSON.parse(text)).toEqual({
     validate_responses: 'log',
     violations: [
-      { operation: 'listTasks', event: null, status: 200, pointer: '/data/*/status', problem, count: 1, ...times },
-      { operation: 'getTask', event: null, status: 200, pointer: '/status', problem, count: 2, ...times },
+      {
+        operation: 'listTasks',
+        event: null,
+        status: 200,
+        pointer: '/data/*/status',
+        problem,
+        count: 1,
+        ...times,
+      },
+      {
+        operation: 'getTask',
+        event: null,
+        status: 200,
+        pointer: '/status',
+        problem,
+        count: 2,
+        ...times,
+      },
     ],
   })
   expect(text).not.toContain(SECRET)
@@ -51,7 +73,9 @@ test('enforce: the answer is 500, and the violation is listed', async () => {
   await using app = await startApp({ environment: { VALIDATE_RESPONSES: 'enforce' } })
   const account = await withOddTask(app)
   expect((await app.as(account).get(account.path)).status).toBe(500)
-  expect(JSON.parse((await app.call('GET', '/violations')).text).violations).toMatchObject([{ operation: 'getTask', count: 1 }])
+  expect(JSON.parse((await app.call('GET', '/violations')).text).violations).toMatchObject([
+    { operation: 'getTask', count: 1 },
+  ])
 })
 
 test('off: nothing is looked at', async () => {
@@ -66,14 +90,20 @@ test('names that people give to entries of a map are not told', async () => {
   const account = await app.newAccount()
   const job = (await app.as(account).post('/jobs', { title: 'A job', status: 'open' })).body
   const participant = (await app.as(account).post('/participants', { full_name: 'A' })).body
-  const made = await app.as(account).post('/job-applications', { job_id: job.id, participant_id: participant.id, answers: { years: 5 } })
+  const made = await app.as(account).post('/job-applications', {
+    job_id: job.id,
+    participant_id: participant.id,
+    answers: { years: 5 },
+  })
   await app.db
     .write('job_applications')
     .where({ id: made.body.id })
     .update({ answers: JSON.stringify({ [SECRET]: [] }) })
   expect((await app.as(account).get(`/job-applications/${made.body.id}`)).status).toBe(200)
   const { text } = await app.call('GET', '/violations')
-  expect(JSON.parse(text).violations).toMatchObject([{ operation: 'getJobApplication', pointer: '/answers/*' }])
+  expect(JSON.parse(text).violations).toMatchObject([
+    { operation: 'getJobApplication', pointer: '/answers/*' },
+  ])
   expect(text).not.toContain(SECRET)
 })
 
@@ -81,12 +111,25 @@ test('an event that asyncapi.yaml does not allow is not emitted, counted and lis
   await using app = await startApp()
   const { accountId } = await app.newAccount()
   const bad = { screening_outcome: SECRET } as never
-  const emitted = transaction(app.db, (trx) => emit(writeScope(trx, accountId), 'job_application.created', accountId, bad, new Date()))
+  const emitted = transaction(app.db, (trx) =>
+    emit(writeScope(trx, accountId), 'job_application.created', accountId, bad, new Date()),
+  )
   await expect(emitted).rejects.toThrow(InvalidEvent)
-  expect(metric((await app.call('GET', '/metrics')).text, 'muster_event_violations_total{event="job_application.created"}')).toBe('1')
+  expect(
+    metric(
+      (await app.call('GET', '/metrics')).text,
+      'muster_event_violations_total{event="job_application.created"}',
+    ),
+  ).toBe('1')
   const { text } = await app.call('GET', '/violations')
   expect(JSON.parse(text).violations).toMatchObject([
-    { operation: null, event: 'job_application.created', status: null, pointer: '/data/screening_outcome', count: 1 },
+    {
+      operation: null,
+      event: 'job_application.created',
+      status: null,
+      pointer: '/data/screening_outcome',
+      count: 1,
+    },
   ])
   expect(text).not.toContain(SECRET)
 })
@@ -103,31 +146,50 @@ test('errors are held to the contract like everything else', async () => {
 test.each([
   ['log', 418],
   ['enforce', 500],
-] as const)('an error that the contract does not have, with %s: %i', async (validateResponses, status) => {
-  const log = pino({ level: 'silent' })
-  const seen: Violation[] = []
-  const app = new Koa()
-  app.use(answerErrors(log))
-  app.use(checkErrors({ config: { validateResponses }, log, onViolation: (violation) => seen.push(violation) }))
-  app.use(answerErrors(log))
-  app.use((ctx) => {
-    ctx.state.operationId = 'getTask'
-    ctx.throw(418, 'I am a teapot.')
-  })
-  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 })
-  try {
-    const answer = await fetch(`http://127.0.0.1:${server.port}/`)
-    expect(answer.status).toBe(status)
-    expect(seen).toEqual([{ operation: 'getTask', status: 418, pointer: '', problem: 'status 418 is not in the contract' }])
-  } finally {
-    await server.stop(0)
-  }
-})
+] as const)(
+  'an error that the contract does not have, with %s: %i',
+  async (validateResponses, status) => {
+    const log = pino({ level: 'silent' })
+    const seen: Violation[] = []
+    const app = new Koa()
+    app.use(answerErrors(log))
+    app.use(
+      checkErrors({
+        config: { validateResponses },
+        log,
+        onViolation: (violation) => seen.push(violation),
+      }),
+    )
+    app.use(answerErrors(log))
+    app.use((ctx) => {
+      ctx.state.operationId = 'getTask'
+      ctx.throw(418, 'I am a teapot.')
+    })
+    const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 })
+    try {
+      const answer = await fetch(`http://127.0.0.1:${server.port}/`)
+      expect(answer.status).toBe(status)
+      expect(seen).toEqual([
+        {
+          operation: 'getTask',
+          status: 418,
+          pointer: '',
+          problem: 'status 418 is not in the contract',
+        },
+      ])
+    } finally {
+      await server.stop(0)
+    }
+  },
+)
 
 test('of more than a hundred, those that were not seen for longest are forgotten', () => {
   const violations = newViolations()
   const see = (number: number) =>
-    violations.saw({ operation: 'getTask', status: 200, pointer: `/${number}`, problem: '' }, new Date(number))
+    violations.saw(
+      { operation: 'getTask', status: 200, pointer: `/${number}`, problem: '' },
+      new Date(number),
+    )
   for (let number = 0; number < 100; number++) see(number)
   see(0)
   see(100)

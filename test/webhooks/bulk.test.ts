@@ -11,9 +11,16 @@ import {
   pauseBulkJob,
   resumeBulkJob,
 } from '../../records/bulk-jobs.ts'
-import { openDatabase, transaction, writeScope } from '../../records/db.ts'
+import { openDatabase } from '../../records/database/open.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { cancelDelivery, type Delivery } from '../../records/deliveries.ts'
-import { deleteWebhook, disableWebhook, enableWebhook, findWebhook } from '../../records/webhooks.ts'
+import {
+  deleteWebhook,
+  disableWebhook,
+  enableWebhook,
+  findWebhook,
+} from '../../records/webhooks.ts'
 import { readConfig } from '../../server/config.ts'
 import { failedIn, MAX_RATE, missedBy, type Span, startBulkJob } from '../../webhooks/bulk.ts'
 import { emit, emitTest } from '../../webhooks/emit.ts'
@@ -39,7 +46,12 @@ async function missed(tenant: Tenant, webhookId: string, span: Span = {}): Promi
   return missedBy(webhook, span, new Date())
 }
 
-const start = (tenant: Tenant, selection: BulkSelection, rate = MAX_RATE, of: TestApp = app): Promise<BulkJob> =>
+const start = (
+  tenant: Tenant,
+  selection: BulkSelection,
+  rate = MAX_RATE,
+  of: TestApp = app,
+): Promise<BulkJob> =>
   startBulkJob(of.db, tenant.accountId, selection, { rate, createdBy: null }, new Date())
 
 const jobOf = async (tenant: Tenant, id: string): Promise<BulkJob> => {
@@ -63,7 +75,10 @@ const allEnded = (tenant: Tenant, count: number): Promise<Delivery[]> =>
     `${count} deliveries have ended`,
     async () => {
       const deliveries = await tenant.deliveries()
-      const ended = deliveries.filter(({ state, nextAttemptAt }) => nextAttemptAt === null && (state === 'delivered' || state === 'failed'))
+      const ended = deliveries.filter(
+        ({ state, nextAttemptAt }) =>
+          nextAttemptAt === null && (state === 'delivered' || state === 'failed'),
+      )
       return deliveries.length === count && ended.length === count && deliveries
     },
     30 * SECOND,
@@ -80,11 +95,20 @@ async function newOutage(
   await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
   await tenant.emit(count)
   await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
-  return { tenant, receiver, webhookId, [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose]() }
+  return {
+    tenant,
+    receiver,
+    webhookId,
+    [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
+  }
 }
 
 /** Failed deliveries of a webhook whose receiver answers from then on. */
-async function newFailures(tenant: Tenant, count: number, eventTypes?: string[]): Promise<{ webhookId: string; receiver: Receiver }> {
+async function newFailures(
+  tenant: Tenant,
+  count: number,
+  eventTypes?: string[],
+): Promise<{ webhookId: string; receiver: Receiver }> {
   let isBroken = true
   const receiver = await startReceiver({ answers: () => (isBroken ? 500 : 204) })
   const webhookId = await tenant.subscribe(receiver.url, eventTypes)
@@ -104,7 +128,8 @@ async function cancelRetrying(tenant: Tenant, count: number): Promise<void> {
   for (const { id } of retrying) await tenant.write((own) => cancelDelivery(own, id, new Date()))
 }
 
-const idsIn = (receiver: Receiver): string[] => receiver.requests.map(({ headers }) => String(headers['webhook-id'])).sort()
+const idsIn = (receiver: Receiver): string[] =>
+  receiver.requests.map(({ headers }) => String(headers['webhook-id'])).sort()
 
 describe('send_missed', () => {
   test('sends what happened while the webhook was disabled, and what was cut off: as many as the preview says, once each', async () => {
@@ -134,20 +159,36 @@ describe('send_missed', () => {
     const selection = await missed(tenant, webhookId)
     expect(await countSelected(tenant.scope, selection)).toBe(25)
     const { id } = await start(tenant, selection)
-    expect(await jobIn(tenant, id, 'completed')).toMatchObject({ total: 25, done: 25, skipped: 0, endedAt: expect.any(Number) })
+    expect(await jobIn(tenant, id, 'completed')).toMatchObject({
+      total: 25,
+      done: 25,
+      skipped: 0,
+      endedAt: expect.any(Number),
+    })
     await allEnded(tenant, 35 + 3 + 2 + 1 + 1 + 24)
-    const deliveries = (await tenant.deliveries()).filter((delivery) => delivery.webhookId === webhookId)
-    expect(deliveries.filter(({ eventType }) => eventType === 'webhook.test')).toMatchObject([{ state: 'failed', attempts: 0 }])
+    const deliveries = (await tenant.deliveries()).filter(
+      (delivery) => delivery.webhookId === webhookId,
+    )
+    expect(deliveries.filter(({ eventType }) => eventType === 'webhook.test')).toMatchObject([
+      { state: 'failed', attempts: 0 },
+    ])
     const sent = deliveries.filter(({ eventType }) => eventType !== 'webhook.test')
     expect(sent.every(({ state, attempts }) => state === 'delivered' && attempts === 1)).toBe(true)
 
-    const events: { id: string; event_type: string }[] = await tenant.scope.rows('events').orderBy('id').select('id', 'event_type')
-    const wanted = events.filter(({ event_type }) => event_type !== 'job.created').map((event) => event.id)
+    const events: { id: string; event_type: string }[] = await tenant.scope
+      .rows('events')
+      .orderBy('id')
+      .select('id', 'event_type')
+    const wanted = events
+      .filter(({ event_type }) => event_type !== 'job.created')
+      .map((event) => event.id)
     expect(sent.map(({ eventId }) => eventId).sort()).toEqual(wanted)
     // In the order in which they happened.
     const late = sent.reverse().slice(6)
     expect(late.map(({ eventId }) => eventId)).toEqual(wanted.slice(4, 28))
-    expect(idsIn(receiver).filter((delivery) => sent.slice(0, 3).some(({ id }) => id === delivery))).toEqual([])
+    expect(
+      idsIn(receiver).filter((delivery) => sent.slice(0, 3).some(({ id }) => id === delivery)),
+    ).toEqual([])
     expect(other.requests).toHaveLength(35)
     expect(await countSelected(tenant.scope, await missed(tenant, webhookId))).toBe(0)
   })
@@ -156,7 +197,10 @@ describe('send_missed', () => {
     await using receiver = await startReceiver({ answers: ['hang', 500, 204] })
     await using slow = await startApp({
       role: 'all',
-      environment: { WEBHOOK_RETRY_DELAYS: '600,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1', WEBHOOK_TIMEOUT_MS: '200' },
+      environment: {
+        WEBHOOK_RETRY_DELAYS: '600,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1',
+        WEBHOOK_TIMEOUT_MS: '200',
+      },
     })
     const tenant = await newTenant(slow)
     const webhookId = await tenant.subscribe(receiver.url)
@@ -224,39 +268,52 @@ describe('send_missed', () => {
     const { id } = await start(tenant, await missed(tenant, webhookId))
     expect(await jobIn(tenant, id, 'completed')).toMatchObject({ total: 6, done: 6 })
     const deliveries = await allEnded(tenant, 6)
-    expect(deliveries.every(({ state, attempts }) => state === 'delivered' && attempts === 1)).toBe(true)
-    expect({ overlaps, first: resources.filter((id) => id === first).length }).toEqual({ overlaps: 0, first: 4 })
+    expect(deliveries.every(({ state, attempts }) => state === 'delivered' && attempts === 1)).toBe(
+      true,
+    )
+    expect({ overlaps, first: resources.filter((id) => id === first).length }).toEqual({
+      overlaps: 0,
+      first: 4,
+    })
   })
 
   test('without a time, of a webhook that was never disabled: refused', async () => {
     const tenant = await newTenant(app)
     const webhookId = await tenant.subscribe('https://example.com/')
     await expect(missed(tenant, webhookId)).rejects.toThrow('has not been disabled')
-    expect(await countSelected(tenant.scope, await missed(tenant, webhookId, { since: new Date(0) }))).toBe(0)
+    expect(
+      await countSelected(tenant.scope, await missed(tenant, webhookId, { since: new Date(0) })),
+    ).toBe(0)
   })
 
-  test.runIf(inject('database') === 'postgres')('waits for an event whose transaction began while the webhook was disabled', async () => {
-    await using outage = await newOutage(3)
-    const { tenant, receiver, webhookId } = outage
-    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
-    const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
-    const { promise: isEmitted, resolve: emitted } = Promise.withResolvers<void>()
-    const late = tenant.write(async (own) => {
-      await emit(own, 'participant.created', tenant.accountId, [], new Date())
-      emitted()
-      await mayCommit
-    })
-    await isEmitted
-    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
-    const { id } = await start(tenant, await missed(tenant, webhookId, { since: new Date(Date.now() - 60 * SECOND) }))
-    await delay(SECOND)
-    expect(await jobOf(tenant, id)).toMatchObject({ state: 'running', done: 0 })
-    commit()
-    await late
-    expect(await jobIn(tenant, id, 'completed')).toMatchObject({ done: 4, skipped: 0 })
-    await allEnded(tenant, 4)
-    expect(receiver.requests).toHaveLength(4)
-  })
+  test.runIf(inject('database') === 'postgres')(
+    'waits for an event whose transaction began while the webhook was disabled',
+    async () => {
+      await using outage = await newOutage(3)
+      const { tenant, receiver, webhookId } = outage
+      await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+      const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
+      const { promise: isEmitted, resolve: emitted } = Promise.withResolvers<void>()
+      const late = tenant.write(async (own) => {
+        await emit(own, 'participant.created', tenant.accountId, [], new Date())
+        emitted()
+        await mayCommit
+      })
+      await isEmitted
+      await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+      const { id } = await start(
+        tenant,
+        await missed(tenant, webhookId, { since: new Date(Date.now() - 60 * SECOND) }),
+      )
+      await delay(SECOND)
+      expect(await jobOf(tenant, id)).toMatchObject({ state: 'running', done: 0 })
+      commit()
+      await late
+      expect(await jobIn(tenant, id, 'completed')).toMatchObject({ done: 4, skipped: 0 })
+      await allEnded(tenant, 4)
+      expect(receiver.requests).toHaveLength(4)
+    },
+  )
 })
 
 describe('retry_failed', () => {
@@ -268,12 +325,16 @@ describe('retry_failed', () => {
     await delay(5)
     receiver.close()
     await tenant.write((own) => deleteWebhook(own, webhookId, new Date()))
-    const { webhookId: second, receiver: receivesSecond } = await newFailures(tenant, 6, ['participant.created', 'task.created'])
+    const { webhookId: second, receiver: receivesSecond } = await newFailures(tenant, 6, [
+      'participant.created',
+      'task.created',
+    ])
     await tenant.write((own) => emitTest(own, second, new Date()))
     await allEnded(tenant, 11)
     receivesSecond.requests.length = 0
 
-    const count = (selection: BulkSelection): Promise<number> => countSelected(tenant.scope, selection)
+    const count = (selection: BulkSelection): Promise<number> =>
+      countSelected(tenant.scope, selection)
     await delay(5)
     const now = new Date()
     const everything = { since: new Date(0) }
@@ -286,8 +347,12 @@ describe('retry_failed', () => {
 
     const { id } = await start(tenant, failedIn(second, ['participant.created'], { since }, now))
     expect(await jobIn(tenant, id, 'completed')).toMatchObject({ total: 6, done: 6, skipped: 0 })
-    const deliveries = (await allEnded(tenant, 11)).filter((delivery) => delivery.webhookId === second && delivery.eventId !== null)
-    expect(deliveries.every(({ state, attempts }) => state === 'delivered' && attempts === 2)).toBe(true)
+    const deliveries = (await allEnded(tenant, 11)).filter(
+      (delivery) => delivery.webhookId === second && delivery.eventId !== null,
+    )
+    expect(deliveries.every(({ state, attempts }) => state === 'delivered' && attempts === 2)).toBe(
+      true,
+    )
     expect(idsIn(receivesSecond)).toEqual(deliveries.map((delivery) => delivery.id).sort())
     await receivesSecond.close()
   })
@@ -302,7 +367,10 @@ describe('retry_failed', () => {
     await delay(5)
     const { id } = await start(tenant, failedIn(null, null, { since: new Date(0) }, new Date()), 5)
     const last = (await tenant.deliveries())[0]?.id ?? ''
-    await tenant.write(async (own) => void (await own.rows('deliveries').where({ id: last }).update({ state: 'delivered' })))
+    await tenant.write(
+      async (own) =>
+        void (await own.rows('deliveries').where({ id: last }).update({ state: 'delivered' })),
+    )
     expect(await jobIn(tenant, id, 'completed')).toMatchObject({ total: 10, done: 9, skipped: 1 })
     await allEnded(tenant, 10)
     const attempts = (await tenant.deliveries()).map((delivery) => delivery.attempts)
@@ -317,7 +385,10 @@ describe('a bulk job', () => {
     const { id } = await start(tenant, await missed(tenant, webhookId), 20)
     await jobIn(tenant, id, 'completed')
     await receiver.received(60)
-    const [first, last] = [receiver.requests[0]?.receivedAt ?? 0, receiver.requests.at(-1)?.receivedAt ?? 0]
+    const [first, last] = [
+      receiver.requests[0]?.receivedAt ?? 0,
+      receiver.requests.at(-1)?.receivedAt ?? 0,
+    ]
     // Three seconds' worth, of which it may catch up on one, and the first and the last batch take no time.
     expect(last - first).toBeGreaterThan(1.4 * SECOND)
   })
@@ -333,7 +404,9 @@ describe('a bulk job', () => {
     await delay(SECOND)
     expect(await jobOf(tenant, id)).toEqual(paused)
     expect((await tenant.deliveries()).length).toBe(paused?.done)
-    expect(await tenant.write((own) => pauseBulkJob(own, id, new Date()))).toMatchObject({ state: 'paused' })
+    expect(await tenant.write((own) => pauseBulkJob(own, id, new Date()))).toMatchObject({
+      state: 'paused',
+    })
 
     await tenant.write((own) => resumeBulkJob(own, id, new Date()))
     await until('it goes on', async () => (await jobOf(tenant, id)).done > (paused?.done ?? 0))
@@ -342,7 +415,9 @@ describe('a bulk job', () => {
     const deliveries = await allEnded(tenant, cancelled?.done ?? 0)
     expect(new Set(deliveries.map(({ eventId }) => eventId)).size).toBe(deliveries.length)
     expect(receiver.requests).toHaveLength(deliveries.length)
-    await expect(tenant.write((own) => resumeBulkJob(own, id, new Date()))).rejects.toThrow(`Bulk job ${id} is cancelled.`)
+    await expect(tenant.write((own) => resumeBulkJob(own, id, new Date()))).rejects.toThrow(
+      `Bulk job ${id} is cancelled.`,
+    )
 
     // Another one sends the rest, and nothing twice.
     const rest = await start(tenant, await missed(tenant, webhookId))
@@ -357,12 +432,21 @@ describe('a bulk job', () => {
     await using outage = await newOutage(30)
     const { tenant, webhookId } = outage
     const selection = await missed(tenant, webhookId)
-    const results = await Promise.allSettled(Array.from({ length: 10 }, () => start(tenant, selection, 5)))
+    const results = await Promise.allSettled(
+      Array.from({ length: 10 }, () => start(tenant, selection, 5)),
+    )
     const [job] = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-    const refusals = results.flatMap((result) => (result.status === 'rejected' ? [result.reason.message] : []))
-    expect(refusals).toEqual(Array(9).fill(`Bulk job ${job?.id} does this already, and is running. Cancel it first, or let it finish.`))
+    const refusals = results.flatMap((result) =>
+      result.status === 'rejected' ? [result.reason.message] : [],
+    )
+    expect(refusals).toEqual(
+      Array(9).fill(
+        `Bulk job ${job?.id} does this already, and is running. Cancel it first, or let it finish.`,
+      ),
+    )
 
-    const failed = (webhook: string | null): BulkSelection => failedIn(webhook, null, { since: new Date(0) }, new Date())
+    const failed = (webhook: string | null): BulkSelection =>
+      failedIn(webhook, null, { since: new Date(0) }, new Date())
     const retries = await start(tenant, failed(null))
     await jobIn(tenant, retries.id, 'completed')
     await tenant.write((own) => cancelBulkJob(own, job?.id ?? '', new Date()))
@@ -375,22 +459,40 @@ describe('a bulk job', () => {
     await until('it has begun', async () => (await jobOf(tenant, id)).done > 0)
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
     expect(await jobIn(tenant, id, 'paused')).toMatchObject({ stateReason: 'webhook_disabled' })
-    await expect(tenant.write((own) => resumeBulkJob(own, id, new Date()))).rejects.toMatchObject({ code: 'webhook_disabled' })
+    await expect(tenant.write((own) => resumeBulkJob(own, id, new Date()))).rejects.toMatchObject({
+      code: 'webhook_disabled',
+    })
     await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
-    expect(await tenant.write((own) => resumeBulkJob(own, id, new Date()))).toMatchObject({ state: 'running', stateReason: null })
+    expect(await tenant.write((own) => resumeBulkJob(own, id, new Date()))).toMatchObject({
+      state: 'running',
+      stateReason: null,
+    })
     await tenant.write((own) => deleteWebhook(own, webhookId, new Date()))
     expect(await jobIn(tenant, id, 'cancelled')).toMatchObject({ stateReason: 'webhook_deleted' })
     await expect(
-      startBulkJob(app.db, tenant.accountId, failedIn(webhookId, null, { since: new Date(0) }, new Date()), BY_HAND, new Date()),
+      startBulkJob(
+        app.db,
+        tenant.accountId,
+        failedIn(webhookId, null, { since: new Date(0) }, new Date()),
+        BY_HAND,
+        new Date(),
+      ),
     ).rejects.toMatchObject({
       code: 'webhook_deleted',
     })
   })
 
-  test('goes on where it was after kill -9: every event has one delivery', { timeout: 120 * SECOND }, async () => {
+  test('goes on where it was after kill -9: every event has one delivery', {
+    timeout: 120 * SECOND,
+  }, async () => {
     await using database = await newDatabase()
     await using muster = await newMuster()
-    const environment = { PORT: '0', LOG_LEVEL: 'error', WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8', ...database.environment }
+    const environment = {
+      PORT: '0',
+      LOG_LEVEL: 'error',
+      WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
+      ...database.environment,
+    }
     const config = readConfig(environment)
     const serve = async () => {
       const started = muster.start(['serve', '--json'], { environment })
@@ -400,16 +502,29 @@ describe('a bulk job', () => {
     const firstRun = await serve()
     const { first_account: account } = JSON.parse(firstRun.output.stdout)
     const db = openDatabase(config.database)
-    const anApp = { db, config, newAccount: async () => ({ accountId: account.account_id }) } as unknown as TestApp
+    const anApp = {
+      db,
+      config,
+      newAccount: async () => ({ accountId: account.account_id }),
+    } as unknown as TestApp
     await using outage = await newOutage(150, anApp)
     const { tenant, receiver, webhookId } = outage
-    const { id } = await startBulkJob(db, tenant.accountId, await missed(tenant, webhookId), { rate: 40, createdBy: null }, new Date())
+    const { id } = await startBulkJob(
+      db,
+      tenant.accountId,
+      await missed(tenant, webhookId),
+      { rate: 40, createdBy: null },
+      new Date(),
+    )
 
     await until('some are done', async () => (await jobOf(tenant, id)).done >= 30, 60 * SECOND)
     firstRun.process.kill('SIGKILL')
     await firstRun.ended
     // PostgreSQL may still be at what it was told last.
-    await until('what is done is there', async () => (await tenant.deliveries()).length === (await jobOf(tenant, id)).done)
+    await until(
+      'what is done is there',
+      async () => (await tenant.deliveries()).length === (await jobOf(tenant, id)).done,
+    )
     expect(await jobOf(tenant, id)).toMatchObject({ state: 'running' })
     const secondRun = await serve()
     expect(
@@ -450,5 +565,7 @@ test('new events of others are not delayed by a job', async () => {
   await other.emit()
   await receiver.received(1, 2 * SECOND)
   expect((await jobOf(tenant, id)).state).toBe('running')
-  await transaction(app.db, (trx) => cancelBulkJob(writeScope(trx, tenant.accountId), id, new Date()))
+  await transaction(app.db, (trx) =>
+    cancelBulkJob(writeScope(trx, tenant.accountId), id, new Date()),
+  )
 })

@@ -62,8 +62,10 @@ async function newSubscriber(options?: ReceiverOptions): Promise<Subscriber> {
 }
 
 /** Ten clicks at once. */
-const tenTimes = <T>(click: () => Promise<T>): Promise<PromiseSettledResult<T>[]> => Promise.allSettled(Array.from({ length: 10 }, click))
-const fulfilled = (results: PromiseSettledResult<unknown>[]): number => results.filter(({ status }) => status === 'fulfilled').length
+const tenTimes = <T>(click: () => Promise<T>): Promise<PromiseSettledResult<T>[]> =>
+  Promise.allSettled(Array.from({ length: 10 }, click))
+const fulfilled = (results: PromiseSettledResult<unknown>[]): number =>
+  results.filter(({ status }) => status === 'fulfilled').length
 
 describe('retry', () => {
   test('ten at once of a failed delivery: one attempt', async () => {
@@ -75,7 +77,9 @@ describe('retry', () => {
     expect(fulfilled(results)).toBe(10)
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
     expect(receiver.requests).toHaveLength(2)
-    expect((await listAttempts(tenant.scope, id)).map(({ number, trigger }) => [number, trigger])).toEqual([
+    expect(
+      (await listAttempts(tenant.scope, id)).map(({ number, trigger }) => [number, trigger]),
+    ).toEqual([
       [1, 'schedule'],
       [2, 'retry'],
     ])
@@ -98,7 +102,9 @@ describe('retry', () => {
     ])
     const { startedAt, durationMs } = attempts[1] ?? { startedAt: 0, durationMs: 0 }
     expect(delivery).toMatchObject({ state: 'retrying', nextTrigger: 'schedule' })
-    expect(Math.abs((delivery.nextAttemptAt ?? 0) - startedAt - durationMs - 700 * SECOND)).toBeLessThan(5 * SECOND)
+    expect(
+      Math.abs((delivery.nextAttemptAt ?? 0) - startedAt - durationMs - 700 * SECOND),
+    ).toBeLessThan(5 * SECOND)
     expect(receiver.requests).toHaveLength(2)
   })
 
@@ -109,11 +115,16 @@ describe('retry', () => {
     await receiver.received(1)
     const results = await tenTimes(() => tenant.write((own) => attemptNow(own, id, new Date())))
     expect(results).toEqual(
-      results.map(() => ({ status: 'fulfilled', value: expect.objectContaining({ state: 'pending', nextAttemptAt }) })),
+      results.map(() => ({
+        status: 'fulfilled',
+        value: expect.objectContaining({ state: 'pending', nextAttemptAt }),
+      })),
     )
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
     expect(receiver.requests).toHaveLength(1)
-    await expect(tenant.write((own) => attemptNow(own, id, new Date()))).rejects.toMatchObject({ code: 'not_scheduled' })
+    await expect(tenant.write((own) => attemptNow(own, id, new Date()))).rejects.toMatchObject({
+      code: 'not_scheduled',
+    })
   })
 })
 
@@ -124,18 +135,34 @@ describe('cancel', () => {
     const { id } = await subscriber.retrying()
     const results = await tenTimes(() => tenant.write((own) => cancelDelivery(own, id, new Date())))
     expect(fulfilled(results)).toBe(1)
-    for (const result of results) if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(DeliveryRefused)
-    expect(await tenant.find(id)).toMatchObject({ state: 'failed', failureReason: 'cancelled', nextAttemptAt: null, nextTrigger: null })
+    for (const result of results)
+      if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(DeliveryRefused)
+    expect(await tenant.find(id)).toMatchObject({
+      state: 'failed',
+      failureReason: 'cancelled',
+      nextAttemptAt: null,
+      nextTrigger: null,
+    })
     expect(receiver.requests).toHaveLength(1)
 
     await tenant.write((own) => retryDelivery(own, id, new Date()))
-    expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', failureReason: null, attempts: 2 })
-    await expect(tenant.write((own) => cancelDelivery(own, id, new Date()))).rejects.toMatchObject({ code: 'not_scheduled' })
+    expect(await tenant.settled(id)).toMatchObject({
+      state: 'delivered',
+      failureReason: null,
+      attempts: 2,
+    })
+    await expect(tenant.write((own) => cancelDelivery(own, id, new Date()))).rejects.toMatchObject({
+      code: 'not_scheduled',
+    })
   })
 
   test.each([
     { name: 'succeeds: delivered', answer: 200, want: { state: 'delivered', failureReason: null } },
-    { name: 'fails: cancelled', answer: 500, want: { state: 'failed', failureReason: 'cancelled' } },
+    {
+      name: 'fails: cancelled',
+      answer: 500,
+      want: { state: 'failed', failureReason: 'cancelled' },
+    },
   ])('while an attempt is under way, which $name', async ({ answer, want }) => {
     let respond = (): void => undefined
     await using subscriber = await newSubscriber({
@@ -151,7 +178,11 @@ describe('cancel', () => {
     const { id } = await subscriber.deliver()
     await receiver.received(1)
     await tenant.write((own) => cancelDelivery(own, id, new Date()))
-    expect(await tenant.find(id)).toMatchObject({ state: 'failed', failureReason: 'cancelled', attempts: 0 })
+    expect(await tenant.find(id)).toMatchObject({
+      state: 'failed',
+      failureReason: 'cancelled',
+      attempts: 0,
+    })
     respond()
     await until('the result is stored', async () => (await tenant.find(id)).attempts === 1)
     expect(await tenant.find(id)).toMatchObject({ ...want, nextAttemptAt: null })
@@ -162,7 +193,14 @@ describe('cancel', () => {
     await using subscriber = await newSubscriber({ answers: [500, { afterMs: 200 }] })
     const { tenant, receiver } = subscriber
     const { id } = await subscriber.retrying()
-    const actions = [cancelDelivery, attemptNow, retryDelivery, attemptNow, cancelDelivery, retryDelivery]
+    const actions = [
+      cancelDelivery,
+      attemptNow,
+      retryDelivery,
+      attemptNow,
+      cancelDelivery,
+      retryDelivery,
+    ]
     await Promise.allSettled(actions.map((act) => tenant.write((own) => act(own, id, new Date()))))
     const { state, attempts } = await tenant.settled(id)
     expect(['delivered', 'failed']).toContain(state)
@@ -181,14 +219,21 @@ describe('test event', () => {
     const webhookId = await tenant.subscribe(receiver.url, ['task.created'])
     await tenant.subscribe(other.url)
     const id = (await tenant.write((own) => emitTest(own, webhookId, new Date()))) ?? ''
-    expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', eventType: 'webhook.test', eventId: null, attempts: 1 })
+    expect(await tenant.settled(id)).toMatchObject({
+      state: 'delivered',
+      eventType: 'webhook.test',
+      eventId: null,
+      attempts: 1,
+    })
     expect(JSON.parse(String(receiver.requests[0]?.body))).toEqual({
       id,
       event_type: 'webhook.test',
       resource: { type: 'webhook', id: webhookId },
       data: [],
     })
-    expect(await listAttempts(tenant.scope, id)).toMatchObject([{ number: 1, trigger: 'test', outcome: 'success' }])
+    expect(await listAttempts(tenant.scope, id)).toMatchObject([
+      { number: 1, trigger: 'test', outcome: 'success' },
+    ])
     expect(await tenant.scope.rows('events')).toEqual([])
     expect(other.requests).toEqual([])
   })
@@ -197,7 +242,11 @@ describe('test event', () => {
     await using subscriber = await newSubscriber({ answers: [500] })
     const { tenant, webhookId } = subscriber
     const id = (await tenant.write((own) => emitTest(own, webhookId, new Date()))) ?? ''
-    expect(await tenant.settled(id)).toMatchObject({ state: 'failed', failureReason: 'attempt_failed', attempts: 1 })
+    expect(await tenant.settled(id)).toMatchObject({
+      state: 'failed',
+      failureReason: 'attempt_failed',
+      attempts: 1,
+    })
     expect(await listUndelivered(tenant.scope, { limit: 9 })).toEqual([])
   })
 
@@ -205,7 +254,9 @@ describe('test event', () => {
     await using subscriber = await newSubscriber()
     const { tenant, receiver, webhookId } = subscriber
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
-    await expect(tenant.write((own) => emitTest(own, webhookId, new Date()))).rejects.toMatchObject({ code: 'webhook_disabled' })
+    await expect(tenant.write((own) => emitTest(own, webhookId, new Date()))).rejects.toMatchObject(
+      { code: 'webhook_disabled' },
+    )
     await tenant.write((own) => deleteWebhook(own, webhookId, new Date()))
     expect(await tenant.write((own) => emitTest(own, webhookId, new Date()))).toBeUndefined()
     expect(receiver.requests).toEqual([])
@@ -228,7 +279,13 @@ test('undelivered: pending, retrying and failed over all webhooks, newest first,
   await tenant.write((own) => cancelDelivery(own, first?.id ?? '', new Date()))
   expect(await listUndelivered(tenant.scope, { limit: 9 })).toMatchObject([
     { webhookId: slowId, state: 'pending', attempts: 0, lastError: null },
-    { webhookId: broken.webhookId, state: 'failed', failureReason: 'cancelled', attempts: 1, lastError: 'The endpoint answered 500.' },
+    {
+      webhookId: broken.webhookId,
+      state: 'failed',
+      failureReason: 'cancelled',
+      attempts: 1,
+      lastError: 'The endpoint answered 500.',
+    },
   ])
   const [newest, oldest] = await listUndelivered(tenant.scope, { limit: 9 })
   expect(await listUndelivered(tenant.scope, { beforeId: newest?.id, limit: 9 })).toEqual([oldest])
@@ -243,11 +300,15 @@ test('an event that breaks asyncapi.yaml is not stored, nor is what it says', as
     await emit(own, 'participant.created', 'no id', [], new Date())
   })
   await expect(made).rejects.toThrow(InvalidEvent)
-  await expect(made).rejects.toThrow('An event participant.created breaks asyncapi.yaml: /resource/id must match format "uuid"')
-  const wrongData = { screening_outcome: 'perfect' } as unknown as { screening_outcome: null }
-  await expect(tenant.write((own) => emit(own, 'job_application.created', tenant.accountId, wrongData, new Date()))).rejects.toThrow(
-    '/data/screening_outcome',
+  await expect(made).rejects.toThrow(
+    'An event participant.created breaks asyncapi.yaml: /resource/id must match format "uuid"',
   )
+  const wrongData = { screening_outcome: 'perfect' } as unknown as { screening_outcome: null }
+  await expect(
+    tenant.write((own) =>
+      emit(own, 'job_application.created', tenant.accountId, wrongData, new Date()),
+    ),
+  ).rejects.toThrow('/data/screening_outcome')
   expect(await tenant.scope.rows('events')).toEqual([])
   expect(await tenant.deliveries()).toEqual([])
   expect(await tenant.scope.rows('webhooks')).toMatchObject([{ description: '' }])

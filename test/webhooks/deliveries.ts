@@ -1,10 +1,16 @@
 /** The whole service with its delivery engine, to see what becomes of deliveries to a webhook. */
 import { randomUUID } from 'node:crypto'
-import { accountScope, transaction, writeScope } from '../../records/db.ts'
-import { type Attempt, type Delivery, findDelivery, listAttempts } from '../../records/deliveries.ts'
+import { accountScope, writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import {
+  type Attempt,
+  type Delivery,
+  findDelivery,
+  listAttempts,
+} from '../../records/deliveries.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { emit } from '../../webhooks/emit.ts'
-import { newSecret, sealSecret } from '../../webhooks/secret.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { startApp, until } from '../helpers.ts'
 
 export interface Deliveries extends AsyncDisposable {
@@ -22,7 +28,12 @@ export async function startDeliveries(environment: Record<string, string>): Prom
       const webhook = { url, description: '', eventTypes: ['*'], createdBy: null }
       await transaction(app.db, async (trx) => {
         const own = writeScope(trx, accountId)
-        await insertWebhook(own, webhook, (id) => sealSecret(app.config.secretKey, id, secret), new Date())
+        await insertWebhook(
+          own,
+          webhook,
+          (id) => sealSecret(app.config.secretKey, id, secret),
+          new Date(),
+        )
         await emit(own, 'participant.created', randomUUID(), [], new Date())
       })
       const [{ id }] = await scope.rows('deliveries').select('id')

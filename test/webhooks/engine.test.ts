@@ -2,7 +2,14 @@ import { createHmac, randomUUID } from 'node:crypto'
 import type { Worker } from 'node:worker_threads'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { type Delivery, DeliveryRefused, listAttempts, listDeliveries, resendDelivery, retryDelivery } from '../../records/deliveries.ts'
+import {
+  type Delivery,
+  DeliveryRefused,
+  listAttempts,
+  listDeliveries,
+  resendDelivery,
+  retryDelivery,
+} from '../../records/deliveries.ts'
 import {
   activateSecret,
   deleteWebhook,
@@ -15,10 +22,18 @@ import {
   TooManyWebhooks,
 } from '../../records/webhooks.ts'
 import { emit, emitMany } from '../../webhooks/emit.ts'
-import type { Engine } from '../../webhooks/engine.ts'
-import { newSecret, sealSecret } from '../../webhooks/secret.ts'
+import type { Engine } from '../../webhooks/engine/engine.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
-import { type Bench, NEVER, newBench, newTenant, SECRET_KEY, type Tenant, until } from './engines.ts'
+import {
+  type Bench,
+  NEVER,
+  newBench,
+  newTenant,
+  SECRET_KEY,
+  type Tenant,
+  until,
+} from './engines.ts'
 
 describe('one engine', () => {
   let bench: Bench
@@ -32,29 +47,55 @@ describe('one engine', () => {
   /** A tenant with one webhook and its receiver. */
   async function newSubscriber(
     options?: ReceiverOptions,
-  ): Promise<{ tenant: Tenant; receiver: Receiver; webhookId: string; secret: string } & AsyncDisposable> {
+  ): Promise<
+    { tenant: Tenant; receiver: Receiver; webhookId: string; secret: string } & AsyncDisposable
+  > {
     const receiver = await startReceiver(options)
     const tenant = await newTenant(bench.db)
     const { id, secret } = await tenant.subscribe(receiver.url)
-    return { tenant, receiver, webhookId: id, secret, [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose]() }
+    return {
+      tenant,
+      receiver,
+      webhookId: id,
+      secret,
+      [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
+    }
   }
 
   test('success: one signed request, and the delivery is delivered', async () => {
-    await using subscriber = await newSubscriber({ answers: [{ status: 200, headers: { 'x-answer': 'yes' }, body: 'thanks' }] })
+    await using subscriber = await newSubscriber({
+      answers: [{ status: 200, headers: { 'x-answer': 'yes' }, body: 'thanks' }],
+    })
     const { tenant, receiver, secret } = subscriber
     const { id } = await tenant.emit()
     const delivery = await tenant.settled(id)
-    expect(delivery).toMatchObject({ state: 'delivered', attempts: 1, failureReason: null, nextTrigger: null })
+    expect(delivery).toMatchObject({
+      state: 'delivered',
+      attempts: 1,
+      failureReason: null,
+      nextTrigger: null,
+    })
     const [request] = receiver.requests
     expect(receiver.requests).toHaveLength(1)
-    expect(JSON.parse(String(request?.body))).toMatchObject({ id, event_type: 'participant.created', data: [] })
+    expect(JSON.parse(String(request?.body))).toMatchObject({
+      id,
+      event_type: 'participant.created',
+      data: [],
+    })
     const digest = createHmac('sha256', secret)
       .update(request?.body ?? '')
       .digest('hex')
     expect(request?.headers).toMatchObject({ 'x-service-signature': digest, 'webhook-id': id })
     const attempts = await listAttempts(tenant.scope, id)
     expect(attempts).toMatchObject([
-      { number: 1, trigger: 'schedule', outcome: 'success', status: 200, responseBody: 'thanks', error: null },
+      {
+        number: 1,
+        trigger: 'schedule',
+        outcome: 'success',
+        status: 200,
+        responseBody: 'thanks',
+        error: null,
+      },
     ])
     expect(attempts[0]?.responseHeaders).toMatchObject({ 'x-answer': 'yes' })
   })
@@ -65,7 +106,9 @@ describe('one engine', () => {
     const { id } = await tenant.emit()
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 3 })
     expect(new Set(receiver.requests.map(({ body }) => body.toString('hex'))).size).toBe(1)
-    expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id']))).toEqual(new Set([id]))
+    expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id']))).toEqual(
+      new Set([id]),
+    )
     const attempts = await listAttempts(tenant.scope, id)
     expect(attempts.map(({ outcome, status }) => [outcome, status])).toEqual([
       ['http_error', 500],
@@ -74,7 +117,8 @@ describe('one engine', () => {
     ])
     for (const [index, attempt] of attempts.entries()) {
       const before = attempts[index - 1]
-      if (before) expect(attempt.startedAt).toBeGreaterThanOrEqual(before.startedAt + before.durationMs + 29)
+      if (before)
+        expect(attempt.startedAt).toBeGreaterThanOrEqual(before.startedAt + before.durationMs + 29)
     }
   })
 
@@ -82,9 +126,15 @@ describe('one engine', () => {
     await using subscriber = await newSubscriber({ answers: [500] })
     const { tenant, receiver } = subscriber
     const { id } = await tenant.emit()
-    expect(await tenant.settled(id)).toMatchObject({ state: 'failed', attempts: 10, failureReason: 'attempts_exhausted' })
+    expect(await tenant.settled(id)).toMatchObject({
+      state: 'failed',
+      attempts: 10,
+      failureReason: 'attempts_exhausted',
+    })
     expect(receiver.requests).toHaveLength(10)
-    expect((await listAttempts(tenant.scope, id)).map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    expect((await listAttempts(tenant.scope, id)).map(({ number }) => number)).toEqual([
+      1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+    ])
   })
 
   test.each([
@@ -101,17 +151,30 @@ describe('one engine', () => {
     {
       name: 'a connection that is cut',
       answers: ['reset', 204] as const,
-      want: { outcome: 'unreachable', status: null, error: 'The endpoint closed the connection before it answered.' },
+      want: {
+        outcome: 'unreachable',
+        status: null,
+        error: 'The endpoint closed the connection before it answered.',
+      },
     },
     {
       name: 'a redirect, which is not followed',
       answers: [{ status: 302, headers: { location: '/elsewhere' } }, 204] as const,
-      want: { outcome: 'http_error', status: 302, error: 'The endpoint redirected (302). Redirects are not followed.' },
+      want: {
+        outcome: 'http_error',
+        status: 302,
+        error: 'The endpoint redirected (302). Redirects are not followed.',
+      },
     },
     {
       name: 'a client error',
       answers: [{ status: 410, body: 'gone' }, 204] as const,
-      want: { outcome: 'http_error', status: 410, responseBody: 'gone', error: 'The endpoint answered 410.' },
+      want: {
+        outcome: 'http_error',
+        status: 410,
+        responseBody: 'gone',
+        error: 'The endpoint answered 410.',
+      },
     },
   ])('$name: a failed attempt that says why, and a retry', async ({ answers, want }) => {
     await using subscriber = await newSubscriber({ answers: [...answers] })
@@ -142,7 +205,11 @@ describe('one engine', () => {
     const { id } = await tenant.emit()
     await until(async () => (await tenant.find(id)).attempts > 0)
     const [attempt] = await listAttempts(tenant.scope, id)
-    expect(attempt).toMatchObject({ outcome: 'unreachable', status: null, error: 'Connection refused: nothing listens at 127.0.0.1.' })
+    expect(attempt).toMatchObject({
+      outcome: 'unreachable',
+      status: null,
+      error: 'Connection refused: nothing listens at 127.0.0.1.',
+    })
   })
 
   test('an address that is not allowed: blocked, and retried like any failure', async () => {
@@ -151,34 +218,64 @@ describe('one engine', () => {
     const { id } = await tenant.emit()
     expect(await tenant.settled(id)).toMatchObject({ state: 'failed', attempts: 10 })
     const [attempt] = await listAttempts(tenant.scope, id)
-    expect(attempt).toMatchObject({ outcome: 'blocked', error: expect.stringContaining('10.255.255.1 is not public') })
+    expect(attempt).toMatchObject({
+      outcome: 'blocked',
+      error: expect.stringContaining('10.255.255.1 is not public'),
+    })
   })
 
   test('a secret that cannot be read: nothing is sent', async () => {
     await using subscriber = await newSubscriber()
     const { tenant, receiver, webhookId } = subscriber
     await tenant.write((own) =>
-      prepareSecret(own, webhookId, sealSecret('another secret key, long enough for it', webhookId, newSecret()), new Date()),
+      prepareSecret(
+        own,
+        webhookId,
+        sealSecret('another secret key, long enough for it', webhookId, newSecret()),
+        new Date(),
+      ),
     )
     await tenant.write((own) => activateSecret(own, webhookId, new Date()))
     const { id } = await tenant.emit()
     expect(await tenant.settled(id)).toMatchObject({ state: 'failed' })
-    expect((await listAttempts(tenant.scope, id))[0]).toMatchObject({ outcome: 'blocked', error: expect.stringContaining('SECRET_KEY') })
+    expect((await listAttempts(tenant.scope, id))[0]).toMatchObject({
+      outcome: 'blocked',
+      error: expect.stringContaining('SECRET_KEY'),
+    })
     expect(receiver.requests).toHaveLength(0)
   })
 
   test('manual retry: one attempt outside the schedule; failure leaves it failed, success delivers it', async () => {
-    await using subscriber = await newSubscriber({ answers: (_, index) => (index < 11 ? 500 : 204) })
+    await using subscriber = await newSubscriber({
+      answers: (_, index) => (index < 11 ? 500 : 204),
+    })
     const { tenant, receiver } = subscriber
     const { id } = await tenant.emit()
     await tenant.settled(id)
-    expect(await tenant.write((own) => retryDelivery(own, id, new Date()))).toMatchObject({ state: 'failed', nextTrigger: 'retry' })
-    expect(await tenant.settled(id)).toMatchObject({ state: 'failed', failureReason: 'attempt_failed', attempts: 11 })
+    expect(await tenant.write((own) => retryDelivery(own, id, new Date()))).toMatchObject({
+      state: 'failed',
+      nextTrigger: 'retry',
+    })
+    expect(await tenant.settled(id)).toMatchObject({
+      state: 'failed',
+      failureReason: 'attempt_failed',
+      attempts: 11,
+    })
     await tenant.write((own) => retryDelivery(own, id, new Date()))
-    expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', failureReason: null, attempts: 12 })
-    expect((await listAttempts(tenant.scope, id)).map(({ trigger }) => trigger).slice(9)).toEqual(['schedule', 'retry', 'retry'])
+    expect(await tenant.settled(id)).toMatchObject({
+      state: 'delivered',
+      failureReason: null,
+      attempts: 12,
+    })
+    expect((await listAttempts(tenant.scope, id)).map(({ trigger }) => trigger).slice(9)).toEqual([
+      'schedule',
+      'retry',
+      'retry',
+    ])
     expect(receiver.requests).toHaveLength(12)
-    await expect(tenant.write((own) => retryDelivery(own, id, new Date()))).rejects.toThrow(DeliveryRefused)
+    await expect(tenant.write((own) => retryDelivery(own, id, new Date()))).rejects.toThrow(
+      DeliveryRefused,
+    )
   })
 
   test('manual resend: one attempt, and delivered stays delivered', async () => {
@@ -186,11 +283,19 @@ describe('one engine', () => {
     const { tenant, receiver } = subscriber
     const { id } = await tenant.emit()
     await tenant.settled(id)
-    expect(await tenant.write((own) => resendDelivery(own, id, new Date()))).toMatchObject({ state: 'delivered', nextTrigger: 'resend' })
+    expect(await tenant.write((own) => resendDelivery(own, id, new Date()))).toMatchObject({
+      state: 'delivered',
+      nextTrigger: 'resend',
+    })
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
-    expect((await listAttempts(tenant.scope, id))[1]).toMatchObject({ trigger: 'resend', outcome: 'http_error' })
+    expect((await listAttempts(tenant.scope, id))[1]).toMatchObject({
+      trigger: 'resend',
+      outcome: 'http_error',
+    })
     expect(receiver.requests).toHaveLength(2)
-    await expect(tenant.write((own) => retryDelivery(own, id, new Date()))).rejects.toThrow('Only a failed delivery')
+    await expect(tenant.write((own) => retryDelivery(own, id, new Date()))).rejects.toThrow(
+      'Only a failed delivery',
+    )
   })
 
   test('a double click makes one attempt', async () => {
@@ -198,7 +303,8 @@ describe('one engine', () => {
     const { tenant, receiver } = subscriber
     const { id } = await tenant.emit()
     await tenant.settled(id)
-    const resend = (): Promise<Delivery | undefined> => tenant.write((own) => resendDelivery(own, id, new Date()))
+    const resend = (): Promise<Delivery | undefined> =>
+      tenant.write((own) => resendDelivery(own, id, new Date()))
     await Promise.all([resend(), resend(), resend()])
     expect(await tenant.settled(id)).toMatchObject({ attempts: 2 })
     expect(receiver.requests).toHaveLength(2)
@@ -207,8 +313,15 @@ describe('one engine', () => {
   test('one delivery for each subscribed webhook that is enabled, none for the others', async () => {
     await using subscriber = await newSubscriber()
     const { tenant, receiver, webhookId } = subscriber
-    const given = { url: receiver.url, description: '', eventTypes: ['task.created'], createdBy: null }
-    await tenant.write((own) => insertWebhook(own, given, (id) => sealSecret(SECRET_KEY, id, newSecret()), new Date()))
+    const given = {
+      url: receiver.url,
+      description: '',
+      eventTypes: ['task.created'],
+      createdBy: null,
+    }
+    await tenant.write((own) =>
+      insertWebhook(own, given, (id) => sealSecret(SECRET_KEY, id, newSecret()), new Date()),
+    )
     const { id: disabledId } = await tenant.subscribe(receiver.url)
     await tenant.write((own) => disableWebhook(own, disabledId, new Date()))
     await tenant.write((own) =>
@@ -216,7 +329,11 @@ describe('one engine', () => {
         own,
         [
           { eventType: 'participant.created', resourceId: randomUUID(), data: [] },
-          { eventType: 'job_application.created', resourceId: randomUUID(), data: { screening_outcome: 'meets_all' } },
+          {
+            eventType: 'job_application.created',
+            resourceId: randomUUID(),
+            data: { screening_outcome: 'meets_all' },
+          },
         ],
         new Date(),
       ),
@@ -244,8 +361,12 @@ describe('one engine', () => {
     await using subscriber = await newSubscriber()
     const { tenant, receiver, webhookId, secret } = subscriber
     const next = newSecret()
-    await expect(tenant.write((own) => activateSecret(own, webhookId, new Date()))).rejects.toThrow(NoNextSecret)
-    await tenant.write((own) => prepareSecret(own, webhookId, sealSecret(SECRET_KEY, webhookId, next), new Date()))
+    await expect(tenant.write((own) => activateSecret(own, webhookId, new Date()))).rejects.toThrow(
+      NoNextSecret,
+    )
+    await tenant.write((own) =>
+      prepareSecret(own, webhookId, sealSecret(SECRET_KEY, webhookId, next), new Date()),
+    )
     await tenant.settled((await tenant.emit()).id)
     await tenant.write((own) => activateSecret(own, webhookId, new Date()))
     await tenant.settled((await tenant.emit()).id)
@@ -263,7 +384,8 @@ describe('one engine', () => {
   test('an account has at most 50 webhooks; deleting one makes room', async () => {
     const tenant = await newTenant(bench.db)
     const first = await tenant.subscribe('https://example.com/')
-    for (let count = 1; count < MAX_WEBHOOKS_PER_ACCOUNT; count++) await tenant.subscribe('https://example.com/')
+    for (let count = 1; count < MAX_WEBHOOKS_PER_ACCOUNT; count++)
+      await tenant.subscribe('https://example.com/')
     await expect(tenant.subscribe('https://example.com/')).rejects.toThrow(TooManyWebhooks)
     await tenant.write((own) => deleteWebhook(own, first.id, new Date()))
     await tenant.subscribe('https://example.com/')
@@ -300,8 +422,15 @@ describe('a webhook that is disabled or deleted', () => {
     const { id } = await tenant.emit()
     await until(async () => (await tenant.find(id)).state === 'retrying')
     await tenant.write((own) => end(own, webhook.id, new Date()))
-    expect(await tenant.find(id)).toMatchObject({ state: 'failed', failureReason: reason, nextAttemptAt: null, attempts: 1 })
-    await expect(tenant.write((own) => retryDelivery(own, id, new Date()))).rejects.toMatchObject({ code: reason })
+    expect(await tenant.find(id)).toMatchObject({
+      state: 'failed',
+      failureReason: reason,
+      nextAttemptAt: null,
+      attempts: 1,
+    })
+    await expect(tenant.write((own) => retryDelivery(own, id, new Date()))).rejects.toMatchObject({
+      code: reason,
+    })
     if (reason === 'webhook_deleted') return
     await tenant.write((own) => enableWebhook(own, webhook.id, new Date()))
     await tenant.write((own) => retryDelivery(own, id, new Date()))
@@ -337,7 +466,9 @@ describe('stops and starts', () => {
     const { nextAttemptAt } = await tenant.find(id)
     await bench.start()
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
-    expect(receiver.requests[1]?.receivedAt).toBeGreaterThanOrEqual(nextAttemptAt ?? Number.POSITIVE_INFINITY)
+    expect(receiver.requests[1]?.receivedAt).toBeGreaterThanOrEqual(
+      nextAttemptAt ?? Number.POSITIVE_INFINITY,
+    )
   })
 
   test('a stop lets the attempts under way finish', async () => {
@@ -374,7 +505,11 @@ describe('stops and starts', () => {
     await tenant.subscribe(receiver.url)
     const said: (number | undefined)[] = []
     bench.db.onDue.add((_, planned) => said.push(planned?.length))
-    const events = Array.from({ length: 600 }, () => ({ eventType: 'task.created' as const, resourceId: randomUUID(), data: [] as [] }))
+    const events = Array.from({ length: 600 }, () => ({
+      eventType: 'task.created' as const,
+      resourceId: randomUUID(),
+      data: [] as [],
+    }))
     await tenant.emit()
     await tenant.write((own) => emitMany(own, events, new Date()))
     await tenant.write(async (own) => {
@@ -382,40 +517,66 @@ describe('stops and starts', () => {
       await emitMany(own, events, new Date())
     })
     expect(said).toEqual([1, 600, undefined])
-    await until(async () => (await listDeliveries(tenant.scope, { state: 'delivered', limit: 2_000 })).length === 1_801)
+    await until(
+      async () =>
+        (await listDeliveries(tenant.scope, { state: 'delivered', limit: 2_000 })).length === 1_801,
+    )
     expect(receiver.requests).toHaveLength(1_801)
   })
 
-  test.runIf(inject('database') === 'postgres')('two engines share the work, and nothing is sent twice', async () => {
-    await using bench = await newBench()
-    const engines = [await bench.start({ timeoutMs: 10_000 }), await bench.start({ timeoutMs: 10_000 })]
-    await using receiver = await startReceiver()
-    const tenant = await newTenant(bench.db)
-    await tenant.subscribe(receiver.url)
-    const events = Array.from({ length: 300 }, () => ({ eventType: 'task.created' as const, resourceId: randomUUID(), data: [] as [] }))
-    await tenant.write((own) => emitMany(own, events, new Date()))
-    await until(async () => (await listDeliveries(tenant.scope, { state: 'delivered', limit: 400 })).length === 300)
-    expect(receiver.requests).toHaveLength(300)
-    expect(engines.map((engine) => engine.stats().outcomes.success).reduce((sum, count) => sum + count)).toBe(300)
-  })
+  test.runIf(inject('database') === 'postgres')(
+    'two engines share the work, and nothing is sent twice',
+    async () => {
+      await using bench = await newBench()
+      const engines = [
+        await bench.start({ timeoutMs: 10_000 }),
+        await bench.start({ timeoutMs: 10_000 }),
+      ]
+      await using receiver = await startReceiver()
+      const tenant = await newTenant(bench.db)
+      await tenant.subscribe(receiver.url)
+      const events = Array.from({ length: 300 }, () => ({
+        eventType: 'task.created' as const,
+        resourceId: randomUUID(),
+        data: [] as [],
+      }))
+      await tenant.write((own) => emitMany(own, events, new Date()))
+      await until(
+        async () =>
+          (await listDeliveries(tenant.scope, { state: 'delivered', limit: 400 })).length === 300,
+      )
+      expect(receiver.requests).toHaveLength(300)
+      expect(
+        engines
+          .map((engine) => engine.stats().outcomes.success)
+          .reduce((sum, count) => sum + count),
+      ).toBe(300)
+    },
+  )
 
-  test.runIf(inject('database') === 'postgres')('an empty queue is filled again from the records', async () => {
-    await using bench = await newBench()
-    await bench.start({ delays: NEVER })
-    await using receiver = await startReceiver({ answers: [500, 204] })
-    const tenant = await newTenant(bench.db)
-    await tenant.subscribe(receiver.url)
-    const { id } = await tenant.emit()
-    await until(async () => (await tenant.find(id)).state === 'retrying')
-    const client = new pg.Client({ connectionString: bench.databaseUrl })
-    await client.connect()
-    await client.query('delete from pgboss.job')
-    await client.end()
-    await tenant.write(
-      async (own) => void (await own.rows('deliveries').update({ next_attempt_at: Date.now() - 10_000, queued_at: Date.now() - 20_000 })),
-    )
-    expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
-  })
+  test.runIf(inject('database') === 'postgres')(
+    'an empty queue is filled again from the records',
+    async () => {
+      await using bench = await newBench()
+      await bench.start({ delays: NEVER })
+      await using receiver = await startReceiver({ answers: [500, 204] })
+      const tenant = await newTenant(bench.db)
+      await tenant.subscribe(receiver.url)
+      const { id } = await tenant.emit()
+      await until(async () => (await tenant.find(id)).state === 'retrying')
+      const client = new pg.Client({ connectionString: bench.databaseUrl })
+      await client.connect()
+      await client.query('delete from pgboss.job')
+      await client.end()
+      await tenant.write(
+        async (own) =>
+          void (await own
+            .rows('deliveries')
+            .update({ next_attempt_at: Date.now() - 10_000, queued_at: Date.now() - 20_000 })),
+      )
+      expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
+    },
+  )
 })
 
 test.runIf(inject('database') === 'sqlite')(
@@ -426,7 +587,9 @@ test.runIf(inject('database') === 'sqlite')(
     const notice = (thread: Worker): void => void threads.push(thread)
     process.on('worker', notice)
     const due = new Set<string>()
-    const jobs = { exports: { due: async () => [...due], run: async (id: string) => void due.delete(id) } }
+    const jobs = {
+      exports: { due: async () => [...due], run: async (id: string) => void due.delete(id) },
+    }
     const engine = await bench.start({ delays: '4,1,1,1,1,1,1,1,1', timeoutMs: 10_000, jobs })
     await using slow = await startReceiver({ answers: [{ status: 200, afterMs: 4_000 }] })
     await using failing = await startReceiver({ answers: [500, 204] })
@@ -435,7 +598,10 @@ test.runIf(inject('database') === 'sqlite')(
     await failingTenant.subscribe(failing.url)
     const underWay = await slowTenant.emit()
     const retried = await failingTenant.emit()
-    await until(async () => slow.requests.length === 1 && (await failingTenant.find(retried.id)).state === 'retrying')
+    await until(
+      async () =>
+        slow.requests.length === 1 && (await failingTenant.find(retried.id)).state === 'retrying',
+    )
 
     expect(threads).toHaveLength(1)
     await threads[0]?.terminate()
@@ -445,8 +611,14 @@ test.runIf(inject('database') === 'sqlite')(
     await until(() => engine.ready())
     process.off('worker', notice)
 
-    expect(await failingTenant.settled(meanwhile.id)).toMatchObject({ state: 'delivered', attempts: 1 })
-    expect(await failingTenant.settled(retried.id)).toMatchObject({ state: 'delivered', attempts: 2 })
+    expect(await failingTenant.settled(meanwhile.id)).toMatchObject({
+      state: 'delivered',
+      attempts: 1,
+    })
+    expect(await failingTenant.settled(retried.id)).toMatchObject({
+      state: 'delivered',
+      attempts: 2,
+    })
     expect(await slowTenant.settled(underWay.id)).toMatchObject({ state: 'delivered', attempts: 1 })
     await until(() => due.size === 0)
     expect(slow.requests).toHaveLength(1)
@@ -462,7 +634,11 @@ test('an endpoint that hangs does not hold up another', async () => {
   const [slowTenant, quickTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
   const webhook = await slowTenant.subscribe(slow.url)
   await quickTenant.subscribe(quick.url)
-  const events = Array.from({ length: 60 }, () => ({ eventType: 'task.created' as const, resourceId: randomUUID(), data: [] as [] }))
+  const events = Array.from({ length: 60 }, () => ({
+    eventType: 'task.created' as const,
+    resourceId: randomUUID(),
+    data: [] as [],
+  }))
   await slowTenant.write((own) => emitMany(own, events, new Date()))
   await slow.received(1)
   const before = Date.now()

@@ -7,14 +7,26 @@ import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { inject } from 'vitest'
 import { insertAccount } from '../../records/accounts.ts'
-import { accountScope, type Db, openDatabase, type Scope, transaction, type WriteScope, writeScope } from '../../records/db.ts'
+import { migrate } from '../../records/database/migrate.ts'
+import { type Db, openDatabase } from '../../records/database/open.ts'
+import {
+  accountScope,
+  type Scope,
+  type WriteScope,
+  writeScope,
+} from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { type Delivery, findDelivery, listDeliveries } from '../../records/deliveries.ts'
-import { migrate } from '../../records/migrate.ts'
 import { insertWebhook, type NewWebhook } from '../../records/webhooks.ts'
 import { readConfig } from '../../server/config.ts'
 import { emit } from '../../webhooks/emit.ts'
-import { type BackgroundJobs, type Engine, type EngineOptions, startEngine } from '../../webhooks/engine.ts'
-import { newSecret, sealSecret } from '../../webhooks/secret.ts'
+import {
+  type BackgroundJobs,
+  type Engine,
+  type EngineOptions,
+  startEngine,
+} from '../../webhooks/engine/engine.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { createDatabase } from '../postgres.ts'
 
 export const SECRET_KEY = 'a secret key that only tests would ever use'
@@ -39,7 +51,8 @@ export interface Bench extends AsyncDisposable {
 /** A database of its own, and engines over it. */
 export async function newBench(): Promise<Bench> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-engine-'))
-  const databaseUrl = inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined
+  const databaseUrl =
+    inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined
   const db = openDatabase(databaseUrl ? { databaseUrl } : { dataDir: directory })
   await migrate(db)
   const engines: Engine[] = []
@@ -54,7 +67,14 @@ export async function newBench(): Promise<Bench> {
         WEBHOOK_RETRY_DELAYS: delays,
         WEBHOOK_TIMEOUT_MS: String(timeoutMs),
       })
-      const engine = await startEngine({ db, databaseUrl, cacheDir, config, log: pino({ level: 'silent' }), ...options })
+      const engine = await startEngine({
+        db,
+        databaseUrl,
+        cacheDir,
+        config,
+        log: pino({ level: 'silent' }),
+        ...options,
+      })
       engines.push(engine)
       return engine
     },
@@ -80,7 +100,12 @@ export interface Tenant {
 
 export async function newTenant(db: Db): Promise<Tenant> {
   const now = new Date()
-  const owner = { name: 'Tenant', email: `${randomUUID()}@example.com`, fullName: 'Owner', passwordHash: '' }
+  const owner = {
+    name: 'Tenant',
+    email: `${randomUUID()}@example.com`,
+    fullName: 'Owner',
+    passwordHash: '',
+  }
   const { accountId } = await transaction(db, (trx) => insertAccount(trx, owner, now))
   const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
   const tenant: Tenant = {
@@ -89,7 +114,9 @@ export async function newTenant(db: Db): Promise<Tenant> {
     async subscribe(url, ordering) {
       const secret = newSecret()
       const given = { url, description: '', eventTypes: ['*'], ordering, createdBy: null }
-      const webhook = await tenant.write((own) => insertWebhook(own, given, (id) => sealSecret(SECRET_KEY, id, secret), new Date()))
+      const webhook = await tenant.write((own) =>
+        insertWebhook(own, given, (id) => sealSecret(SECRET_KEY, id, secret), new Date()),
+      )
       return { id: webhook.id, secret }
     },
     async emit() {
@@ -111,7 +138,10 @@ export async function newTenant(db: Db): Promise<Tenant> {
   return tenant
 }
 
-export async function until(condition: () => Promise<boolean> | boolean, timeoutMs = 15_000): Promise<void> {
+export async function until(
+  condition: () => Promise<boolean> | boolean,
+  timeoutMs = 15_000,
+): Promise<void> {
   const deadline = Date.now() + timeoutMs
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`Not true within ${timeoutMs} ms: ${condition}`)

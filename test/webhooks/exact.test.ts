@@ -1,7 +1,12 @@
 /** The specified schedule to the millisecond, by a clock that the test moves, and the same bytes whatever happens. */
 import { createHmac, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { findDeliveryBody, insertDeliveries, listAttempts, resendDelivery } from '../../records/deliveries.ts'
+import {
+  findDeliveryBody,
+  insertDeliveries,
+  listAttempts,
+  resendDelivery,
+} from '../../records/deliveries.ts'
 import { startReceiver } from '../receiver.ts'
 import { newBench, newTenant, until } from './engines.ts'
 
@@ -9,12 +14,24 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 /** service-spec §8, between the end of an attempt and the next. */
-const DELAYS = [5 * SECOND, 5 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 24 * HOUR]
+const DELAYS = [
+  5 * SECOND,
+  5 * SECOND,
+  MINUTE,
+  5 * MINUTE,
+  30 * MINUTE,
+  2 * HOUR,
+  5 * HOUR,
+  10 * HOUR,
+  24 * HOUR,
+]
 const SPECIFIED = DELAYS.map((delay) => delay / SECOND).join(',')
 /** Longer than the engine takes to find what is due. */
 const LOOK_MS = 1_500
 
-test('ten attempts at the specified times, over restarts and clocks that jump, then failed', { timeout: 180_000 }, async () => {
+test('ten attempts at the specified times, over restarts and clocks that jump, then failed', {
+  timeout: 180_000,
+}, async () => {
   await using bench = await newBench()
   let ahead = 0
   const now = (): Date => new Date(Date.now() + ahead)
@@ -31,7 +48,10 @@ test('ten attempts at the specified times, over restarts and clocks that jump, t
     await until(async () => (await tenant.find(id)).attempts === made, 30_000)
     const { state, nextAttemptAt, updatedAt } = await tenant.find(id)
     // `updatedAt` is when the attempt ended.
-    expect({ state, nextAttemptAt }).toEqual({ state: 'retrying', nextAttemptAt: updatedAt + delay })
+    expect({ state, nextAttemptAt }).toEqual({
+      state: 'retrying',
+      nextAttemptAt: updatedAt + delay,
+    })
 
     if (made % 3 === 0) await engine.stop(2_000)
     if (made === 5) ahead -= HOUR
@@ -43,7 +63,11 @@ test('ten attempts at the specified times, over restarts and clocks that jump, t
     ahead += LOOK_MS + SECOND
   }
   await until(async () => (await tenant.find(id)).state === 'failed', 30_000)
-  expect(await tenant.find(id)).toMatchObject({ attempts: 10, failureReason: 'attempts_exhausted', nextAttemptAt: null })
+  expect(await tenant.find(id)).toMatchObject({
+    attempts: 10,
+    failureReason: 'attempts_exhausted',
+    nextAttemptAt: null,
+  })
   ahead += 365 * 24 * HOUR
   await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
   expect(receiver.requests).toHaveLength(10)
@@ -62,7 +86,14 @@ test('whatever the body holds, every attempt sends, signs and keeps the same byt
   await using receiver = await startReceiver({ validate: false, answers: [500, 500, 204, 204] })
   const { id: webhookId, secret } = await tenant.subscribe(receiver.url)
   const id = randomUUID()
-  const delivery = { id, webhookId, eventId: null, eventType: 'task.created', body, trigger: 'schedule' } as const
+  const delivery = {
+    id,
+    webhookId,
+    eventId: null,
+    eventType: 'task.created',
+    body,
+    trigger: 'schedule',
+  } as const
   await tenant.write((own) => insertDeliveries(own, [delivery], new Date()))
   await tenant.settled(id)
   await tenant.write((own) => resendDelivery(own, id, new Date()))
@@ -76,7 +107,9 @@ test('whatever the body holds, every attempt sends, signs and keeps the same byt
     expect(request.headers['content-length']).toBe(String(body.length))
   }
   expect((await findDeliveryBody(tenant.scope, id))?.equals(body)).toBe(true)
-  expect((await listAttempts(tenant.scope, id)).map(({ trigger, status }) => ({ trigger, status }))).toEqual([
+  expect(
+    (await listAttempts(tenant.scope, id)).map(({ trigger, status }) => ({ trigger, status })),
+  ).toEqual([
     { trigger: 'schedule', status: 500 },
     { trigger: 'schedule', status: 500 },
     { trigger: 'schedule', status: 204 },

@@ -1,7 +1,7 @@
 /** What one endpoint does must not touch the others, and what is changed counts at once. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, inject, test } from 'vitest'
-import { transaction } from '../../records/db.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { cancelDelivery, listAttempts, retryDelivery } from '../../records/deliveries.ts'
 import { deleteWebhook, disableWebhook, updateWebhook } from '../../records/webhooks.ts'
 import { emitMany } from '../../webhooks/emit.ts'
@@ -14,7 +14,11 @@ const emitSome = (tenant: Tenant, count: number): Promise<void> =>
   tenant.write((own) =>
     emitMany(
       own,
-      Array.from({ length: count }, () => ({ eventType: 'task.created' as const, resourceId: randomUUID(), data: [] as [] })),
+      Array.from({ length: count }, () => ({
+        eventType: 'task.created' as const,
+        resourceId: randomUUID(),
+        data: [] as [],
+      })),
       new Date(),
     ),
   )
@@ -28,7 +32,11 @@ test('an endpoint that keeps timing out is probed one at a time, and has its sha
   /** The most requests within half of the time that each takes, of those from an index on. */
   const mostAtOnce = (from: number): number => {
     const times = receiver.requests.slice(from).map(({ receivedAt }) => receivedAt)
-    return Math.max(...times.map((time) => times.filter((other) => other <= time && other > time - TIMEOUT_MS / 2).length))
+    return Math.max(
+      ...times.map(
+        (time) => times.filter((other) => other <= time && other > time - TIMEOUT_MS / 2).length,
+      ),
+    )
   }
   await tenant.subscribe(receiver.url)
   await emitSome(tenant, 80)
@@ -82,28 +90,32 @@ test.runIf(inject('database') === 'postgres')(
     await emitSome(quickTenant, 900)
     await quick.received(900, 15_000)
     expect(full.stats()).toMatchObject({ claimed: 512, outcomes: { timeout: 0 } })
-    for (const { id } of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
+    for (const { id } of webhooks)
+      await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
   },
 )
 
-test.runIf(inject('database') === 'postgres')('a webhook that somebody keeps locked holds up no other', async () => {
-  await using bench = await newBench()
-  await bench.start()
-  await using receiver = await startReceiver()
-  const [locked, other] = [await newTenant(bench.db), await newTenant(bench.db)]
-  const { id } = await locked.subscribe(receiver.url)
-  await other.subscribe(receiver.url)
-  let waiting = ''
-  await transaction(bench.db, async ({ sql }) => {
-    await sql('webhooks').where({ id }).update({ description: 'being changed' })
-    await emitSome(locked, 20)
-    waiting = (await locked.emit()).id
-    for (let time = 0; time < 5; time++) await other.settled((await other.emit()).id)
-    expect(receiver.requests).toHaveLength(5)
-  })
-  await locked.settled(waiting)
-  await receiver.received(26)
-})
+test.runIf(inject('database') === 'postgres')(
+  'a webhook that somebody keeps locked holds up no other',
+  async () => {
+    await using bench = await newBench()
+    await bench.start()
+    await using receiver = await startReceiver()
+    const [locked, other] = [await newTenant(bench.db), await newTenant(bench.db)]
+    const { id } = await locked.subscribe(receiver.url)
+    await other.subscribe(receiver.url)
+    let waiting = ''
+    await transaction(bench.db, async ({ sql }) => {
+      await sql('webhooks').where({ id }).update({ description: 'being changed' })
+      await emitSome(locked, 20)
+      waiting = (await locked.emit()).id
+      for (let time = 0; time < 5; time++) await other.settled((await other.emit()).id)
+      expect(receiver.requests).toHaveLength(5)
+    })
+    await locked.settled(waiting)
+    await receiver.received(26)
+  },
+)
 
 test('an attempt by hand waits for one that was cancelled and is still under way: two numbers, nothing sent twice', async () => {
   await using bench = await newBench()
@@ -130,7 +142,9 @@ test('Retry-After puts the next attempt off, and never brings it forward', async
   await bench.start({ delays: '1,1,1,1,1,1,1,1,1' })
   const tenant = await newTenant(bench.db)
   const refused = (status: number, after: string) => ({ status, headers: { 'retry-after': after } })
-  await using receiver = await startReceiver({ answers: [refused(503, '3'), refused(429, '0'), refused(500, '60'), 204] })
+  await using receiver = await startReceiver({
+    answers: [refused(503, '3'), refused(429, '0'), refused(500, '60'), 204],
+  })
   await tenant.subscribe(receiver.url)
   const { id } = await tenant.emit()
   await tenant.settled(id)
@@ -154,7 +168,8 @@ describe('no send begins after a change is committed', () => {
     { name: 'deleted', change: deleteWebhook },
     {
       name: 'sent elsewhere',
-      change: (...[scope, id, now]: Parameters<typeof disableWebhook>) => updateWebhook(scope, id, { url: elsewhere }, now),
+      change: (...[scope, id, now]: Parameters<typeof disableWebhook>) =>
+        updateWebhook(scope, id, { url: elsewhere }, now),
     },
   ])('$name, while attempts are queued and in flight', async ({ change }) => {
     await using bench = await newBench()
@@ -174,7 +189,12 @@ describe('no send begins after a change is committed', () => {
     await tenant.write((own) => change(own, webhook.id, new Date()))
     // What had begun may still be on its way.
     changedAt = Date.now() + 250
-    await until(async () => (await tenant.scope.rows('deliveries').where({ state: 'pending' }).first('id')) === undefined, 60_000)
+    await until(
+      async () =>
+        (await tenant.scope.rows('deliveries').where({ state: 'pending' }).first('id')) ===
+        undefined,
+      60_000,
+    )
     expect(receiver.requests.length).toBeLessThan(1_500)
     expect(late).toBe(0)
   })

@@ -8,7 +8,8 @@ import { startReceiver } from '../receiver.ts'
 import { type Bench, newBench, newTenant, until } from './engines.ts'
 
 const TYPES = ['task.created', 'task.updated', 'task.completed', 'task.deleted'] as const
-const what = (body: Buffer): { event_type: string; resource: { id: string } } => JSON.parse(body.toString())
+const what = (body: Buffer): { event_type: string; resource: { id: string } } =>
+  JSON.parse(body.toString())
 
 describe('ordering: by_resource', () => {
   let bench: Bench
@@ -31,10 +32,17 @@ describe('ordering: by_resource', () => {
       },
     })
     await tenant.subscribe(receiver.url, 'by_resource')
-    for (const type of TYPES) for (const id of [stubborn ?? '', ...others]) await tenant.write((own) => emit(own, type, id, [], new Date()))
-    await until(async () => (await listDeliveries(tenant.scope, { limit: 100, state: 'delivered' })).length === 6 * TYPES.length)
+    for (const type of TYPES)
+      for (const id of [stubborn ?? '', ...others])
+        await tenant.write((own) => emit(own, type, id, [], new Date()))
+    await until(
+      async () =>
+        (await listDeliveries(tenant.scope, { limit: 100, state: 'delivered' })).length ===
+        6 * TYPES.length,
+    )
     const arrived = receiver.requests.map(({ body }) => what(body))
-    const typesOf = (id: string | undefined) => arrived.filter(({ resource }) => resource.id === id).map(({ event_type }) => event_type)
+    const typesOf = (id: string | undefined) =>
+      arrived.filter(({ resource }) => resource.id === id).map(({ event_type }) => event_type)
     for (const id of others) expect(typesOf(id)).toEqual(TYPES)
     const ofStubborn = typesOf(stubborn)
     const refused = ofStubborn.lastIndexOf('task.created')
@@ -46,13 +54,18 @@ describe('ordering: by_resource', () => {
     await using failing = await newBench()
     await failing.start({ delays: '0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02' })
     const tenant = await newTenant(failing.db)
-    await using receiver = await startReceiver({ answers: ({ body }) => (what(body).event_type === 'task.created' ? 500 : 204) })
+    await using receiver = await startReceiver({
+      answers: ({ body }) => (what(body).event_type === 'task.created' ? 500 : 204),
+    })
     await tenant.subscribe(receiver.url, 'by_resource')
     const id = randomUUID()
     await tenant.write((own) => emit(own, 'task.created', id, [], new Date()))
     await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
     await receiver.received(11)
-    expect(receiver.requests.map(({ body }) => what(body).event_type)).toEqual([...Array(10).fill('task.created'), 'task.updated'])
+    expect(receiver.requests.map(({ body }) => what(body).event_type)).toEqual([
+      ...Array(10).fill('task.created'),
+      'task.updated',
+    ])
   })
 
   test('events emitted while the one before ends are never left behind', async () => {
@@ -61,11 +74,17 @@ describe('ordering: by_resource', () => {
     await tenant.subscribe(receiver.url, 'by_resource')
     const id = randomUUID()
     const count = 150
-    for (let number = 0; number < count; number++) await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
+    for (let number = 0; number < count; number++)
+      await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
     await receiver.received(count, 30_000)
     const made = await listDeliveries(tenant.scope, { limit: 1_000 })
-    await until(async () => (await listDeliveries(tenant.scope, { limit: 1_000, state: 'delivered' })).length === count)
-    expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual(made.map(({ id }) => id).reverse())
+    await until(
+      async () =>
+        (await listDeliveries(tenant.scope, { limit: 1_000, state: 'delivered' })).length === count,
+    )
+    expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual(
+      made.map(({ id }) => id).reverse(),
+    )
   })
 
   test('what waits when the webhook is disabled ends as failed', async () => {
@@ -73,11 +92,15 @@ describe('ordering: by_resource', () => {
     await using receiver = await startReceiver({ answers: ['hang'] })
     const webhook = await tenant.subscribe(receiver.url, 'by_resource')
     const id = randomUUID()
-    for (let number = 0; number < 3; number++) await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
+    for (let number = 0; number < 3; number++)
+      await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
     await receiver.received(1)
     await tenant.write((own) => disableWebhook(own, webhook.id, new Date()))
     const states = async () =>
-      (await listDeliveries(tenant.scope, { limit: 10 })).map(({ state, nextAttemptAt }) => ({ state, nextAttemptAt }))
+      (await listDeliveries(tenant.scope, { limit: 10 })).map(({ state, nextAttemptAt }) => ({
+        state,
+        nextAttemptAt,
+      }))
     expect(await states()).toEqual(Array(3).fill({ state: 'failed', nextAttemptAt: null }))
     expect(receiver.requests).toHaveLength(1)
   })

@@ -2,15 +2,21 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, inject, test } from 'vitest'
-import { openDatabase, transaction } from '../../records/db.ts'
+import { openDatabase } from '../../records/database/open.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import type { PlannedAttempt } from '../../records/planned-attempts.ts'
-import { type Queue, startQueue } from '../../webhooks/queue.ts'
+import { type Queue, startQueue } from '../../webhooks/queue/queue.ts'
 import { createDatabase } from '../postgres.ts'
 
 const log = pino({ level: 'silent' })
 
 function planned(count: number, webhookId = randomUUID()): PlannedAttempt[] {
-  return Array.from({ length: count }, () => ({ deliveryId: randomUUID(), webhookId, number: 1, dueAt: Date.now() }))
+  return Array.from({ length: count }, () => ({
+    deliveryId: randomUUID(),
+    webhookId,
+    number: 1,
+    dueAt: Date.now(),
+  }))
 }
 
 async function startedQueue(databaseUrl?: string): Promise<Queue & AsyncDisposable> {
@@ -19,9 +25,16 @@ async function startedQueue(databaseUrl?: string): Promise<Queue & AsyncDisposab
 }
 
 test('claim: what is asked for is never exceeded, by limit and by share, and each attempt is claimed once', async () => {
-  await using queue = await startedQueue(inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined)
+  await using queue = await startedQueue(
+    inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined,
+  )
   await queue.add([...planned(40), ...planned(40), ...planned(5)], new Date())
-  const claims = [await queue.claim(5, 16), await queue.claim(16, 16), await queue.claim(31, 16), await queue.claim(512, 16)].flat()
+  const claims = [
+    await queue.claim(5, 16),
+    await queue.claim(16, 16),
+    await queue.claim(31, 16),
+    await queue.claim(512, 16),
+  ].flat()
   expect(claims.length).toBe(16 + 16 + 5)
   expect(new Set(claims.map(({ planned }) => planned.deliveryId)).size).toBe(claims.length)
   expect((await queue.claim(512, 40)).length).toBe(80 - 32)

@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { expect, test } from 'vitest'
-import { transaction, writeScope } from '../../records/db.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { newDatabase, startApp, until } from '../helpers.ts'
 import { newTenant, type Tenant } from './tenant.ts'
 
@@ -22,14 +23,31 @@ const at = (daysOld: number): number => Date.now() - daysOld * DAY
 
 async function insertEvent({ write }: Tenant, daysOld: number): Promise<string> {
   const id = uuidv7({ msecs: at(daysOld) })
-  const row = { id, event_type: 'task.created', resource_type: 'task', resource_id: randomUUID(), data: '[]', created_at: at(daysOld) }
+  const row = {
+    id,
+    event_type: 'task.created',
+    resource_type: 'task',
+    resource_id: randomUUID(),
+    data: '[]',
+    created_at: at(daysOld),
+  }
   await write((own) => own.insert('events', row))
   return id
 }
 
 /** As the engine would have left it. */
-async function insertDelivery({ accountId, write }: Tenant, webhookId: string, given: OldDelivery): Promise<string> {
-  const { daysOld, eventId = null, state = 'delivered', nextAttemptAt = null, attempts = [] } = given
+async function insertDelivery(
+  { accountId, write }: Tenant,
+  webhookId: string,
+  given: OldDelivery,
+): Promise<string> {
+  const {
+    daysOld,
+    eventId = null,
+    state = 'delivered',
+    nextAttemptAt = null,
+    attempts = [],
+  } = given
   const id = uuidv7({ msecs: at(daysOld) })
   await write(async (own) => {
     await own.insert('deliveries', {
@@ -74,13 +92,26 @@ test('retention: events with their deliveries after 90 days, attempts after 30, 
   const newest = await insertEvent(tenant, 0)
 
   const gone = [
-    await insertDelivery(tenant, webhookId, { daysOld: old, eventId: oldEvent, attempts: [91, 40] }),
-    await insertDelivery(tenant, webhookId, { daysOld: old, eventId: oldEvent, state: 'failed', attempts: [91] }),
+    await insertDelivery(tenant, webhookId, {
+      daysOld: old,
+      eventId: oldEvent,
+      attempts: [91, 40],
+    }),
+    await insertDelivery(tenant, webhookId, {
+      daysOld: old,
+      eventId: oldEvent,
+      state: 'failed',
+      attempts: [91],
+    }),
     await insertDelivery(tenant, webhookId, { daysOld: old, state: 'failed', attempts: [91] }),
   ]
   const kept = {
     // It goes with its event, which goes with the last that is under way.
-    finished: await insertDelivery(tenant, webhookId, { daysOld: busy, eventId: busyEvent, attempts: [91] }),
+    finished: await insertDelivery(tenant, webhookId, {
+      daysOld: busy,
+      eventId: busyEvent,
+      attempts: [91],
+    }),
     planned: await insertDelivery(tenant, webhookId, {
       daysOld: busy,
       eventId: busyEvent,
@@ -95,9 +126,21 @@ test('retention: events with their deliveries after 90 days, attempts after 30, 
       nextAttemptAt: LATER,
       attempts: [91],
     }),
-    waiting: await insertDelivery(tenant, webhookId, { daysOld: busy, eventId: busyEvent, state: 'pending' }),
-    sentLate: await insertDelivery(tenant, webhookId, { daysOld: 1, eventId: resentEvent, attempts: [1] }),
-    young: await insertDelivery(tenant, webhookId, { daysOld: young, eventId: youngEvent, attempts: [89, 31, 29] }),
+    waiting: await insertDelivery(tenant, webhookId, {
+      daysOld: busy,
+      eventId: busyEvent,
+      state: 'pending',
+    }),
+    sentLate: await insertDelivery(tenant, webhookId, {
+      daysOld: 1,
+      eventId: resentEvent,
+      attempts: [1],
+    }),
+    young: await insertDelivery(tenant, webhookId, {
+      daysOld: young,
+      eventId: youngEvent,
+      attempts: [89, 31, 29],
+    }),
     newest: await insertDelivery(tenant, webhookId, { daysOld: 0, eventId: newest, attempts: [0] }),
   }
   // Enough for several batches.
@@ -136,11 +179,22 @@ test('retention: events with their deliveries after 90 days, attempts after 30, 
   })
 
   await using _app = await startApp({ database, role: 'all' })
-  const ids = async (table: string): Promise<string[]> => (await tenant.scope.rows(table).orderBy('id').pluck('id')) as string[]
-  const expected = [kept.finished, kept.planned, kept.scheduled, kept.waiting, kept.young, kept.sentLate, kept.newest].sort()
+  const ids = async (table: string): Promise<string[]> =>
+    (await tenant.scope.rows(table).orderBy('id').pluck('id')) as string[]
+  const expected = [
+    kept.finished,
+    kept.planned,
+    kept.scheduled,
+    kept.waiting,
+    kept.young,
+    kept.sentLate,
+    kept.newest,
+  ].sort()
   await until(
     'the outdated are gone',
-    async () => (await ids('deliveries')).length === expected.length && !(await ids('events')).includes(resentEvent),
+    async () =>
+      (await ids('deliveries')).length === expected.length &&
+      !(await ids('events')).includes(resentEvent),
     30_000,
   )
   expect(await ids('deliveries')).toEqual(expected)
@@ -148,10 +202,15 @@ test('retention: events with their deliveries after 90 days, attempts after 30, 
   expect(await ids('events')).toEqual([busyEvent, youngEvent, newest].sort())
   expect((await tenant.find(kept.sentLate)).eventId).toBeNull()
 
-  const attempts: { delivery_id: string; number: number }[] = await tenant.scope.rows('attempts').select('delivery_id', 'number')
-  const numbersOf = (id: string): number[] => attempts.filter(({ delivery_id }) => delivery_id === id).map(({ number }) => number)
+  const attempts: { delivery_id: string; number: number }[] = await tenant.scope
+    .rows('attempts')
+    .select('delivery_id', 'number')
+  const numbersOf = (id: string): number[] =>
+    attempts.filter(({ delivery_id }) => delivery_id === id).map(({ number }) => number)
   expect(numbersOf(kept.young)).toEqual([3])
   expect(numbersOf(kept.finished)).toEqual([])
-  expect([kept.planned, kept.scheduled, kept.sentLate, kept.newest].map((id) => numbersOf(id).length)).toEqual([1, 1, 1, 1])
+  expect(
+    [kept.planned, kept.scheduled, kept.sentLate, kept.newest].map((id) => numbersOf(id).length),
+  ).toEqual([1, 1, 1, 1])
   expect(attempts).toHaveLength(5)
 })

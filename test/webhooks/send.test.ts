@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { guardedAgent } from '../../webhooks/egress.ts'
-import { type SendResult, send } from '../../webhooks/send.ts'
+import { guardedAgent } from '../../webhooks/transport/egress.ts'
+import { type SendResult, send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
 import { until } from '../helpers.ts'
 import { type Answer, startReceiver } from '../receiver.ts'
@@ -9,7 +9,8 @@ import { type Answer, startReceiver } from '../receiver.ts'
 const allow = [ipaddr.parseCIDR('127.0.0.0/8')]
 const post = { headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
 
-const spentMs = ({ phases }: SendResult): number => Object.values(phases ?? {}).reduce<number>((sum, ms) => sum + (ms ?? 0), 0)
+const spentMs = ({ phases }: SendResult): number =>
+  Object.values(phases ?? {}).reduce<number>((sum, ms) => sum + (ms ?? 0), 0)
 
 describe('phases', () => {
   test('by name over a new connection, then over the same one', async () => {
@@ -36,7 +37,8 @@ describe('phases', () => {
       phases: { dns: null, connect: null, tls: null, first_byte: ms, body: ms },
     })
     expect(receiver.connections()).toBeLessThan(receiver.requests.length)
-    for (const result of [first, second]) expect(Math.abs(spentMs(result) - result.durationMs)).toBeLessThan(1)
+    for (const result of [first, second])
+      expect(Math.abs(spentMs(result) - result.durationMs)).toBeLessThan(1)
   })
 
   test('say where the time went', async () => {
@@ -63,7 +65,11 @@ describe('phases', () => {
     const blocked = await send(agent, { ...post, url: 'https://10.0.0.1/' })
     await agent.destroy()
     const none = { dns: null, connect: null, tls: null, first_byte: null, body: null }
-    expect(refused).toMatchObject({ outcome: 'unreachable', address: null, phases: { ...none, connect: expect.any(Number) } })
+    expect(refused).toMatchObject({
+      outcome: 'unreachable',
+      address: null,
+      phases: { ...none, connect: expect.any(Number) },
+    })
     expect(blocked).toMatchObject({ outcome: 'blocked', address: null, phases: null })
   })
 })
@@ -75,8 +81,14 @@ describe('retryAfterAt', () => {
   })
   afterAll(() => agent.destroy())
 
-  async function retryAfterAt(status: number, value: string): Promise<{ before: number; at: number | null; after: number }> {
-    await using receiver = await startReceiver({ validate: false, answers: [{ status, headers: { 'retry-after': value } }] })
+  async function retryAfterAt(
+    status: number,
+    value: string,
+  ): Promise<{ before: number; at: number | null; after: number }> {
+    await using receiver = await startReceiver({
+      validate: false,
+      answers: [{ status, headers: { 'retry-after': value } }],
+    })
     const before = Date.now()
     const { retryAfterAt: at } = await send(agent, { ...post, url: receiver.url })
     return { before, at, after: Date.now() }
@@ -94,7 +106,11 @@ describe('retryAfterAt', () => {
   })
 
   // RFC 9110 §5.6.7: the three forms of a date.
-  test.each([['Sun, 06 Nov 1994 08:49:37 GMT'], ['Sunday, 06-Nov-94 08:49:37 GMT'], ['Sun Nov  6 08:49:37 1994']])('%s', async (value) => {
+  test.each([
+    ['Sun, 06 Nov 1994 08:49:37 GMT'],
+    ['Sunday, 06-Nov-94 08:49:37 GMT'],
+    ['Sun Nov  6 08:49:37 1994'],
+  ])('%s', async (value) => {
     expect((await retryAfterAt(429, value)).at).toBe(Date.UTC(1994, 10, 6, 8, 49, 37))
   })
 

@@ -1,8 +1,15 @@
 import { createHmac } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
-import { newSecret, openSecret, SecretUnreadable, sealSecret, secretOpener, signingKeys } from '../../webhooks/secret.ts'
-import { deliveryHeaders } from '../../webhooks/sign.ts'
+import {
+  newSecret,
+  openSecret,
+  SecretUnreadable,
+  sealSecret,
+  secretOpener,
+  signingKeys,
+} from '../../webhooks/transport/secret.ts'
+import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
 
 const ID = '0193d7a0-6c1e-7b3a-9f42-5d8e1c2a7b90'
 const KEY = 'a secret key of the installation, long enough'
@@ -24,9 +31,15 @@ describe('deliveryHeaders', () => {
     const secret = newSecret()
     const body = Buffer.from('{"full_name":"Zoë"}')
     const headers = deliveryHeaders(signingKeys(secret), ID, body, new Date())
-    expect(headers['x-service-signature']).toBe(createHmac('sha256', secret).update(body).digest('hex'))
+    expect(headers['x-service-signature']).toBe(
+      createHmac('sha256', secret).update(body).digest('hex'),
+    )
     expect(headers['x-service-signature']).toMatch(/^[0-9a-f]{64}$/)
-    expect(headers).toMatchObject({ 'content-type': 'application/json', 'user-agent': 'Muster-Webhooks/1', 'webhook-id': ID })
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'user-agent': 'Muster-Webhooks/1',
+      'webhook-id': ID,
+    })
   })
 
   test('the standardwebhooks package verifies it, and refuses another secret, body or time', () => {
@@ -62,7 +75,10 @@ describe('secrets', () => {
   test.each([
     { name: 'another key', open: () => openSecret(`${KEY}!`, ID, sealed) },
     { name: 'another webhook', open: () => openSecret(KEY, ID.replace('0', '1'), sealed) },
-    { name: 'a changed byte', open: () => openSecret(KEY, ID, sealed.slice(0, -2) + (sealed.endsWith('AA') ? 'BB' : 'AA')) },
+    {
+      name: 'a changed byte',
+      open: () => openSecret(KEY, ID, sealed.slice(0, -2) + (sealed.endsWith('AA') ? 'BB' : 'AA')),
+    },
     { name: 'a short text', open: () => openSecret(KEY, ID, 'v1.AAAA') },
     { name: 'another version', open: () => openSecret(KEY, ID, sealed.replace('v1', 'v2')) },
     { name: 'nothing', open: () => openSecret(KEY, ID, '') },

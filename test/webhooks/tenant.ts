@@ -1,10 +1,16 @@
 /** An account with webhooks, for tests of what people do with deliveries. */
 import { randomUUID } from 'node:crypto'
-import { accountScope, type Scope, transaction, type WriteScope, writeScope } from '../../records/db.ts'
+import {
+  accountScope,
+  type Scope,
+  type WriteScope,
+  writeScope,
+} from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { type Delivery, findDelivery, listDeliveries } from '../../records/deliveries.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { emitMany, type NewEvent } from '../../webhooks/emit.ts'
-import { newSecret, sealSecret } from '../../webhooks/secret.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { type TestApp, until } from '../helpers.ts'
 
 export interface Tenant {
@@ -14,7 +20,10 @@ export interface Tenant {
   /** A webhook, by its id. For all events by default. */
   subscribe(url: string, eventTypes?: string[]): Promise<string>
   /** So many events, each with a record of its own; `participant.created` by default. */
-  emit(count?: number, eventType?: 'participant.created' | 'task.created' | 'job.created'): Promise<void>
+  emit(
+    count?: number,
+    eventType?: 'participant.created' | 'task.created' | 'job.created',
+  ): Promise<void>
   /** Newest first. */
   deliveries(): Promise<Delivery[]>
   find(id: string): Promise<Delivery>
@@ -35,7 +44,11 @@ export async function newTenant({ db, config, newAccount }: TestApp): Promise<Te
       return (await tenant.write((own) => insertWebhook(own, webhook, seal, new Date()))).id
     },
     async emit(count = 1, eventType = 'participant.created') {
-      const events: NewEvent[] = Array.from({ length: count }, () => ({ eventType, resourceId: randomUUID(), data: [] }))
+      const events: NewEvent[] = Array.from({ length: count }, () => ({
+        eventType,
+        resourceId: randomUUID(),
+        data: [],
+      }))
       await tenant.write((own) => emitMany(own, events, new Date()))
     },
     deliveries: () => listDeliveries(scope, { limit: 10_000 }),

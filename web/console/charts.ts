@@ -33,20 +33,28 @@ const LEAST_HEIGHT = 2
 
 /** Bars of a time, each of several parts, with a legend and the same as a table. */
 export function stackedBars({ title, startsAt, width, series }: StackedBars): Html {
-  const totals = startsAt.map((_, index) => series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
+  const totals = startsAt.map((_, index) =>
+    series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0),
+  )
   const ticks = ticksUpTo(Math.max(...totals, 0))
   const top = ticks.at(-1) ?? 1
   const yOf = (value: number): number => TOP + PLOT_HEIGHT - (value / top) * PLOT_HEIGHT
   const slot = 100 / startsAt.length
   const label = `${title}. ${series.map(({ name, values }) => `${name}: ${count(total(values))}`).join(', ')}. All figures are in the table below.`
 
-  const lines = ticks.map((tick) => html`<line x1="0" x2="100%" y1="${yOf(tick)}" y2="${yOf(tick)}"/>`)
+  const lines = ticks.map(
+    (tick) => html`<line x1="0" x2="100%" y1="${yOf(tick)}" y2="${yOf(tick)}"/>`,
+  )
   const bars = startsAt.map((start, index) => {
-    const tip = [spanOf(start, width), ...series.map(({ name, values }) => `${name} ${count(values[index] ?? 0)}`)].join('\n')
+    const tip = [
+      spanOf(start, width),
+      ...series.map(({ name, values }) => `${name} ${count(values[index] ?? 0)}`),
+    ].join('\n')
     return html`<rect class="hit" data-tip="${tip}" x="${percent(slot * index)}" y="0" width="${percent(slot)}" height="${TOP + PLOT_HEIGHT}"/>${parts(index)}`
   })
   const times = labelsOf(startsAt, width).map(
-    ({ index, text }) => html`<text x="${percent(slot * (index + 0.5))}" y="${TOP + PLOT_HEIGHT + 18}" text-anchor="middle">${text}</text>`,
+    ({ index, text }) =>
+      html`<text x="${percent(slot * (index + 0.5))}" y="${TOP + PLOT_HEIGHT + 18}" text-anchor="middle">${text}</text>`,
   )
 
   function parts(index: number): Content {
@@ -73,13 +81,20 @@ function legend(series: Series[]): Html {
 }
 
 /** What is not zero. */
-function asTable(title: string, rows: { start: number; index: number }[], width: number, series: Series[]): Html {
+function asTable(
+  title: string,
+  rows: { start: number; index: number }[],
+  width: number,
+  series: Series[],
+): Html {
   return html`<details class="as-table"><summary>Show as table</summary>${
     rows.length === 0
       ? html`<p class="muted">There is nothing in this time.</p>`
       : table(
           ['Time (UTC)', ...series.map(({ name }) => ({ label: name, isNumber: true }))],
-          rows.map(({ start, index }) => ({ cells: [spanOf(start, width), ...series.map(({ values }) => count(values[index] ?? 0))] })),
+          rows.map(({ start, index }) => ({
+            cells: [spanOf(start, width), ...series.map(({ values }) => count(values[index] ?? 0))],
+          })),
           { label: title },
         )
   }</details>`
@@ -89,7 +104,9 @@ function asTable(title: string, rows: { start: number; index: number }[], width:
 export function sparkline(values: number[]): Html {
   const top = Math.max(...values, 1)
   const step = 100 / Math.max(1, values.length - 1)
-  const points = values.map((value, index) => `${round(step * index)},${round(27 - (value / top) * 25)}`).join(' ')
+  const points = values
+    .map((value, index) => `${round(step * index)},${round(27 - (value / top) * 25)}`)
+    .join(' ')
   return html`<svg class="sparkline" viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true"><polygon points="0,28 ${points} 100,28"/><polyline points="${points}"/></svg>`
 }
 
@@ -104,19 +121,39 @@ const percent = (value: number): string => `${Math.round(value * 1_000) / 1_000}
 
 /** `950`, `12.5k`, `3M`. */
 function compact(value: number): string {
-  return value < 10_000 ? count(value) : value.toLocaleString('en', { notation: 'compact' }).replace('K', 'k')
+  return value < 10_000
+    ? count(value)
+    : value.toLocaleString('en', { notation: 'compact' }).replace('K', 'k')
 }
 
 /** Some round numbers from 0 up to at least the given one. */
 function ticksUpTo(highest: number): number[] {
   const rough = Math.max(1, highest) / 4
   const power = 10 ** Math.floor(Math.log10(rough))
-  const step = Math.max(1, ([1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough) ?? 10) * power)
+  const step = Math.max(
+    1,
+    ([1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough) ?? 10) * power,
+  )
   const whole = Number.isInteger(step) ? step : Math.ceil(step)
-  return Array.from({ length: Math.max(1, Math.ceil(highest / whole)) + 1 }, (_, index) => index * whole)
+  return Array.from(
+    { length: Math.max(1, Math.ceil(highest / whole)) + 1 },
+    (_, index) => index * whole,
+  )
 }
 
-const LABEL_STEPS = [5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 4 * HOUR, 6 * HOUR, 12 * HOUR, DAY]
+const LABEL_STEPS = [
+  5 * MINUTE,
+  10 * MINUTE,
+  15 * MINUTE,
+  30 * MINUTE,
+  HOUR,
+  2 * HOUR,
+  3 * HOUR,
+  4 * HOUR,
+  6 * HOUR,
+  12 * HOUR,
+  DAY,
+]
 const MOST_LABELS = 6
 
 /** Round times, few enough to be read on a narrow screen. */
@@ -129,7 +166,8 @@ function labelsOf(startsAt: number[], width: number): { index: number; text: str
   for (let at = Math.ceil(first / step) * step; at < first + length; at += step) {
     const index = Math.floor((at - first) / width)
     // At the edges half of it would be cut off.
-    if (index / startsAt.length > 0.02 && index / startsAt.length < 0.98) labels.push({ index, text: step < DAY ? hourOf(at) : dayOf(at) })
+    if (index / startsAt.length > 0.02 && index / startsAt.length < 0.98)
+      labels.push({ index, text: step < DAY ? hourOf(at) : dayOf(at) })
   }
   return labels
 }

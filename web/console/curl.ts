@@ -12,8 +12,16 @@ export interface ShellRequest {
 export function curlCommand({ method, url, body }: ShellRequest): string {
   // Without -g, curl would take the brackets of `page[size]` for a pattern.
   const brackets = /[[\]{}]/.test(url) ? '-g ' : ''
-  const verb = method === 'HEAD' ? '--head ' : method === 'GET' || (method === 'POST' && body !== null) ? '' : `-X ${method} `
-  const parts = [`curl ${brackets}${verb}${quoted(url)}`, '-H "Authorization: Bearer $MUSTER_API_KEY"']
+  const verb =
+    method === 'HEAD'
+      ? '--head '
+      : method === 'GET' || (method === 'POST' && body !== null)
+        ? ''
+        : `-X ${method} `
+  const parts = [
+    `curl ${brackets}${verb}${quoted(url)}`,
+    '-H "Authorization: Bearer $MUSTER_API_KEY"',
+  ]
   // Raw: what begins with an @ would be read as the name of a file.
   if (body !== null) parts.push("-H 'Content-Type: application/json'", `--data-raw ${quoted(body)}`)
   return parts.join(' \\\n  ')
@@ -32,9 +40,16 @@ export function isForBash(...texts: (string | null)[]): boolean {
 }
 
 /** Said beside such a command. */
-export const FOR_BASH = 'It has control characters in it, which are written as bash and zsh read them.'
+export const FOR_BASH =
+  'It has control characters in it, which are written as bash and zsh read them.'
 
-const NAMED: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\\': '\\\\', "'": "\\'" }
+const NAMED: Record<string, string> = {
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\\': '\\\\',
+  "'": "\\'",
+}
 
 /** Within `$'…'`. Octal, since there are always three digits: of a hexadecimal number shells take as many as follow. */
 function escaped(text: string): string {
@@ -42,5 +57,7 @@ function escaped(text: string): string {
 }
 
 function octal(character: string): string {
-  return [...Buffer.from(character)].map((byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
+  return [...Buffer.from(character)]
+    .map((byte) => `\\${byte.toString(8).padStart(3, '0')}`)
+    .join('')
 }

@@ -65,13 +65,17 @@ function crumbs(items: { label: string; to: string }[]): Html {
   return html`<nav class="crumbs" aria-label="Where you are"><ol>${items.map(({ label, to }) => html`<li><a href="/console${to}">${label}</a></li>`)}</ol></nav>`
 }
 
-function side({ path, theme, folder }: Frame, { user, account }: { user: User; account: { name: string } }): Html {
+function side(
+  { path, theme, folder }: Frame,
+  { user, account }: { user: User; account: { name: string } },
+): Html {
   return html`<header class="bar"><button type="button" class="icon-button" popovertarget="menu" aria-label="Menu">${icon('menu')}</button><a class="brand" href="/console"><img src="${folder}/icon.svg" alt="" width="22" height="22">Muster</a></header>
 <nav class="side" id="menu" popover aria-label="Console">
 <a class="brand" href="/console"><img src="${folder}/icon.svg" alt="" width="24" height="24">Muster</a>
 <p class="account">${account.name}</p>
 ${navigation(user).map(
-  (group) => html`${group.title && html`<h2>${group.title}</h2>`}<ul>${group.items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
+  (group) =>
+    html`${group.title && html`<h2>${group.title}</h2>`}<ul>${group.items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
 )}
 <div class="me"><a class="me-name" href="/console/me"><span class="avatar" aria-hidden="true">${initials(user.fullName)}</span><span><strong>${user.fullName}</strong><small>${ROLES[user.role]}</small></span></a>
 <form method="post" action="/console/theme"><input type="hidden" name="theme" value="${NEXT_THEME[theme]}"><button class="icon-button" aria-label="Theme: ${theme}. Change to ${NEXT_THEME[theme]}.">${icon('theme')}</button></form>
@@ -80,11 +84,19 @@ ${navigation(user).map(
 }
 
 const NEXT_THEME: Record<Theme, Theme> = { system: 'dark', dark: 'light', light: 'system' }
-export const ROLES: Record<User['role'], string> = { owner: 'Account Owner', admin: 'Admin', member: 'Member' }
+export const ROLES: Record<User['role'], string> = {
+  owner: 'Account Owner',
+  admin: 'Admin',
+  member: 'Member',
+}
 
-function link({ label, to, icon: name }: { label: string; to: string; icon: string }, path: string): Html {
+function link(
+  { label, to, icon: name }: { label: string; to: string; icon: string },
+  path: string,
+): Html {
   const address = to.startsWith('/docs') ? to : `/console${to}`
-  const isCurrent = to === '' ? path === '/console' : path === address || path.startsWith(`${address}/`)
+  const isCurrent =
+    to === '' ? path === '/console' : path === address || path.startsWith(`${address}/`)
   return html`<a href="${address}"${isCurrent && html` aria-current="page"`}>${icon(name)}${label}</a>`
 }
 

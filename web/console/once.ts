@@ -1,7 +1,7 @@
 /** A form that makes something makes it once, however often it is sent: by a second click, a reload, or a browser that tries again. */
 import { createHash, randomUUID } from 'node:crypto'
 import { validate as isUuid } from 'uuid'
-import type { WriteScope } from '../../records/db.ts'
+import type { WriteScope } from '../../records/database/scope.ts'
 import { claimForm, keepMade } from '../../records/idempotency-keys.ts'
 import { type Html, html } from '../shared/html.ts'
 import type { Visit } from './page.ts'
@@ -35,12 +35,17 @@ export const SENT_OTHERWISE =
   'This form was sent before with something else in it, and what it made is there. What you see here is not: send it again to make it, too.'
 
 /** Makes something, in the transaction of `scope`, unless this form did so before: then throws `MadeBefore`. */
-export async function once<T extends { id: string }>({ form, user, now }: Visit, scope: WriteScope, make: () => Promise<T>): Promise<T> {
+export async function once<T extends { id: string }>(
+  { form, user, now }: Visit,
+  scope: WriteScope,
+  make: () => Promise<T>,
+): Promise<T> {
   const key = keyIn(form)
   if (key === undefined) return make()
   const fingerprint = fingerprintOf(form)
   const before = await claimForm(scope, user.id, rowKey(key), fingerprint, now.getTime())
-  if (before) throw new MadeBefore({ id: before.madeId, isOther: before.fingerprint !== fingerprint })
+  if (before)
+    throw new MadeBefore({ id: before.madeId, isOther: before.fingerprint !== fingerprint })
   const made = await make()
   await keepMade(scope, user.id, rowKey(key), made.id)
   return made

@@ -3,11 +3,12 @@
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { OperationId } from '../../generated/operations.ts'
+import type { OperationInput } from '../../operations/call.ts'
 import type { NewAuditEntry } from '../../records/audit-log.ts'
-import type { Db, Scope, WriteScope } from '../../records/db.ts'
+import type { Db } from '../../records/database/open.ts'
+import type { Scope, WriteScope } from '../../records/database/scope.ts'
 import type { Notice, Session } from '../../records/sessions.ts'
 import type { Grant, Module, Permission, User } from '../../records/users.ts'
-import type { OperationInput } from '../../server/call.ts'
 import type { Config } from '../../server/config.ts'
 import type { Content, Html } from '../shared/html.ts'
 
@@ -26,7 +27,10 @@ export interface GuestVisit {
   config: Config
   ctx: Context
   /** Signs in, and out who was. `prove` goes first in the transaction that does it, and throws when it must not be done. */
-  signIn(user: Pick<User, 'id' | 'accountId'>, prove: (scope: WriteScope) => Promise<void>): Promise<void>
+  signIn(
+    user: Pick<User, 'id' | 'accountId'>,
+    prove: (scope: WriteScope) => Promise<void>,
+  ): Promise<void>
   signOut(): Promise<void>
   /** Throws `TooOften` when it was. `key` is what is counted. */
   throttle(name: ThrottleName, key: string): Promise<void>
@@ -34,7 +38,15 @@ export interface GuestVisit {
   resetThrottle(name: ThrottleName, key: string): Promise<void>
 }
 
-export type ThrottleName = 'sign_in' | 'sign_in_ip' | 'sign_in_account' | 'sign_up' | 'password' | 'invite' | 'change_email' | 'webhook_url'
+export type ThrottleName =
+  | 'sign_in'
+  | 'sign_in_ip'
+  | 'sign_in_account'
+  | 'sign_up'
+  | 'password'
+  | 'invite'
+  | 'change_email'
+  | 'webhook_url'
 
 export interface Visit extends GuestVisit {
   user: User
@@ -91,12 +103,34 @@ export type Route = { method: 'GET' | 'POST'; path: string } & (
 type Handle = (visit: Visit) => Promise<Answer> | Answer
 
 /** `path` is below /console, such as `/webhooks/:webhook`. A parameter must be an id, unless it is named with a pattern of its own. */
-export const get = (path: string, access: Access, handle: Handle): Route => ({ method: 'GET', path, guest: false, access, handle })
-export const post = (path: string, access: Access, handle: Handle): Route => ({ method: 'POST', path, guest: false, access, handle })
+export const get = (path: string, access: Access, handle: Handle): Route => ({
+  method: 'GET',
+  path,
+  guest: false,
+  access,
+  handle,
+})
+export const post = (path: string, access: Access, handle: Handle): Route => ({
+  method: 'POST',
+  path,
+  guest: false,
+  access,
+  handle,
+})
 
 type GuestHandle = (visit: GuestVisit) => Promise<Answer> | Answer
-export const guestGet = (path: string, handle: GuestHandle): Route => ({ method: 'GET', path, guest: true, handle })
-export const guestPost = (path: string, handle: GuestHandle): Route => ({ method: 'POST', path, guest: true, handle })
+export const guestGet = (path: string, handle: GuestHandle): Route => ({
+  method: 'GET',
+  path,
+  guest: true,
+  handle,
+})
+export const guestPost = (path: string, handle: GuestHandle): Route => ({
+  method: 'POST',
+  path,
+  guest: true,
+  handle,
+})
 
 export const anyUser: Access = () => true
 export const isOwner: Access = (user) => user.role === 'owner'

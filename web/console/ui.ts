@@ -1,6 +1,6 @@
 /** The parts that pages are made of. */
 import { randomUUID } from 'node:crypto'
-import { Refused } from '../../records/refused.ts'
+import { Refused } from '../../errors.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'quiet'
@@ -15,7 +15,11 @@ export function button(label: Content, style: '' | 'primary' | 'danger' | 'quiet
   return html`<button class="button ${style}">${label}</button>`
 }
 
-export function buttonLink(to: string, label: Content, style: '' | 'primary' | 'danger' | 'quiet' = ''): Html {
+export function buttonLink(
+  to: string,
+  label: Content,
+  style: '' | 'primary' | 'danger' | 'quiet' = '',
+): Html {
   return html`<a class="button ${style}" href="/console${to}">${label}</a>`
 }
 
@@ -71,7 +75,8 @@ export function prettyJson(text: string): string | undefined {
     if (isEnd) depth -= 1
     const opened = before === '[' || before === '{'
     // Nothing is between the brackets of what is empty.
-    if ((opened && !isEnd) || before === ',' || (isEnd && !opened)) pretty += `\n${'  '.repeat(depth)}`
+    if ((opened && !isEnd) || before === ',' || (isEnd && !opened))
+      pretty += `\n${'  '.repeat(depth)}`
     pretty += part === ':' ? ': ' : part
     if (part === '[' || part === '{') depth += 1
     if (depth > DEEPEST_PRETTY || pretty.length > LONGEST_PRETTY) return undefined
@@ -80,7 +85,8 @@ export function prettyJson(text: string): string | undefined {
   return pretty
 }
 
-const TOKEN = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+const TOKEN =
+  /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 /** A span for each of more would make the page many times as large as what it shows. */
 const MOST_MARKED = 5_000
 
@@ -93,7 +99,10 @@ export function markedJson(pretty: string): Content {
     if (++marked > MOST_MARKED) break
     const [whole, string, colon] = found
     const kind = string === undefined ? 'number' : colon === undefined ? 'string' : 'key'
-    parts.push(pretty.slice(at, found.index), html`<span class="json-${kind}">${string ?? whole}</span>${colon}`)
+    parts.push(
+      pretty.slice(at, found.index),
+      html`<span class="json-${kind}">${string ?? whole}</span>${colon}`,
+    )
     at = found.index + whole.length
   }
   return [...parts, pretty.slice(at)]
@@ -150,7 +159,9 @@ export function remaining(ms: number): string {
 
 /** `8 ms`, `1.89 s`. */
 export function duration(ms: number): string {
-  return ms < 1_000 ? `${ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)} ms` : `${(ms / 1_000).toPrecision(3)} s`
+  return ms < 1_000
+    ? `${ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)} ms`
+    : `${(ms / 1_000).toPrecision(3)} s`
 }
 
 /** `1,234`. */
@@ -164,11 +175,19 @@ export function counted(value: number, noun: string, plural = `${noun}s`): strin
 }
 
 export function bytes(size: number): string {
-  return size < 1_024 ? `${size} bytes` : size < 1_048_576 ? `${(size / 1_024).toFixed(1)} KiB` : `${(size / 1_048_576).toFixed(1)} MiB`
+  return size < 1_024
+    ? `${size} bytes`
+    : size < 1_048_576
+      ? `${(size / 1_024).toFixed(1)} KiB`
+      : `${(size / 1_048_576).toFixed(1)} MiB`
 }
 
 /** A surface with a title. */
-export function card(title: Content, body: Content, { actions, id }: { actions?: Content; id?: string } = {}): Html {
+export function card(
+  title: Content,
+  body: Content,
+  { actions, id }: { actions?: Content; id?: string } = {},
+): Html {
   return html`<section class="card"${id && html` id="${id}"`}>${(title || actions) && html`<header class="card-head">${title && html`<h2>${title}</h2>`}${actions && html`<div class="actions">${actions}</div>`}</header>`}${body}</section>`
 }
 
@@ -198,7 +217,9 @@ export function table(
     ({ id, cells }) =>
       html`<tr${id && html` id="${id}"`}>${cells.map((cell, index) => {
         const column = all[index]
-        const name = column?.name ?? (typeof column?.label === 'string' && !column.isHidden ? column.label : '')
+        const name =
+          column?.name ??
+          (typeof column?.label === 'string' && !column.isHidden ? column.label : '')
         return html`<td${column?.isNumber && html` class="number"`} data-label="${name}">${cell}</td>`
       })}</tr>`,
   )}</tbody></table></div>`
@@ -215,7 +236,9 @@ export function facts(rows: [string, Content][]): Html {
 }
 
 /** Figures in one joined strip. */
-export function stats(items: { label: string; value: Content; note?: Content; chart?: Content }[]): Html {
+export function stats(
+  items: { label: string; value: Content; note?: Content; chart?: Content }[],
+): Html {
   return html`<dl class="stats">${items.map(
     ({ label, value, note, chart }) =>
       html`<div class="stat"><dt>${label}</dt><dd class="stat-value">${value}</dd>${note && html`<dd class="stat-note">${note}</dd>`}${chart && html`<dd class="stat-chart">${chart}</dd>`}</div>`,
@@ -259,7 +282,10 @@ export interface FieldOptions {
 }
 
 /** What a form says of a field: it is its label, then its input, then what is wrong with it. The ids join them for those who cannot see. */
-export function field({ name, label, hint, errors = {}, isRequired }: FieldOptions, input: (attributes: Html) => Html): Html {
+export function field(
+  { name, label, hint, errors = {}, isRequired }: FieldOptions,
+  input: (attributes: Html) => Html,
+): Html {
   const id = `field-${name.replace(/[^\w]/g, '-')}`
   const wrong = errors[name]
   const described = [hint && `${id}-hint`, wrong && `${id}-error`].filter(Boolean).join(' ')
@@ -284,7 +310,9 @@ export function textField(
 }
 
 /** A password, with a button that shows it; without JavaScript there is none. Whatever was typed does not come again. */
-export function passwordField(options: FieldOptions & { autocomplete: 'current-password' | 'new-password' }): Html {
+export function passwordField(
+  options: FieldOptions & { autocomplete: 'current-password' | 'new-password' },
+): Html {
   return field(
     { isRequired: true, ...options },
     (attributes) =>
@@ -311,7 +339,8 @@ export function textArea(options: FieldOptions & { rows?: number; isCode?: boole
   // The first line break after the tag is not part of the text.
   return field(
     options,
-    (attributes) => html`<textarea ${attributes} rows="${rows}"${isCode && html` class="mono" spellcheck="false"`}>\n${value}</textarea>`,
+    (attributes) =>
+      html`<textarea ${attributes} rows="${rows}"${isCode && html` class="mono" spellcheck="false"`}>\n${value}</textarea>`,
   )
 }
 
@@ -327,7 +356,8 @@ export function selectField(options: FieldOptions & { choices: Choice[]; none?: 
     options,
     (attributes) =>
       html`<select ${attributes}>${none !== undefined && html`<option value="">${none}</option>`}${choices.map(
-        (choice) => html`<option value="${choice.value}"${choice.value === value && html` selected`}>${choice.label}</option>`,
+        (choice) =>
+          html`<option value="${choice.value}"${choice.value === value && html` selected`}>${choice.label}</option>`,
       )}</select>`,
   )
 }
@@ -363,7 +393,10 @@ interface FormOptions {
 }
 
 /** A form that fills a page. What is wrong is said at its head and at each field. */
-export function form({ to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions, fields: Content): Html {
+export function form(
+  { to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions,
+  fields: Content,
+): Html {
   const wrong = Object.keys(errors).length > 0
   return html`<form class="form" method="post" action="/console${to}" novalidate>${(problem || wrong) && note('bad', problem ?? 'Some of this cannot be accepted. See below.')}${fields}<div class="form-actions">${button(submit, style)}${cancel !== undefined && buttonLink(cancel, 'Cancel', 'quiet')}</div></form>`
 }
@@ -382,7 +415,9 @@ interface ActionOptions {
 export function action({ to, label, style = '', fields = {}, target }: ActionOptions): Html {
   return html`<form class="action" method="post" action="/console${to}"${target && inPlace('post', `/console${to}`, target)}>${Object.entries(
     fields,
-  ).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${button(label, style)}</form>`
+  ).map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  )}${button(label, style)}</form>`
 }
 
 /** Attributes with which htmx puts the same piece of the page that comes in place of this one. */
@@ -408,23 +443,37 @@ export function confirmed(
 }
 
 /** Links of which one is where one is. */
-export function tabs(label: string, items: { label: Content; to: string; isCurrent: boolean }[]): Html {
+export function tabs(
+  label: string,
+  items: { label: Content; to: string; isCurrent: boolean }[],
+): Html {
   return html`<nav class="tabs" aria-label="${label}">${items.map(
-    ({ label, to, isCurrent }) => html`<a href="/console${to}"${isCurrent && html` aria-current="page"`}>${label}</a>`,
+    ({ label, to, isCurrent }) =>
+      html`<a href="/console${to}"${isCurrent && html` aria-current="page"`}>${label}</a>`,
   )}</nav>`
 }
 
 /** The page before and after, by a cursor or a number: what is there is a link. */
-export function pager({ previous, next, note: text }: { previous?: string; next?: string; note?: Content }): Html {
+export function pager({
+  previous,
+  next,
+  note: text,
+}: {
+  previous?: string
+  next?: string
+  note?: Content
+}): Html {
   if (!previous && !next && !text) return html``
-  const link = (to: string | undefined, label: string): Content => to !== undefined && buttonLink(to, label)
+  const link = (to: string | undefined, label: string): Content =>
+    to !== undefined && buttonLink(to, label)
   return html`<nav class="pager" aria-label="Pages"><span class="muted">${text}</span><span class="actions">${link(previous, 'Previous')}${link(next, 'Next')}</span></nav>`
 }
 
 const ICONS: Record<string, string> = {
   overview: 'M2 9h4v5H2zM10 2h4v12h-4z',
   key: 'M10.5 2a3.5 3.5 0 1 1-3.2 4.9L2 12.2V14h2.5v-1.8h1.8v-1.8l1.9-1.9',
-  webhook: 'M8 5.5a2.5 2.5 0 1 0-2.2-1.3L4 9M4 9a2.5 2.5 0 1 0 2.4 3.3H11M11.6 12.5a2.5 2.5 0 1 0-.4-4L9 5',
+  webhook:
+    'M8 5.5a2.5 2.5 0 1 0-2.2-1.3L4 9M4 9a2.5 2.5 0 1 0 2.4 3.3H11M11.6 12.5a2.5 2.5 0 1 0-.4-4L9 5',
   requests: 'M1.5 8H4l2-5 4 10 2-5h2.5',
   docs: 'M8 3.5C6.5 2.4 4 2.3 2 3v10c2-.7 4.500-.6 6 .5 1.500-1.100 4-1.200 6-.5V3c-2-.7-4.500-.6-6 .5zM8 3.500v10',
   people:
@@ -432,7 +481,8 @@ const ICONS: Record<string, string> = {
   audit: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 5v3l2 1.500',
   settings: 'M2 5h7M13 5h1M2 11h1M7 11h7M9 3.500v3M5 9.500v3',
   record: 'M3 2h10v12H3zM5.500 5h5M5.500 8h5M5.500 11h3',
-  participants: 'M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2.500 14c0-3 2.500-4.500 5.500-4.500s5.500 1.500 5.500 4.500',
+  participants:
+    'M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2.500 14c0-3 2.500-4.500 5.500-4.500s5.500 1.500 5.500 4.500',
   tasks: 'M2.500 2.500h11v11h-11zM5 8l2.200 2.200L11 6',
   jobs: 'M2 5h12v8.500H2zM5.500 5V2.500h5V5M2 9h12',
   'job-applications': 'M3 2h6l4 4v8H3zM9 2v4h4M5.500 10.500l1.500 1.500 3.500-3.500',

@@ -137,8 +137,12 @@ const METHODS = ['get', 'put', 'post', 'patch', 'delete']
 
 /** Reads generated/openapi.json and generated/asyncapi.json of `root`. */
 export function readApi(root: string): Api {
-  const read = (file: string): Node => placeReferences(JSON.parse(readFileSync(join(root, 'generated', file), 'utf8')), file)
-  const documents: Record<string, Node> = { 'openapi.json': read('openapi.json'), 'asyncapi.json': read('asyncapi.json') }
+  const read = (file: string): Node =>
+    placeReferences(JSON.parse(readFileSync(join(root, 'generated', file), 'utf8')), file)
+  const documents: Record<string, Node> = {
+    'openapi.json': read('openapi.json'),
+    'asyncapi.json': read('asyncapi.json'),
+  }
   const openapi = documents['openapi.json']
   const asyncapi = documents['asyncapi.json']
 
@@ -146,7 +150,12 @@ export function readApi(root: string): Api {
     if (typeof node?.$ref !== 'string') return node
     const [file = '', pointer = ''] = node.$ref.split('#')
     const steps = pointer.split('/').slice(1)
-    return follow(steps.reduce((found: Node, step: string) => found[step.replaceAll('~1', '/').replaceAll('~0', '~')], documents[file]))
+    return follow(
+      steps.reduce(
+        (found: Node, step: string) => found[step.replaceAll('~1', '/').replaceAll('~0', '~')],
+        documents[file],
+      ),
+    )
   }
 
   const resources: Resource[] = openapi.tags.map(({ name, description = '' }: Node) => ({
@@ -166,13 +175,17 @@ export function readApi(root: string): Api {
       status: Number(status),
       description,
       headers: Object.entries(headers).map(([name, header]) => readHeader(name, header)),
-      content: Object.entries(content).map(([mediaType, media]) => ({ mediaType, ...readMedia(media) })),
+      content: Object.entries(content).map(([mediaType, media]) => ({
+        mediaType,
+        ...readMedia(media),
+      })),
     }
   }
   const readOperation = (path: string, item: Node, method: string): Operation => {
     const node = item[method]
     const resource = resources.find(({ name }) => name === node.tags?.[0])
-    if (!resource) throw new Error(`${node.operationId} has no tag that openapi.yaml describes in tags`)
+    if (!resource)
+      throw new Error(`${node.operationId} has no tag that openapi.yaml describes in tags`)
     const body = follow(node.requestBody)
     const operation: Operation = {
       id: node.operationId,
@@ -184,7 +197,9 @@ export function readApi(root: string): Api {
       permission: node['x-permission'],
       rateLimit: readRateLimit(node['x-rate-limit'] ?? openapi['x-rate-limit']),
       resource,
-      parameters: parametersOf([...(item.parameters ?? []), ...(node.parameters ?? [])].map(follow)),
+      parameters: parametersOf(
+        [...(item.parameters ?? []), ...(node.parameters ?? [])].map(follow),
+      ),
       body: body && readMedia(body.content['application/json']),
       responses: Object.entries(node.responses)
         .map(readResponse)
@@ -202,7 +217,9 @@ export function readApi(root: string): Api {
   const events = Object.values<Node>(asyncapi.components.messages).map((node): Event => {
     const payload = follow(node.payload)
     const resourceType = follow(follow(payload.properties.resource).properties.type).const
-    const fetch = operations.find(({ method, path }) => method === 'GET' && path.endsWith(`/{${resourceType}}`))
+    const fetch = operations.find(
+      ({ method, path }) => method === 'GET' && path.endsWith(`/{${resourceType}}`),
+    )
     const event: Event = {
       type: node.name,
       summary: node.summary ?? '',
@@ -221,7 +238,8 @@ export function readApi(root: string): Api {
     return event
   })
   for (const operation of operations) {
-    const emitted: string[] = openapi.paths[operation.path][operation.method.toLowerCase()]['x-emits'] ?? []
+    const emitted: string[] =
+      openapi.paths[operation.path][operation.method.toLowerCase()]['x-emits'] ?? []
     operation.emits = events.filter(({ type }) => emitted.includes(type))
     for (const event of operation.emits) event.triggers.push(operation)
   }
@@ -236,15 +254,25 @@ export function readApi(root: string): Api {
     operations,
     events,
     schemas: new Map(Object.entries<Schema>(openapi.components.schemas)),
-    headers: Object.entries(openapi.components.headers).map(([name, node]) => readHeader(name, node)),
+    headers: Object.entries(openapi.components.headers).map(([name, node]) =>
+      readHeader(name, node),
+    ),
     follow,
   }
 }
 
 /** OpenAPI 3.0.3, Path Item Object: an operation's parameters, which come last, override its path's, by name and place. */
 function parametersOf(nodes: Node[]): Parameter[] {
-  const parameters = nodes.map((node) => ({ ...node, required: node.required === true, description: node.description ?? '' }))
-  return [...new Map(parameters.map((parameter) => [`${parameter.in} ${parameter.name}`, parameter])).values()]
+  const parameters = nodes.map((node) => ({
+    ...node,
+    required: node.required === true,
+    description: node.description ?? '',
+  }))
+  return [
+    ...new Map(
+      parameters.map((parameter) => [`${parameter.in} ${parameter.name}`, parameter]),
+    ).values(),
+  ]
 }
 
 function readMedia(media: Node): { schema: Schema; example?: unknown } {
@@ -255,7 +283,9 @@ function readMedia(media: Node): { schema: Schema; example?: unknown } {
 /** AsyncAPI has no `deprecated`: there, the day alone says it. */
 function readDeprecation(node: Node): Deprecation | undefined {
   const since = node['x-deprecated-since']
-  return node.deprecated === true || since !== undefined ? { since, sunset: node['x-sunset'] } : undefined
+  return node.deprecated === true || since !== undefined
+    ? { since, sunset: node['x-sunset'] }
+    : undefined
 }
 
 function readRateLimit({ limit, window_seconds: windowSeconds }: Node): RateLimit {
@@ -266,7 +296,10 @@ function readRateLimit({ limit, window_seconds: windowSeconds }: Node): RateLimi
 function placeReferences(node: Node, file: string): Node {
   if (Array.isArray(node)) return node.map((item) => placeReferences(item, file))
   if (typeof node !== 'object' || node === null) return node
-  const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, placeReferences(value, file)]))
-  if (typeof node.$ref === 'string') copy.$ref = node.$ref.startsWith('#') ? file + node.$ref : node.$ref.replace(/^\.\//, '')
+  const copy = Object.fromEntries(
+    Object.entries(node).map(([key, value]) => [key, placeReferences(value, file)]),
+  )
+  if (typeof node.$ref === 'string')
+    copy.$ref = node.$ref.startsWith('#') ? file + node.$ref : node.$ref.replace(/^\.\//, '')
   return copy
 }

@@ -13,16 +13,34 @@ export interface Guide {
 }
 
 /** Of the guides in the navigation. One that is not listed comes after these. */
-const ORDER = ['getting-started', 'authentication', 'lists', 'idempotency', 'versions', 'rate-limits', 'errors', 'webhooks', 'delivery']
+const ORDER = [
+  'getting-started',
+  'authentication',
+  'lists',
+  'idempotency',
+  'versions',
+  'rate-limits',
+  'errors',
+  'webhooks',
+  'delivery',
+]
 
 /** In the order of the navigation. */
 export function readGuides(root: string): Guide[] {
   const read = (group: Guide['group'], folder: string, prefix: string): Guide[] =>
     namesIn(join(root, folder))
       .filter((name) => name.endsWith('.md'))
-      .map((name) => readGuide(root, group, posix.join(folder, name), prefix + name.replace(/\.md$/, '')))
-  const changelog = existsSync(join(root, 'CHANGELOG.md')) ? [readGuide(root, 'changelog', 'CHANGELOG.md', 'changelog')] : []
-  return [...read('guides', 'docs/guides', 'guides/'), ...read('inside', 'docs', 'inside/'), ...changelog]
+      .map((name) =>
+        readGuide(root, group, posix.join(folder, name), prefix + name.replace(/\.md$/, '')),
+      )
+  const changelog = existsSync(join(root, 'CHANGELOG.md'))
+    ? [readGuide(root, 'changelog', 'CHANGELOG.md', 'changelog')]
+    : []
+  return [
+    ...read('guides', 'docs/guides', 'guides/'),
+    ...read('inside', 'docs', 'inside/'),
+    ...changelog,
+  ]
 }
 
 function readGuide(root: string, group: Guide['group'], file: string, id: string): Guide {
@@ -31,7 +49,9 @@ function readGuide(root: string, group: Guide['group'], file: string, id: string
 }
 
 function namesIn(directory: string): string[] {
-  return existsSync(directory) ? readdirSync(directory).sort((a, b) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1)) : []
+  return existsSync(directory)
+    ? readdirSync(directory).sort((a, b) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1))
+    : []
 }
 
 function placeOf(name: string): number {

@@ -10,7 +10,8 @@ const highlighter = require('highlight.js/lib/core') as {
 }
 
 const LANGUAGES = ['bash', 'go', 'java', 'json', 'php', 'python', 'ruby', 'typescript', 'yaml']
-for (const name of LANGUAGES) highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${name}`))
+for (const name of LANGUAGES)
+  highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${name}`))
 
 /** What else a block of code in Markdown may call them. */
 const ALIASES: Record<string, string> = { sh: 'bash', curl: 'bash', ts: 'typescript' }
@@ -18,5 +19,9 @@ const ALIASES: Record<string, string> = { sh: 'bash', curl: 'bash', ts: 'typescr
 /** A language that we do not know is left as it is. */
 export function highlight(code: string, language: string): Html {
   const name = ALIASES[language] ?? language
-  return raw(LANGUAGES.includes(name) ? highlighter.highlight(code, { language: name }).value : escapeHtml(code))
+  return raw(
+    LANGUAGES.includes(name)
+      ? highlighter.highlight(code, { language: name }).value
+      : escapeHtml(code),
+  )
 }

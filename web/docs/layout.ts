@@ -82,7 +82,8 @@ function contents({ headings = [] }: Page): Content {
 function side(id: string, context: PageContext, { api, guides }: Navigation): Html {
   const item = (target: string, label: Content): Html =>
     html`<li><a href="${context.link(target)}"${target === id && html` aria-current="page"`}>${label}</a></li>`
-  const guideItems = (group: Guide['group']) => guides.filter((guide) => guide.group === group).map((guide) => item(guide.id, guide.title))
+  const guideItems = (group: Guide['group']) =>
+    guides.filter((guide) => guide.group === group).map((guide) => item(guide.id, guide.title))
   const group = (title: string, items: Content): Html => html`<h2>${title}</h2><ul>${items}</ul>`
   const inside = guideItems('inside')
   const others = api.events.filter(({ resource }) => !resource)
@@ -91,20 +92,26 @@ ${group('Guides', guideItems('guides'))}
 ${group('API', [item('api', 'In short'), ...api.resources.map((resource) => resourceItem(id, resource, item)), item('schemas', 'Schemas')])}
 ${group('Events', [
   item('webhooks', 'In short'),
-  ...api.resources.filter(({ events }) => events.length > 0).map((resource) => eventsItem(id, resource, item)),
+  ...api.resources
+    .filter(({ events }) => events.length > 0)
+    .map((resource) => eventsItem(id, resource, item)),
   ...others.map(({ type }) => item(`events/${type}`, eventName(type))),
 ])}
 ${inside.length > 0 && group('Under the hood', inside)}
 ${group('More', [
   ...guideItems('changelog'),
-  ...['openapi.yaml', 'asyncapi.yaml'].map((name) => html`<li><a href="${context.contractLink(name)}" download>${name}</a></li>`),
+  ...['openapi.yaml', 'asyncapi.yaml'].map(
+    (name) => html`<li><a href="${context.contractLink(name)}" download>${name}</a></li>`,
+  ),
 ])}`
 }
 
 type Item = (target: string, label: Content) => Html
 
 function resourceItem(id: string, { slug, name, operations }: Resource, item: Item): Html {
-  const isOpen = id === `resources/${slug}` || operations.some((operation) => id === `operations/${operation.id}`)
+  const isOpen =
+    id === `resources/${slug}` ||
+    operations.some((operation) => id === `operations/${operation.id}`)
   return html`<li><details${isOpen && html` open`}><summary>${name}</summary><ul>
 ${item(`resources/${slug}`, 'Overview')}
 ${operations.map((operation) => item(`operations/${operation.id}`, html`${methodOf(operation)} ${operation.summary}`))}

@@ -25,7 +25,14 @@ export interface Rendered {
   headings: Heading[]
 }
 
-const CODE_LANGUAGES: Record<string, string> = { ts: 'typescript', py: 'python', php: 'php', go: 'go', rb: 'ruby', java: 'java' }
+const CODE_LANGUAGES: Record<string, string> = {
+  ts: 'typescript',
+  py: 'python',
+  php: 'php',
+  go: 'go',
+  rb: 'ruby',
+  java: 'java',
+}
 
 const parser = new MarkdownIt({ html: false, linkify: false, typographer: false })
 
@@ -36,11 +43,14 @@ parser.renderer.rules.fence = (tokens, index) => {
 parser.renderer.rules.code_inline = (tokens, index, _options, env) => {
   const content = tokens[index]?.content ?? ''
   const code = `<code>${parser.utils.escapeHtml(content)}</code>`
-  const href = isInLink(tokens, index) ? undefined : (env as MarkdownOptions | undefined)?.subject?.(content)
+  const href = isInLink(tokens, index)
+    ? undefined
+    : (env as MarkdownOptions | undefined)?.subject?.(content)
   return href === undefined ? code : `<a href="${parser.utils.escapeHtml(href)}">${code}</a>`
 }
 // So that a wide table scrolls, and not the page.
-parser.renderer.rules.table_open = () => '<div class="table" tabindex="0" role="group" aria-label="Table"><table>'
+parser.renderer.rules.table_open = () =>
+  '<div class="table" tabindex="0" role="group" aria-label="Table"><table>'
 parser.renderer.rules.table_close = () => '</table></div>'
 
 export function renderMarkdown(text: string, options: MarkdownOptions = {}): Rendered {
@@ -92,7 +102,8 @@ function resolveLinks(tokens: Token[], { resolve }: MarkdownOptions): void {
       if (target !== undefined) token.attrSet('href', target)
       else {
         const close = children.findIndex(({ type }, at) => at > index && type === 'link_close')
-        for (const removed of [token, children[close]]) Object.assign(removed ?? {}, { type: 'text', content: '', hidden: true })
+        for (const removed of [token, children[close]])
+          Object.assign(removed ?? {}, { type: 'text', content: '', hidden: true })
       }
     }
   }
@@ -109,8 +120,13 @@ function withTabs(tokens: Token[], { readCode }: MarkdownOptions): Token[] {
   const result: Token[] = []
   for (let index = 0; index < tokens.length; index++) {
     const token = tokens[index] as Token
-    const end = tokens.findIndex(({ type, level }, at) => at > index && type === 'bullet_list_close' && level === token.level)
-    const items = token.type === 'bullet_list_open' ? tokens.slice(index, end).filter(({ type }) => type === 'inline') : []
+    const end = tokens.findIndex(
+      ({ type, level }, at) => at > index && type === 'bullet_list_close' && level === token.level,
+    )
+    const items =
+      token.type === 'bullet_list_open'
+        ? tokens.slice(index, end).filter(({ type }) => type === 'inline')
+        : []
     const samples = items.map((item) => sampleOf(item, readCode))
     if (samples.length === 0 || samples.includes(undefined)) {
       result.push(token)

@@ -16,12 +16,19 @@ interface Request {
 /** The languages, in the order of the tabs. */
 export function samplesOf(operation: Operation, baseUrl: string): Sample[] {
   const request = requestOf(operation, baseUrl)
-  return Object.entries({ curl, typescript, python, php, go, ruby }).map(([language, write]) => ({ language, code: write(request) }))
+  return Object.entries({ curl, typescript, python, php, go, ruby }).map(([language, write]) => ({
+    language,
+    code: write(request),
+  }))
 }
 
 /** With the examples of the contract: every path parameter, and the query parameters that have one. */
-function requestOf({ method, path, parameters, body, responses }: Operation, baseUrl: string): Request {
-  const exampleOf = (name: string) => String(parameters.find((parameter) => parameter.name === name)?.example ?? `{${name}}`)
+function requestOf(
+  { method, path, parameters, body, responses }: Operation,
+  baseUrl: string,
+): Request {
+  const exampleOf = (name: string) =>
+    String(parameters.find((parameter) => parameter.name === name)?.example ?? `{${name}}`)
   const success = responses.find(({ status }) => status >= 200 && status < 300)
   const mediaTypes = success?.content.map(({ mediaType }) => mediaType) ?? []
   return {
@@ -31,7 +38,12 @@ function requestOf({ method, path, parameters, body, responses }: Operation, bas
       .filter((given) => given.in === 'query' && given.example !== undefined)
       .map(({ name, example }) => [name, String(example)]),
     body: body?.example,
-    answer: mediaTypes.length === 0 ? 'none' : mediaTypes.every((type) => type === 'application/json') ? 'json' : 'text',
+    answer:
+      mediaTypes.length === 0
+        ? 'none'
+        : mediaTypes.every((type) => type === 'application/json')
+          ? 'json'
+          : 'text',
   }
 }
 
@@ -42,7 +54,8 @@ function curl({ method, url, query, body }: Request): string {
     `-H "Authorization: Bearer $MUSTER_API_KEY"`,
     ...query.map(([name, value]) => `-d ${quote(`${name}=${value}`)}`),
   ]
-  if (body !== undefined) parts.push(`-H 'Content-Type: application/json'`, `-d ${quote(JSON.stringify(body, null, 2))}`)
+  if (body !== undefined)
+    parts.push(`-H 'Content-Type: application/json'`, `-d ${quote(JSON.stringify(body, null, 2))}`)
   return parts.join(' \\\n  ')
 }
 
@@ -64,20 +77,32 @@ function typescript({ method, url, query, body, answer }: Request): string {
     query.length > 0 && `const query = new URLSearchParams(${value(Object.fromEntries(query))})`,
     `const response = await fetch(${query.length > 0 ? `\`${url}?\${query}\`` : single(url)}, {`,
     method !== 'GET' && `  method: '${method}',`,
-    ...(headers.length === 1 ? [`  headers: { ${headers} },`] : ['  headers: {', ...headers.map((header) => `    ${header},`), '  },']),
+    ...(headers.length === 1
+      ? [`  headers: { ${headers} },`]
+      : ['  headers: {', ...headers.map((header) => `    ${header},`), '  },']),
     body !== undefined && `  body: JSON.stringify(${value(body, '  ')}),`,
     '})',
     `if (!response.ok) throw new Error(\`\${response.status}: \${await response.text()}\`)`,
-    { json: 'console.log(await response.json())', text: 'console.log(await response.text())', none: 'console.log(response.status)' }[
-      answer
-    ],
+    {
+      json: 'console.log(await response.json())',
+      text: 'console.log(await response.text())',
+      none: 'console.log(response.status)',
+    }[answer],
   ]
     .filter((line) => line !== false)
     .join('\n')
 }
 
 function python({ method, url, query, body, answer }: Request): string {
-  const value = valueWriter({ null: 'None', true: 'True', false: 'False', string: double, key: double, object: ['{', '}'], indent: '    ' })
+  const value = valueWriter({
+    null: 'None',
+    true: 'True',
+    false: 'False',
+    string: double,
+    key: double,
+    object: ['{', '}'],
+    indent: '    ',
+  })
   const imports = [body !== undefined || answer === 'json' ? 'import json' : undefined, 'import os']
   return [
     ...imports,
@@ -95,7 +120,11 @@ function python({ method, url, query, body, answer }: Request): string {
     body !== undefined && `    data=json.dumps(${value(body, '    ')}).encode(),`,
     ')',
     'with urlopen(request) as response:',
-    { json: '    print(json.load(response))', text: '    print(response.read().decode())', none: '    print(response.status)' }[answer],
+    {
+      json: '    print(json.load(response))',
+      text: '    print(response.read().decode())',
+      none: '    print(response.status)',
+    }[answer],
   ]
     .filter((line) => line !== false && line !== undefined)
     .join('\n')
@@ -130,7 +159,11 @@ function php({ method, url, query, body, answer }: Request): string {
     'if ($body === false) throw new RuntimeException(curl_error($curl));',
     '$status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);',
     'if ($status >= 400) throw new RuntimeException("$status: $body");',
-    { json: 'print_r(json_decode($body, true));', text: 'echo $body;', none: 'echo $status, PHP_EOL;' }[answer],
+    {
+      json: 'print_r(json_decode($body, true));',
+      text: 'echo $body;',
+      none: 'echo $status, PHP_EOL;',
+    }[answer],
   ]
     .filter((line) => line !== false)
     .join('\n')
@@ -150,9 +183,13 @@ function go({ method, url, query, body, answer }: Request): string {
     '',
     'func main() {',
     ...(query.length > 0
-      ? ['\tquery := url.Values{}', ...query.map(([name, text]) => `\tquery.Set(${double(name)}, ${double(text)})`)]
+      ? [
+          '\tquery := url.Values{}',
+          ...query.map(([name, text]) => `\tquery.Set(${double(name)}, ${double(text)})`),
+        ]
       : []),
-    body !== undefined && `\tbody := strings.NewReader(\`${bodyText.replaceAll('`', '` + "`" + `')}\`)`,
+    body !== undefined &&
+      `\tbody := strings.NewReader(\`${bodyText.replaceAll('`', '` + "`" + `')}\`)`,
     `\trequest, err := http.NewRequest("${method}", ${query.length > 0 ? `${double(`${url}?`)}+query.Encode()` : double(url)}, ${body === undefined ? 'nil' : 'body'})`,
     '\tif err != nil {',
     '\t\tlog.Fatal(err)',
@@ -171,7 +208,9 @@ function go({ method, url, query, body, answer }: Request): string {
     '\tif response.StatusCode >= 400 {',
     '\t\tlog.Fatalf("%s: %s", response.Status, answer)',
     '\t}',
-    answer === 'none' ? '\tfmt.Println(response.Status, string(answer))' : '\tfmt.Println(string(answer))',
+    answer === 'none'
+      ? '\tfmt.Println(response.Status, string(answer))'
+      : '\tfmt.Println(string(answer))',
     '}',
   ]
     .filter((line) => line !== false)
@@ -204,7 +243,11 @@ function ruby({ method, url, query, body, answer }: Request): string {
     '  http.request(request)',
     'end',
     'raise "#{response.code}: #{response.body}" unless response.is_a?(Net::HTTPSuccess)',
-    { json: 'puts JSON.pretty_generate(JSON.parse(response.body))', text: 'puts response.body', none: 'puts response.code' }[answer],
+    {
+      json: 'puts JSON.pretty_generate(JSON.parse(response.body))',
+      text: 'puts response.body',
+      none: 'puts response.code',
+    }[answer],
   ]
     .filter((line) => line !== false)
     .join('\n')
@@ -231,7 +274,8 @@ const WIDTH = 80
 function valueWriter(notation: Notation): (value: unknown, indent?: string) => string {
   const { arrow = ': ', object, empty } = notation
   return function write(value: unknown, indent = ''): string {
-    if (value === null || typeof value === 'boolean') return notation[String(value) as 'null' | 'true' | 'false']
+    if (value === null || typeof value === 'boolean')
+      return notation[String(value) as 'null' | 'true' | 'false']
     if (typeof value === 'number') return String(value)
     if (typeof value === 'string') return notation.string(value)
     const isList = Array.isArray(value)
@@ -239,11 +283,18 @@ function valueWriter(notation: Notation): (value: unknown, indent?: string) => s
     const inner = indent + notation.indent
     const parts = isList
       ? value.map((item) => write(item, inner))
-      : Object.entries(value as object).map(([key, item]) => `${notation.key(key)}${arrow}${write(item, inner)}`)
+      : Object.entries(value as object).map(
+          ([key, item]) => `${notation.key(key)}${arrow}${write(item, inner)}`,
+        )
     if (parts.length === 0) return isList ? '[]' : (empty ?? open + close)
     const pad = open === '{' ? ' ' : ''
     const line = `${open}${pad}${parts.join(', ')}${pad}${close}`
-    if (!line.includes('\n') && indent.length + line.length <= WIDTH && (isList || parts.length === 1)) return line
+    if (
+      !line.includes('\n') &&
+      indent.length + line.length <= WIDTH &&
+      (isList || parts.length === 1)
+    )
+      return line
     return `${open}\n${parts.map((part) => `${inner}${part},\n`).join('')}${indent}${close}`
   }
 }

@@ -35,7 +35,11 @@ export interface Field {
   id?: string
 }
 
-export function fieldOf(context: SchemaContext, { name, schema, isRequired, description, id }: Field, inside: Schema[] = []): Html {
+export function fieldOf(
+  context: SchemaContext,
+  { name, schema, isRequired, description, id }: Field,
+  inside: Schema[] = [],
+): Html {
   const target = context.api.follow(schema)
   const children = fieldsOf(context, schema, inside)
   return html`<li class="field"${id !== undefined && html` id="${id}"`}>
@@ -62,7 +66,10 @@ export function typeOf(context: SchemaContext, given: Schema): Content {
   if (schema.items) return html`array of ${typeOf(context, schema.items)}${orNull}`
   const branches = (schema.oneOf ?? schema.anyOf)?.map((branch) => typeOf(context, branch))
   if (branches) return joined(branches, ' or ')
-  const format = schema.format === undefined || schema.format === 'int32' || schema.format === 'int64' ? '' : ` (${schema.format})`
+  const format =
+    schema.format === undefined || schema.format === 'int32' || schema.format === 'int64'
+      ? ''
+      : ` (${schema.format})`
   return `${schema.type ?? 'any'}${format}${orNull}`
 }
 
@@ -71,18 +78,27 @@ export function constraintsOf(context: SchemaContext, given: Schema): Content {
   const schema = context.api.follow(given)
   const items = schema.items && context.api.follow(schema.items)
   const ownRules = (placed: Schema): Content[] => {
-    const link = isLongChoice(context, placed) ? context.schemaLink(componentOf(placed) ?? '') : undefined
+    const link = isLongChoice(context, placed)
+      ? context.schemaLink(componentOf(placed) ?? '')
+      : undefined
     return link === undefined
       ? rulesOf(context.api.follow(placed))
       : [html`one of the values of <a href="${link}">${componentOf(placed)}</a>`]
   }
   const rules = [
     ...ownRules(given),
-    ...(schema.items && !items?.properties ? ownRules(schema.items).map((rule) => html`each ${rule}`) : []),
+    ...(schema.items && !items?.properties
+      ? ownRules(schema.items).map((rule) => html`each ${rule}`)
+      : []),
   ]
-  const values = typeof schema.additionalProperties === 'object' ? typeOf(context, schema.additionalProperties) : undefined
+  const values =
+    typeof schema.additionalProperties === 'object'
+      ? typeOf(context, schema.additionalProperties)
+      : undefined
   if (values !== undefined) rules.unshift(html`values: ${values}`)
-  return rules.length > 0 && html`<ul class="rules">${rules.map((rule) => html`<li>${rule}</li>`)}</ul>`
+  return (
+    rules.length > 0 && html`<ul class="rules">${rules.map((rule) => html`<li>${rule}</li>`)}</ul>`
+  )
 }
 
 /** Where there are more choices than this, they are shown once, with the component. */
@@ -97,7 +113,17 @@ function componentOf({ $ref }: Schema): string | undefined {
 }
 
 function rulesOf(schema: Schema): Content[] {
-  const { minLength, maxLength, minItems, maxItems, minimum, maximum, maxProperties, pattern, uniqueItems } = schema
+  const {
+    minLength,
+    maxLength,
+    minItems,
+    maxItems,
+    minimum,
+    maximum,
+    maxProperties,
+    pattern,
+    uniqueItems,
+  } = schema
   const choices = schema.enum?.filter((value) => value !== null)
   return [
     schema.const !== undefined && html`always ${code(schema.const)}`,
@@ -112,11 +138,17 @@ function rulesOf(schema: Schema): Content[] {
   ].filter((rule) => rule !== false && rule !== undefined)
 }
 
-function range(low: number | undefined, high: number | undefined, unit: string, plural = `${unit}s`): Content {
+function range(
+  low: number | undefined,
+  high: number | undefined,
+  unit: string,
+  plural = `${unit}s`,
+): Content {
   if (low === undefined && high === undefined) return undefined
   const units = (count: number) => (unit === '' ? '' : ` ${count === 1 ? unit : plural}`)
   if (high === undefined) return `at least ${low}${units(low ?? 0)}`
-  if (low === undefined || (unit !== '' && low === 0)) return high === 0 ? `no${units(0)}` : `at most ${high}${units(high)}`
+  if (low === undefined || (unit !== '' && low === 0))
+    return high === 0 ? `no${units(0)}` : `at most ${high}${units(high)}`
   return low === high ? `exactly ${low}${units(low)}` : `${low} to ${high}${units(high)}`
 }
 

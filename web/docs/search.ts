@@ -58,18 +58,25 @@ export function searchIndex(api: Api, guides: Guide[]): string {
 /** Where the guide to errors has them. */
 function statusEntries({ operations }: Api, guides: Guide[]): Omit<Entry, 'id'>[] {
   if (!guides.some(({ id }) => id === 'guides/errors')) return []
-  const errors = operations.flatMap(({ responses }) => responses.filter(({ status }) => status >= 300))
-  return [...new Map(errors.map((response) => [response.status, response]))].map(([status, { description }]) => ({
-    target: `guides/errors#status-${status}`,
-    kind: 'Status',
-    title: `${status} ${STATUS_CODES[status]}`,
-    hint: description.split('\n')[0] ?? '',
-    names: '',
-    text: description,
-  }))
+  const errors = operations.flatMap(({ responses }) =>
+    responses.filter(({ status }) => status >= 300),
+  )
+  return [...new Map(errors.map((response) => [response.status, response]))].map(
+    ([status, { description }]) => ({
+      target: `guides/errors#status-${status}`,
+      kind: 'Status',
+      title: `${status} ${STATUS_CODES[status]}`,
+      hint: description.split('\n')[0] ?? '',
+      names: '',
+      text: description,
+    }),
+  )
 }
 
-function operationEntry(api: Api, { id, method, path, summary, description, parameters, body }: Operation): Omit<Entry, 'id'> {
+function operationEntry(
+  api: Api,
+  { id, method, path, summary, description, parameters, body }: Operation,
+): Omit<Entry, 'id'> {
   const fields = body ? fieldNames(api.follow(body.schema)) : []
   return {
     target: `operations/${id}`,
@@ -110,6 +117,8 @@ function guideEntries({ id, title, text, group }: Guide): Omit<Entry, 'id'>[] {
         ?.replace(/[`*]|\]\(.*?\)|\[/g, '') ?? '',
       intro,
     ),
-    ...sections.map((content, index) => entry(`${id}#${headings[index]?.id}`, headings[index]?.text ?? title, title, content)),
+    ...sections.map((content, index) =>
+      entry(`${id}#${headings[index]?.id}`, headings[index]?.text ?? title, title, content),
+    ),
   ]
 }

@@ -93,7 +93,8 @@ const ASSETS: Record<string, string> = {
   'icon.svg': 'web/shared/icon.svg',
   'minisearch.js': 'node_modules/minisearch/dist/es/index.js',
   'geist.woff2': 'node_modules/@fontsource-variable/geist/files/geist-latin-wght-normal.woff2',
-  'geist-mono.woff2': 'node_modules/@fontsource-variable/geist-mono/files/geist-mono-latin-wght-normal.woff2',
+  'geist-mono.woff2':
+    'node_modules/@fontsource-variable/geist-mono/files/geist-mono-latin-wght-normal.woff2',
 }
 const CONTRACTS: Record<string, string> = {
   'openapi.json': 'generated/openapi.json',
@@ -109,7 +110,10 @@ export function openSite(options: SiteOptions): Site {
   const makers = pageMakers(api, guides, root)
   const read = ([name, file]: [string, string]): [string, Asset] => [
     name,
-    { type: TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream', bytes: readFileSync(join(root, file)) },
+    {
+      type: TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
+      bytes: readFileSync(join(root, file)),
+    },
   ]
   const suffix = options.edition === 'static' ? '.html' : ''
   const navigation: Navigation = { api, guides }
@@ -117,13 +121,16 @@ export function openSite(options: SiteOptions): Site {
   const contextOf = (id: string): PageContext => {
     const up = '../'.repeat(id.split('/').length - 1)
     const link: PageContext['link'] = (target, fragment) => {
-      if (!makers.has(target)) throw new Error(`${id} links to the page ${target}, which does not exist`)
+      if (!makers.has(target))
+        throw new Error(`${id} links to the page ${target}, which does not exist`)
       const path = target === 'index' ? (suffix === '' ? '' : `index${suffix}`) : target + suffix
       return `${up}${path}${fragment === undefined ? '' : `#${fragment}`}` || './'
     }
     const subject = (code: string): string | undefined => {
       const [method, path] = code.split(' ')
-      const operation = api.operations.find((known) => known.id === code || (known.method === method && known.path === path))
+      const operation = api.operations.find(
+        (known) => known.id === code || (known.method === method && known.path === path),
+      )
       const target = operation ? `operations/${operation.id}` : `events/${code}`
       return target === id || !makers.has(target) ? undefined : link(target)
     }
@@ -150,12 +157,16 @@ export function openSite(options: SiteOptions): Site {
 
   const assets = new Map(Object.entries(ASSETS).map(read))
   // Made at the start, since its bytes are part of the folder's name. It reads the contracts and guides, and renders no page.
-  assets.set('search.json', { type: 'application/json', bytes: Buffer.from(searchIndex(api, guides)) })
+  assets.set('search.json', {
+    type: 'application/json',
+    bytes: Buffer.from(searchIndex(api, guides)),
+  })
   const hash = createHash('sha256')
   for (const [name, { bytes }] of assets) hash.update(name).update(bytes)
   // One folder whose name changes with anything in it: everything below it may be kept for ever.
   const folder = `assets/${hash.digest('hex').slice(0, 12)}`
-  const rendered = (id: string, page: Page): string => layout({ id, page, context: contextOf(id), navigation, folder, suffix })
+  const rendered = (id: string, page: Page): string =>
+    layout({ id, page, context: contextOf(id), navigation, folder, suffix })
 
   return {
     pages: [...makers.keys()],
@@ -177,15 +188,24 @@ type PageMaker = (context: PageContext) => Page
 function pageMakers(api: Api, guides: Guide[], root: string): Map<string, PageMaker> {
   return new Map<string, PageMaker>([
     ['index', homePage],
-    ...guides.map((guide): [string, PageMaker] => [guide.id, (context) => guidePage(context, guide, root)]),
+    ...guides.map((guide): [string, PageMaker] => [
+      guide.id,
+      (context) => guidePage(context, guide, root),
+    ]),
     ['api', (context) => overviewPage(context, api.title, api.description)],
-    ...api.resources.map((resource): [string, PageMaker] => [`resources/${resource.slug}`, (context) => resourcePage(context, resource)]),
+    ...api.resources.map((resource): [string, PageMaker] => [
+      `resources/${resource.slug}`,
+      (context) => resourcePage(context, resource),
+    ]),
     ...api.operations.map((operation): [string, PageMaker] => [
       `operations/${operation.id}`,
       (context) => operationPage(context, operation),
     ]),
     ['webhooks', (context) => overviewPage(context, api.webhooks.title, api.webhooks.description)],
-    ...api.events.map((event): [string, PageMaker] => [`events/${event.type}`, (context) => eventPage(context, event)]),
+    ...api.events.map((event): [string, PageMaker] => [
+      `events/${event.type}`,
+      (context) => eventPage(context, event),
+    ]),
     ['schemas', schemasPage],
   ])
 }

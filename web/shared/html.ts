@@ -14,7 +14,9 @@ export class Html {
 export type Content = Html | string | number | false | null | undefined | Content[]
 
 export function html(strings: TemplateStringsArray, ...values: Content[]): Html {
-  return new Html(strings.reduce((text, string, index) => text + textOf(values[index - 1]) + string))
+  return new Html(
+    strings.reduce((text, string, index) => text + textOf(values[index - 1]) + string),
+  )
 }
 
 /** Only for text that a renderer of ours has made. */

@@ -27,7 +27,14 @@ const DAY = 24 * HOUR
 function relative(ms) {
   const size = Math.abs(ms)
   if (size < 1_000) return 'now'
-  const [unit, name] = size < MINUTE ? [1_000, 's'] : size < HOUR ? [MINUTE, 'min'] : size < DAY ? [HOUR, 'h'] : [DAY, 'd']
+  const [unit, name] =
+    size < MINUTE
+      ? [1_000, 's']
+      : size < HOUR
+        ? [MINUTE, 'min']
+        : size < DAY
+          ? [HOUR, 'h']
+          : [DAY, 'd']
   const text = `${Math.floor(size / unit)} ${name}`
   return ms < 0 ? `${text} ago` : `in ${text}`
 }
@@ -59,12 +66,20 @@ for (const name of ['htmx:config:request', 'htmx:before:swap'])
   document.addEventListener(name, (event) => {
     const { sourceElement, sourceEvent } = event.detail.ctx
     if (sourceEvent.type !== 'every') return
-    if (document.hidden || document.querySelector(':popover-open') || sourceElement.querySelector('.opened, details[open]'))
+    if (
+      document.hidden ||
+      document.querySelector(':popover-open') ||
+      sourceElement.querySelector('.opened, details[open]')
+    )
       event.preventDefault()
   })
 
 // What a bar of a chart stands for, beside the pointer. The same is in the chart's table.
-const tip = Object.assign(document.createElement('div'), { className: 'tip', hidden: true, ariaHidden: 'true' })
+const tip = Object.assign(document.createElement('div'), {
+  className: 'tip',
+  hidden: true,
+  ariaHidden: 'true',
+})
 document.body.append(tip)
 document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
   tip.hidden = !target.dataset?.tip

@@ -1,12 +1,20 @@
 /** Changing a record: only what somebody has changed is sent, and nothing that somebody else has changed meanwhile is lost. */
 import { createHash } from 'node:crypto'
 import { HttpError } from 'http-errors'
+import { InvalidInput } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
-import { InvalidInput } from '../../../records/invalid-input.ts'
 import type { Content } from '../../shared/html.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import { titleOf } from './detail.ts'
-import { copyField, type Draft, type Field, isInForm, isSame, textsOf, writeField } from './fields.ts'
+import {
+  copyField,
+  type Draft,
+  type Field,
+  isInForm,
+  isSame,
+  textsOf,
+  writeField,
+} from './fields.ts'
 import { asked, bodyOf, type Filled, filled, foundInstead, isTooMuch, sent } from './filled.ts'
 import { type RecordForm, recordForm, storedValue } from './form.ts'
 import { plural } from './names.ts'
@@ -66,16 +74,30 @@ export async function change(visit: Visit, resource: Resource, item: Item): Prom
   } catch (error) {
     if (error instanceof InvalidInput) {
       const { errors } = error
-      return { ...page(visit, resource, item, { ...form, errors, found: await foundInstead(visit, form, errors) }), status: 422 }
+      return {
+        ...page(visit, resource, item, {
+          ...form,
+          errors,
+          found: await foundInstead(visit, form, errors),
+        }),
+        status: 422,
+      }
     }
-    if (isTooMuch(error)) return { ...page(visit, resource, item, { ...form, problem: error.message }), status: 422 }
-    if (error instanceof HttpError && error.status === 412) return conflict(visit, resource, form, changed)
+    if (isTooMuch(error))
+      return { ...page(visit, resource, item, { ...form, problem: error.message }), status: 422 }
+    if (error instanceof HttpError && error.status === 412)
+      return conflict(visit, resource, form, changed)
     throw error
   }
 }
 
 /** The form again, with what is stored by now: in the fields that nobody has touched here, and beside those that somebody has. */
-async function conflict(visit: Visit, resource: Resource, { draft, fields }: Filled, changed: Field[]): Promise<Answer> {
+async function conflict(
+  visit: Visit,
+  resource: Resource,
+  { draft, fields }: Filled,
+  changed: Field[],
+): Promise<Answer> {
   const item = await findItem(visit, resource, visit.params.record ?? '')
   if (!item) return visit.ctx.throw(404)
   const now = begun(fields, item)
@@ -84,13 +106,24 @@ async function conflict(visit: Visit, resource: Resource, { draft, fields }: Fil
   const known = await referredTo(visit, [item])
   const stored = changed
     .filter((field) => !isSame(now, field, item[field.path]))
-    .map((field): [string, Content] => [field.path, storedValue(field, item[field.path], known, visit.now)])
+    .map((field): [string, Content] => [
+      field.path,
+      storedValue(field, item[field.path], known, visit.now),
+    ])
   const problem =
     'Somebody has changed this record while you did. Nothing of yours is saved yet: look at what is stored now, beside your changes, and save again.'
-  return { ...page(visit, resource, item, { ...form, stored: Object.fromEntries(stored), problem }), status: 409 }
+  return {
+    ...page(visit, resource, item, { ...form, stored: Object.fromEntries(stored), problem }),
+    status: 409,
+  }
 }
 
-function page(visit: Visit, resource: Resource, item: Item, form: Filled & Partial<RecordForm>): Page {
+function page(
+  visit: Visit,
+  resource: Resource,
+  item: Item,
+  form: Filled & Partial<RecordForm>,
+): Page {
   const { draft, fields, known } = form
   const required = new Set(resource.creation?.required)
   const keep = [VERSION, ...fields.map(wasName)]
@@ -111,7 +144,9 @@ function page(visit: Visit, resource: Resource, item: Item, form: Filled & Parti
       user: visit.user,
       now: visit.now,
       isNew: false,
-      hidden: keep.flatMap((name): [string, string][] => (draft.has(name) ? [[name, draft.get(name) ?? '']] : [])),
+      hidden: keep.flatMap((name): [string, string][] =>
+        draft.has(name) ? [[name, draft.get(name) ?? '']] : [],
+      ),
     }),
   }
 }

@@ -1,8 +1,8 @@
 /** Making a record. */
 import { randomUUID } from 'node:crypto'
 import { HttpError } from 'http-errors'
+import { InvalidInput } from '../../../errors.ts'
 import type { Resource, Schema } from '../../../generated/resources.ts'
-import { InvalidInput } from '../../../records/invalid-input.ts'
 import { FORM_KEY, formKey, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import { type Draft, partsOf, writeField } from './fields.ts'
@@ -23,7 +23,8 @@ function begun(schema: Schema, given: URLSearchParams): Draft {
   for (const field of partsOf('', schema)) {
     const value = given.get(field.path)
     if (value !== null) draft.set(field.path, value)
-    else if (field.schema.default !== undefined && field.kind !== 'json') writeField(draft, field, field.schema.default)
+    else if (field.schema.default !== undefined && field.kind !== 'json')
+      writeField(draft, field, field.schema.default)
   }
   return draft
 }
@@ -38,23 +39,44 @@ export async function create(visit: Visit, resource: Resource): Promise<Answer> 
   try {
     const body = bodyOf(operation, form.fields, form.draft, { isNew: true })
     assertMayHave(visit, body)
-    const { id } = (await visit.call(operation, { body, around: (scope, make) => once(visit, scope, make as () => Promise<Item>) })) as Item
-    return { to: addressOf(resource, id), notice: { kind: 'ok', text: `The ${noun(resource)} is created.` } }
+    const { id } = (await visit.call(operation, {
+      body,
+      around: (scope, make) => once(visit, scope, make as () => Promise<Item>),
+    })) as Item
+    return {
+      to: addressOf(resource, id),
+      notice: { kind: 'ok', text: `The ${noun(resource)} is created.` },
+    }
   } catch (error) {
     if (error instanceof InvalidInput) {
       const { errors } = error
-      return { ...page(visit, resource, { ...form, errors, found: await foundInstead(visit, form, errors) }), status: 422 }
+      return {
+        ...page(visit, resource, {
+          ...form,
+          errors,
+          found: await foundInstead(visit, form, errors),
+        }),
+        status: 422,
+      }
     }
     if (error instanceof MadeBefore) {
-      if (error.isOther) return { ...page(visit, resource, { ...form, problem: SENT_OTHERWISE }, randomUUID()), status: 422 }
+      if (error.isOther)
+        return {
+          ...page(visit, resource, { ...form, problem: SENT_OTHERWISE }, randomUUID()),
+          status: 422,
+        }
       return {
         to: addressOf(resource, error.id),
-        notice: { kind: 'ok', text: `The ${noun(resource)} was created when the form was sent before.` },
+        notice: {
+          kind: 'ok',
+          text: `The ${noun(resource)} was created when the form was sent before.`,
+        },
       }
     }
     if (error instanceof HttpError && error.status === 403)
       return { ...page(visit, resource, { ...form, problem: error.message }), status: 403 }
-    if (isTooMuch(error)) return { ...page(visit, resource, { ...form, problem: error.message }), status: 422 }
+    if (isTooMuch(error))
+      return { ...page(visit, resource, { ...form, problem: error.message }), status: 422 }
     throw error
   }
 }
@@ -63,10 +85,18 @@ export async function create(visit: Visit, resource: Resource): Promise<Answer> 
 function assertMayHave(visit: Visit, body: Record<string, unknown>): void {
   const held = namedBy(body.resource)
   if (held && !mayHave(visit.user, body))
-    visit.ctx.throw(403, `You have no permission to see ${plural(held).toLowerCase()}, so they cannot be yours in a file.`)
+    visit.ctx.throw(
+      403,
+      `You have no permission to see ${plural(held).toLowerCase()}, so they cannot be yours in a file.`,
+    )
 }
 
-function page(visit: Visit, resource: Resource, form: Filled & Partial<RecordForm>, key = formKey(visit)): Page {
+function page(
+  visit: Visit,
+  resource: Resource,
+  form: Filled & Partial<RecordForm>,
+  key = formKey(visit),
+): Page {
   return {
     title: `New ${noun(resource)}`,
     isNarrow: true,

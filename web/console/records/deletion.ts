@@ -1,7 +1,7 @@
 /** Deleting a record, once it was asked whether that is meant. */
 import { HttpError } from 'http-errors'
+import { InvalidInput } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
-import { InvalidInput } from '../../../records/invalid-input.ts'
 import { html } from '../../shared/html.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import { form } from '../ui.ts'
@@ -12,7 +12,12 @@ import { addressOf, type Item } from './resources.ts'
 
 const VERSION = 'updated_at'
 
-export async function deletePage(visit: Visit, resource: Resource, item: Item, problem?: string): Promise<Page> {
+export async function deletePage(
+  visit: Visit,
+  resource: Resource,
+  item: Item,
+  problem?: string,
+): Promise<Page> {
   const title = titleOf(resource, item, await referredTo(visit, [item]))
   return {
     title: `Delete ${title}?`,
@@ -38,10 +43,17 @@ export async function remove(visit: Visit, resource: Resource, item: Item): Prom
   const operation = resource.operations.delete
   if (operation === null) return visit.ctx.throw(404)
   try {
-    await visit.call(operation, { path: { [resource.type]: item.id }, updatedAt: visit.form.get(VERSION) ?? undefined })
-    return { to: addressOf(resource), notice: { kind: 'ok', text: `The ${noun(resource)} is deleted.` } }
+    await visit.call(operation, {
+      path: { [resource.type]: item.id },
+      updatedAt: visit.form.get(VERSION) ?? undefined,
+    })
+    return {
+      to: addressOf(resource),
+      notice: { kind: 'ok', text: `The ${noun(resource)} is deleted.` },
+    }
   } catch (error) {
-    if (error instanceof InvalidInput) return { ...(await deletePage(visit, resource, item, sentence(error))), status: 422 }
+    if (error instanceof InvalidInput)
+      return { ...(await deletePage(visit, resource, item, sentence(error))), status: 422 }
     if (error instanceof HttpError && error.status === 412) return changedMeanwhile(visit, resource)
     throw error
   }

@@ -10,7 +10,16 @@ import { keyLabels } from './keys.ts'
 import { capital, noun, option, plural } from './names.ts'
 import { filterName, queryText } from './query.ts'
 import { type Known, knownItem, referredTo, textName } from './references.ts'
-import { addressOf, fieldsOf, type Item, mayDo, maySee, nameField, referencedBy, shortId } from './resources.ts'
+import {
+  addressOf,
+  fieldsOf,
+  type Item,
+  mayDo,
+  maySee,
+  nameField,
+  referencedBy,
+  shortId,
+} from './resources.ts'
 import { amountOf, cell, isTable, shownName, valueTable, whole } from './values.ts'
 
 const LIVE_SECONDS = 2
@@ -24,7 +33,12 @@ export async function detailPage(visit: Visit, resource: Resource, item: Item): 
   )
   return {
     title: titleOf(resource, item, known),
-    lead: item.status !== undefined && cell('status', resource.record.properties?.status ?? {}, item.status, { now: visit.now, known }),
+    lead:
+      item.status !== undefined &&
+      cell('status', resource.record.properties?.status ?? {}, item.status, {
+        now: visit.now,
+        known,
+      }),
     crumbs: [{ label: plural(resource), to: addressOf(resource) }],
     actions: actionsOf(visit, resource, item),
     body: html`${await recordCard(visit, resource, item, known)}${related}${await eventsCard(visit, item.id)}`,
@@ -35,11 +49,18 @@ export async function detailPage(visit: Visit, resource: Resource, item: Item): 
 export function titleOf(resource: Resource, item: Item, known: Known): string {
   const name = nameField(resource)
   if (name !== undefined) return String(item[name])
-  const parts = (resource.creation?.required ?? []).map((field) => partName(resource, field, item, known))
+  const parts = (resource.creation?.required ?? []).map((field) =>
+    partName(resource, field, item, known),
+  )
   return parts.filter(Boolean).join(', ') || shortId(item.id)
 }
 
-function partName({ record: { properties = {} } }: Resource, field: string, record: Item, known: Known): string | undefined {
+function partName(
+  { record: { properties = {} } }: Resource,
+  field: string,
+  record: Item,
+  known: Known,
+): string | undefined {
   const value = record[field]
   const other = referencedBy(field)
   const item = typeof value === 'string' ? knownItem(known, field, value) : undefined
@@ -56,15 +77,23 @@ function partName({ record: { properties = {} } }: Resource, field: string, reco
 function actionsOf({ user }: Visit, resource: Resource, item: Item): Content {
   return [
     mayDo(user, resource, 'update') && buttonLink(addressOf(resource, item.id, 'edit'), 'Edit'),
-    mayDo(user, resource, 'delete') && buttonLink(addressOf(resource, item.id, 'delete'), 'Delete', 'danger'),
+    mayDo(user, resource, 'delete') &&
+      buttonLink(addressOf(resource, item.id, 'delete'), 'Delete', 'danger'),
   ]
 }
 
 /** Brings itself up to date while the file of the record is being made. */
-async function recordCard(visit: Visit, resource: Resource, item: Item, known: Known): Promise<Html> {
+async function recordCard(
+  visit: Visit,
+  resource: Resource,
+  item: Item,
+  known: Known,
+): Promise<Html> {
   const isMoving = isBeingMade(resource, item)
   const fields = fieldsOf(resource)
-  const lists = fields.filter(([name, schema]) => isTable(schema) && Array.isArray(item[name]) && item[name].length > 0)
+  const lists = fields.filter(
+    ([name, schema]) => isTable(schema) && Array.isArray(item[name]) && item[name].length > 0,
+  )
   const showing = { now: visit.now, known, item }
   const rows = fields
     .filter((field) => !lists.includes(field))
@@ -73,12 +102,16 @@ async function recordCard(visit: Visit, resource: Resource, item: Item, known: K
       whole(name, schema, item[name], { ...showing, keyLabels: keyLabels(schema, item, known) }),
     ])
   const isThere = isReady(resource, item, visit.now) && mayHave(visit.user, item)
-  const fileLink = isThere && buttonLink(addressOf(resource, item.id, 'file'), 'Download', 'primary')
+  const fileLink =
+    isThere && buttonLink(addressOf(resource, item.id, 'file'), 'Download', 'primary')
   const address = `/console${addressOf(resource, item.id)}`
   return html`<div id="record"${isMoving && live(address, 'record', LIVE_SECONDS)}>${isMoving && (await progress(visit, item))}${card('Details', facts(rows), { actions: fileLink })}${lists.map(
     ([name, schema]) => {
       const values = item[name] as unknown[]
-      return card(html`${fieldLabel(name)} <span class="muted">${count(values.length)}</span>`, valueTable(name, schema, values, showing))
+      return card(
+        html`${fieldLabel(name)} <span class="muted">${count(values.length)}</span>`,
+        valueTable(name, schema, values, showing),
+      )
     },
   )}</div>`
 }
@@ -94,12 +127,20 @@ function referringTo({ type }: Resource): Resource[] {
 
 const RELATED = 5
 
-async function relatedCard(visit: Visit, resource: Resource, other: Resource, id: string): Promise<Html> {
+async function relatedCard(
+  visit: Visit,
+  resource: Resource,
+  other: Resource,
+  id: string,
+): Promise<Html> {
   const operation: Operation = operations[other.operations.list]
   const reference = `${resource.type}_id`
   const newest = operation.sorts.includes('created_at') && { sort: ['-created_at'] }
   const query = { [filterName(reference)]: id, ...newest, 'page[size]': RELATED }
-  const { data, meta } = (await visit.call(other.operations.list, { query })) as { data: Item[]; meta: { total: number } }
+  const { data, meta } = (await visit.call(other.operations.list, { query })) as {
+    data: Item[]
+    meta: { total: number }
+  }
   const known = await referredTo(visit, data)
   const title = html`${plural(other)} <span class="muted">${count(meta.total)}</span>`
   const all = `${addressOf(other)}${queryText([[filterName(reference), id]])}`
@@ -109,7 +150,10 @@ async function relatedCard(visit: Visit, resource: Resource, other: Resource, id
       takesOnCreation(other, reference) &&
       buttonLink(`${addressOf(other)}/new?${reference}=${id}`, `New ${noun(other)}`),
   ]
-  const body = data.length > 0 ? relatedTable(visit, other, data, known, reference) : html`<p class="muted">None.</p>`
+  const body =
+    data.length > 0
+      ? relatedTable(visit, other, data, known, reference)
+      : html`<p class="muted">None.</p>`
   return card(title, body, { actions })
 }
 
@@ -117,12 +161,21 @@ function takesOnCreation({ creation }: Resource, field: string): boolean {
   return field in (creation?.properties ?? {})
 }
 
-function relatedTable(visit: Visit, other: Resource, items: Item[], known: Known, reference: string): Html {
+function relatedTable(
+  visit: Visit,
+  other: Resource,
+  items: Item[],
+  known: Known,
+  reference: string,
+): Html {
   const showing = { now: visit.now, known }
   // What its name says already need not be said twice.
   const named = nameField(other) === undefined ? (other.creation?.required ?? []) : []
   const columns = fieldsOf(other).filter(
-    ([name, schema]) => (schema.enum || name === 'created_at' || referencedBy(name)) && name !== reference && !named.includes(name),
+    ([name, schema]) =>
+      (schema.enum || name === 'created_at' || referencedBy(name)) &&
+      name !== reference &&
+      !named.includes(name),
   )
   return table(
     [capital(noun(other)), ...columns.map(([name]) => fieldLabel(name))],
@@ -140,7 +193,10 @@ const RECENT = 10
 
 async function eventsCard(visit: Visit, id: string): Promise<Html> {
   const query = { 'filter[resource_id]': id, sort: ['-created_at'], 'page[size]': RECENT }
-  const { data, meta } = (await visit.call('listEvents', { query })) as { data: Event[]; meta: { total: number } }
+  const { data, meta } = (await visit.call('listEvents', { query })) as {
+    data: Event[]
+    meta: { total: number }
+  }
   const rows = data.map((event) => ({
     cells: [
       html`<code>${event.event_type}</code>`,
@@ -149,6 +205,8 @@ async function eventsCard(visit: Visit, id: string): Promise<Html> {
     ],
   }))
   const body =
-    rows.length > 0 ? table(['Event', 'ID', 'When'], rows, { label: 'Events' }) : empty('No events', 'Nothing has happened to it yet.')
+    rows.length > 0
+      ? table(['Event', 'ID', 'When'], rows, { label: 'Events' })
+      : empty('No events', 'Nothing has happened to it yet.')
   return card(html`Events <span class="muted">${count(meta.total)}</span>`, body)
 }

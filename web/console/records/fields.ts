@@ -1,7 +1,8 @@
 /** The fields of a form: of which kind each is by its schema, what a form holds of a value, and the value that a form holds. */
+
+import type { FieldErrors } from '../../../errors.ts'
 import type { Schema } from '../../../generated/resources.ts'
-import type { FieldErrors } from '../../../records/invalid-input.ts'
-import { convertParameter } from '../../../records/validate.ts'
+import { convertParameter } from '../../../operations/validation.ts'
 import { referencedBy } from './resources.ts'
 
 /** What is in a form: texts by the path of their field, such as `screening_questions.0.key`. What a text cannot say is beside it, such as
@@ -68,7 +69,8 @@ const KINDS: Record<Kind, KindRules> = {
   choice: {
     fits: (schema) => schema.enum !== undefined,
     write: writeText,
-    read: (draft, field, reading) => convert(readText(draft, field, reading), (text) => optionFor(text, field.schema)),
+    read: (draft, field, reading) =>
+      convert(readText(draft, field, reading), (text) => optionFor(text, field.schema)),
   },
   yes_no: {
     fits: ({ type }) => type === 'boolean',
@@ -83,11 +85,16 @@ const KINDS: Record<Kind, KindRules> = {
   number: {
     fits: ({ type }) => type === 'integer' || type === 'number',
     write: writeText,
-    read: (draft, field, reading) => convert(readText(draft, field, reading), (text) => toNumber(text, field.schema)),
+    read: (draft, field, reading) =>
+      convert(readText(draft, field, reading), (text) => toNumber(text, field.schema)),
   },
   text: { fits: ({ type }) => type === 'string', write: writeText, read: readText },
   /** One on each line. */
-  lines: { fits: ({ type, items }) => type === 'array' && items?.type === 'string' && !items.enum, write: writeLines, read: readLines },
+  lines: {
+    fits: ({ type, items }) => type === 'array' && items?.type === 'string' && !items.enum,
+    write: writeLines,
+    read: readLines,
+  },
   options: {
     fits: ({ type, items }) => type === 'array' && items?.enum !== undefined,
     write: (draft, { path }, value) => {
@@ -111,7 +118,8 @@ const KINDS: Record<Kind, KindRules> = {
   groups: {
     fits: ({ type, items }) => type === 'array' && items?.properties !== undefined,
     write: (draft, field, value) => {
-      for (const [index, item] of listOf(value).entries()) writeAll(draft, partsAt(field, index), item)
+      for (const [index, item] of listOf(value).entries())
+        writeAll(draft, partsAt(field, index), item)
     },
     read: (draft, field, reading, current) => {
       const groups = Array.from({ length: groupCount(draft, field) }, (_, index) =>
@@ -120,7 +128,11 @@ const KINDS: Record<Kind, KindRules> = {
       return groups.length === 0 && reading.isNew ? undefined : groups
     },
   },
-  group: { fits: ({ type, properties }) => type === 'object' && properties !== undefined, write: writeParts, read: readParts },
+  group: {
+    fits: ({ type, properties }) => type === 'object' && properties !== undefined,
+    write: writeParts,
+    read: readParts,
+  },
   /** By keys that the contract leaves open, and something else lists: see keys.ts. */
   keyed: { fits: () => false, write: writeParts, read: readKeyed },
   /** A text, a number, or yes or no. */
@@ -136,14 +148,30 @@ const KINDS: Record<Kind, KindRules> = {
   },
 }
 
-export function fieldOf(path: string, schema: Schema, isRequired: boolean, name = path.slice(path.lastIndexOf('.') + 1)): Field {
-  const kind = (Object.keys(KINDS) as Kind[]).find((candidate) => KINDS[candidate].fits(schema, name)) ?? 'json'
-  return { path, name, schema, isRequired, kind, ...(kind === 'group' && { parts: partsOf(`${path}.`, schema) }) }
+export function fieldOf(
+  path: string,
+  schema: Schema,
+  isRequired: boolean,
+  name = path.slice(path.lastIndexOf('.') + 1),
+): Field {
+  const kind =
+    (Object.keys(KINDS) as Kind[]).find((candidate) => KINDS[candidate].fits(schema, name)) ??
+    'json'
+  return {
+    path,
+    name,
+    schema,
+    isRequired,
+    kind,
+    ...(kind === 'group' && { parts: partsOf(`${path}.`, schema) }),
+  }
 }
 
 /** The fields of an object. `prefix` is of their paths. */
 export function partsOf(prefix: string, { properties = {}, required = [] }: Schema): Field[] {
-  return Object.entries(properties).map(([name, schema]) => fieldOf(`${prefix}${name}`, schema, required.includes(name), name))
+  return Object.entries(properties).map(([name, schema]) =>
+    fieldOf(`${prefix}${name}`, schema, required.includes(name), name),
+  )
 }
 
 /** The fields of one of several groups. */
@@ -156,7 +184,12 @@ export function writeField(draft: Draft, field: Field, value: unknown): void {
 }
 
 /** The value that the form holds. Where it holds what it would hold of `current`, that is it: not every value survives a form. */
-export function readField(draft: Draft, field: Field, reading: Reading, current?: unknown): unknown {
+export function readField(
+  draft: Draft,
+  field: Field,
+  reading: Reading,
+  current?: unknown,
+): unknown {
   if (current !== undefined && isSame(draft, field, current)) return current
   return KINDS[field.kind].read(draft, field, reading, current)
 }
@@ -170,7 +203,9 @@ export function isSame(draft: Draft, field: Field, value: unknown): boolean {
 
 /** All that a form holds of a field, to be compared. */
 export function textsOf(draft: Draft, { path }: Pick<Field, 'path'>): string {
-  const own = [...draft].filter(([name, value]) => belongsTo(name, path) && value !== '' && name !== countName(path))
+  const own = [...draft].filter(
+    ([name, value]) => belongsTo(name, path) && value !== '' && name !== countName(path),
+  )
   return JSON.stringify(own.map(([name, value]) => [name, withLineFeeds(value)]).sort())
 }
 
@@ -195,10 +230,18 @@ function writeAll(draft: Draft, fields: Field[], value: unknown): void {
   }
 }
 
-function readAll(draft: Draft, fields: Field[], reading: Reading, current: unknown): Record<string, unknown> {
+function readAll(
+  draft: Draft,
+  fields: Field[],
+  reading: Reading,
+  current: unknown,
+): Record<string, unknown> {
   // An object is given as a whole.
   const inside = { ...reading, isNew: true }
-  const entries = fields.map((field) => [field.name, readField(draft, field, inside, ownOf(current, field))])
+  const entries = fields.map((field) => [
+    field.name,
+    readField(draft, field, inside, ownOf(current, field)),
+  ])
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined))
 }
 
@@ -206,7 +249,12 @@ function writeParts(draft: Draft, { parts = [] }: Field, value: unknown): void {
   writeAll(draft, parts, value)
 }
 
-function readParts(draft: Draft, { parts = [] }: Field, reading: Reading, current: unknown): unknown {
+function readParts(
+  draft: Draft,
+  { parts = [] }: Field,
+  reading: Reading,
+  current: unknown,
+): unknown {
   const value = readAll(draft, parts, reading, current)
   return Object.keys(value).length === 0 && reading.isNew ? undefined : value
 }
@@ -215,13 +263,19 @@ function readParts(draft: Draft, { parts = [] }: Field, reading: Reading, curren
 function readKeyed(draft: Draft, field: Field, reading: Reading, current: unknown): unknown {
   const value = readParts(draft, field, reading, current)
   for (const part of field.parts ?? [])
-    if (part.kind === 'number' && typeof ownOf(value, part) === 'string' && ownOf(current, part) !== ownOf(value, part))
+    if (
+      part.kind === 'number' &&
+      typeof ownOf(value, part) === 'string' &&
+      ownOf(current, part) !== ownOf(value, part)
+    )
       reading.problems[part.path] = ['must be a number.']
   return value
 }
 
 function ownOf(value: unknown, { name }: Field): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, unknown>)[name]
+    : undefined
 }
 
 const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
@@ -246,14 +300,18 @@ function convert(value: unknown, change: (text: string) => unknown): unknown {
 }
 
 /** An option need not be text. */
-const optionFor = (text: string, { enum: options = [] }: Schema): unknown => options.find((one) => String(one) === text) ?? text
+const optionFor = (text: string, { enum: options = [] }: Schema): unknown =>
+  options.find((one) => String(one) === text) ?? text
 
-const toBoolean = (text: string): unknown => (text === 'true' ? true : text === 'false' ? false : text)
+const toBoolean = (text: string): unknown =>
+  text === 'true' ? true : text === 'false' ? false : text
 
 /** What is no number stays text, for the contract to refuse. */
 function toNumber(text: string, { type }: Schema): unknown {
   if (type === 'integer') return convertParameter(text.trim(), 'integer')
-  return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text.trim()) && Number.isFinite(Number(text)) ? Number(text) : text
+  return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text.trim()) && Number.isFinite(Number(text))
+    ? Number(text)
+    : text
 }
 
 const LOCAL = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2}(?:\.\d{1,3})?)?$/
@@ -299,7 +357,10 @@ export const SCALAR_KINDS = { text: 'Text', number: 'Number', true: 'Yes', false
 
 function writeScalar(draft: Draft, { path }: Field, value: unknown): void {
   const isBoolean = typeof value === 'boolean'
-  draft.set(kindName(path), isBoolean ? String(value) : typeof value === 'number' ? 'number' : 'text')
+  draft.set(
+    kindName(path),
+    isBoolean ? String(value) : typeof value === 'number' ? 'number' : 'text',
+  )
   draft.set(path, isBoolean ? '' : String(value))
 }
 
@@ -336,15 +397,26 @@ export function groupCount(draft: Draft, { path }: Pick<Field, 'path'>): number 
   const said = Number(draft.get(countName(path)) ?? 0)
   let count = Number.isSafeInteger(said) ? said : 0
   for (const name of draft.keys())
-    if (name.startsWith(`${path}.`)) count = Math.max(count, Number(/^\d{1,6}(?=\.)/.exec(name.slice(path.length + 1))?.[0] ?? -1) + 1)
+    if (name.startsWith(`${path}.`))
+      count = Math.max(
+        count,
+        Number(/^\d{1,6}(?=\.)/.exec(name.slice(path.length + 1))?.[0] ?? -1) + 1,
+      )
   return Math.min(MOST_GROUPS, count)
 }
 
 /** The same form without the groups that `isLeftOut`: those after one move up. */
-export function withoutGroups(draft: Draft, field: Field, isLeftOut: (index: number) => boolean): Draft {
-  const kept = Array.from({ length: groupCount(draft, field) }, (_, index) => index).filter((index) => !isLeftOut(index))
+export function withoutGroups(
+  draft: Draft,
+  field: Field,
+  isLeftOut: (index: number) => boolean,
+): Draft {
+  const kept = Array.from({ length: groupCount(draft, field) }, (_, index) => index).filter(
+    (index) => !isLeftOut(index),
+  )
   const entries = [...draft].flatMap(([name, value]): [string, string][] => {
-    if (!name.startsWith(`${field.path}.`)) return name === countName(field.path) ? [] : [[name, value]]
+    if (!name.startsWith(`${field.path}.`))
+      return name === countName(field.path) ? [] : [[name, value]]
     const [index = '', ...rest] = name.slice(field.path.length + 1).split('.')
     const place = kept.indexOf(Number(index))
     return place === -1 ? [] : [[[field.path, place, ...rest].join('.'), value]]
@@ -355,5 +427,8 @@ export function withoutGroups(draft: Draft, field: Field, isLeftOut: (index: num
 /** Has nobody typed anything into the group? The kind of a text is none yet. */
 export function isEmptyGroup(draft: Draft, { path }: Field, index: number): boolean {
   const prefix = `${path}.${index}.`
-  return ![...draft].some(([name, value]) => name.startsWith(prefix) && value !== '' && !(name.endsWith(':kind') && value === 'text'))
+  return ![...draft].some(
+    ([name, value]) =>
+      name.startsWith(prefix) && value !== '' && !(name.endsWith(':kind') && value === 'text'),
+  )
 }

@@ -9,11 +9,18 @@ import { plural } from './names.ts'
 import { filterName, typed } from './query.ts'
 import { type Item, maySee, namedBy } from './resources.ts'
 
-export function isBeingMade({ operations: { file } }: Resource, { completed_at, error }: Item): boolean {
+export function isBeingMade(
+  { operations: { file } }: Resource,
+  { completed_at, error }: Item,
+): boolean {
   return file !== null && completed_at === null && error === null
 }
 
-export function isReady({ operations: { file } }: Resource, { completed_at, expires_at }: Item, now: Date): boolean {
+export function isReady(
+  { operations: { file } }: Resource,
+  { completed_at, expires_at }: Item,
+  now: Date,
+): boolean {
   const isKept = typeof expires_at !== 'string' || now.getTime() < Date.parse(expires_at)
   return file !== null && typeof completed_at === 'string' && isKept
 }
@@ -28,18 +35,20 @@ export function mayHave(user: User, item: Record<string, unknown>): boolean {
 export async function progress(visit: Visit, item: Item): Promise<Html> {
   const done = typeof item.row_count === 'number' ? item.row_count : 0
   const held = namedBy(item.resource)
-  const total = held && mayHave(visit.user, item) ? await countMatching(visit, held, item.filters) : undefined
+  const total =
+    held && mayHave(visit.user, item) ? await countMatching(visit, held, item.filters) : undefined
   const text = `${count(done)}${total === undefined ? '' : ` of ${count(total)}`} ${held ? plural(held).toLowerCase() : 'records'}`
   return html`<div class="making"><p>The file is being made: ${text} so far.</p><progress aria-label="Progress"${total !== undefined && total > 0 && html` value="${Math.min(done, total)}" max="${total}"`}></progress></div>`
 }
 
 async function countMatching(visit: Visit, held: Resource, filters: unknown): Promise<number> {
   const operation: Operation = operations[held.operations.list]
-  const pairs = Object.entries((filters ?? {}) as Record<string, string>).map(([name, value]): [string, string] => [
-    filterName(name),
-    value,
-  ])
-  const { meta } = (await visit.call(held.operations.list, { query: { ...typed(operation, pairs), 'page[size]': 1 } })) as {
+  const pairs = Object.entries((filters ?? {}) as Record<string, string>).map(
+    ([name, value]): [string, string] => [filterName(name), value],
+  )
+  const { meta } = (await visit.call(held.operations.list, {
+    query: { ...typed(operation, pairs), 'page[size]': 1 },
+  })) as {
     meta: { total: number }
   }
   return meta.total

@@ -1,13 +1,22 @@
 /** A form that was sent: its fields, its values, and what it asks for instead of being saved. */
 import { HttpError } from 'http-errors'
 import { validate as isUuid } from 'uuid'
+import { type FieldErrors, InvalidInput } from '../../../errors.ts'
 import type { OperationId } from '../../../generated/operations.ts'
 import type { Schema } from '../../../generated/resources.ts'
 import * as validators from '../../../generated/validators.js'
-import { type FieldErrors, InvalidInput } from '../../../records/invalid-input.ts'
-import { assertValid } from '../../../records/validate.ts'
+import { assertValid } from '../../../operations/validation.ts'
 import type { Visit } from '../page.ts'
-import { countName, type Draft, type Field, groupCount, isEmptyGroup, partsOf, readField, withoutGroups } from './fields.ts'
+import {
+  countName,
+  type Draft,
+  type Field,
+  groupCount,
+  isEmptyGroup,
+  partsOf,
+  readField,
+  withoutGroups,
+} from './fields.ts'
 import { type Asking, askName, type RecordForm } from './form.ts'
 import { withKeys } from './keys.ts'
 import { type Known, referredTo, search } from './references.ts'
@@ -23,7 +32,12 @@ export interface Filled {
 }
 
 /** The fields of the body with what depends on what is in them. */
-export async function filled(visit: Visit, schema: Schema, draft: Draft, current?: Item): Promise<Filled> {
+export async function filled(
+  visit: Visit,
+  schema: Schema,
+  draft: Draft,
+  current?: Item,
+): Promise<Filled> {
   const fields = await withKeys(visit, partsOf('', schema), draft, current)
   const references = referencesIn(fields).map(({ path, name }) => ({ [name]: draft.get(path) }))
   return { fields, draft, known: await referredTo(visit, [...references, current ?? {}]) }
@@ -31,7 +45,9 @@ export async function filled(visit: Visit, schema: Schema, draft: Draft, current
 
 /** Also those inside of others. */
 function referencesIn(fields: Field[]): Field[] {
-  return fields.flatMap((field) => (field.kind === 'reference' ? [field] : referencesIn(field.parts ?? [])))
+  return fields.flatMap((field) =>
+    field.kind === 'reference' ? [field] : referencesIn(field.parts ?? []),
+  )
 }
 
 function draftOf({ form, ctx }: Visit): Draft {
@@ -42,21 +58,33 @@ function draftOf({ form, ctx }: Visit): Draft {
 /** The form as it was sent, without groups that nobody has filled in: the API counts them from the first that is. */
 export async function sent(visit: Visit, schema: Schema, current?: Item): Promise<Filled> {
   const lists = partsOf('', schema).filter(({ kind }) => kind === 'groups')
-  const isEmpty = (draft: Draft, field: Field) => (index: number) => isEmptyGroup(draft, field, index)
-  const draft = lists.reduce((rest, field) => withoutGroups(rest, field, isEmpty(rest, field)), draftOf(visit))
+  const isEmpty = (draft: Draft, field: Field) => (index: number) =>
+    isEmptyGroup(draft, field, index)
+  const draft = lists.reduce(
+    (rest, field) => withoutGroups(rest, field, isEmpty(rest, field)),
+    draftOf(visit),
+  )
   return filled(visit, schema, draft, current)
 }
 
 /** The form as it is asked for: with something found, chosen, added or removed. Undefined when it is to be saved. */
-export async function asked(visit: Visit, schema: Schema, current?: Item): Promise<(Filled & Pick<RecordForm, 'found'>) | undefined> {
-  const ask = (asking: Asking): string | undefined => visit.form.get(askName(asking)) ?? visit.query.get(askName(asking)) ?? undefined
+export async function asked(
+  visit: Visit,
+  schema: Schema,
+  current?: Item,
+): Promise<(Filled & Pick<RecordForm, 'found'>) | undefined> {
+  const ask = (asking: Asking): string | undefined =>
+    visit.form.get(askName(asking)) ?? visit.query.get(askName(asking)) ?? undefined
   const draft = draftOf(visit)
   const find = ask('find')
   if (find !== undefined) {
     const form = await filled(visit, schema, draft, current)
     return { ...form, found: await found(visit, form, find) }
   }
-  const changed = withChoice(draft, ask('choose')) ?? withGroup(draft, schema, ask('add')) ?? withoutGroup(draft, schema, ask('remove'))
+  const changed =
+    withChoice(draft, ask('choose')) ??
+    withGroup(draft, schema, ask('add')) ??
+    withoutGroup(draft, schema, ask('remove'))
   if (changed) return filled(visit, schema, changed, current)
   return ask('refresh') === undefined ? undefined : filled(visit, schema, draft, current)
 }
@@ -88,19 +116,39 @@ function groupsAt(schema: Schema, path: string): Field | undefined {
 }
 
 /** Records for a reference that was refused because it is a name, and not yet an id. */
-export async function foundInstead(visit: Visit, form: Filled, errors: FieldErrors): Promise<RecordForm['found']> {
+export async function foundInstead(
+  visit: Visit,
+  form: Filled,
+  errors: FieldErrors,
+): Promise<RecordForm['found']> {
   const textIn = ({ path }: Field): string => form.draft.get(path) ?? ''
-  const refused = referencesIn(form.fields).find((field) => field.path in errors && textIn(field) !== '' && !isUuid(textIn(field)))
+  const refused = referencesIn(form.fields).find(
+    (field) => field.path in errors && textIn(field) !== '' && !isUuid(textIn(field)),
+  )
   return refused && found(visit, form, refused.path)
 }
 
-async function found(visit: Visit, { fields, draft }: Filled, path: string): Promise<RecordForm['found']> {
+async function found(
+  visit: Visit,
+  { fields, draft }: Filled,
+  path: string,
+): Promise<RecordForm['found']> {
   const references = referencesIn(fields)
   const field = references.find((one) => one.path === path)
   const resource = field && referencedBy(field.name)
   if (!resource || !maySee(visit.user, resource)) return undefined
-  const beside = references.filter((one) => one !== field).map((one): [string, string] => [one.name, draft.get(one.path) ?? ''])
-  return { path, found: await search(visit, resource, (draft.get(path) ?? '').trim(), Object.fromEntries(beside)) }
+  const beside = references
+    .filter((one) => one !== field)
+    .map((one): [string, string] => [one.name, draft.get(one.path) ?? ''])
+  return {
+    path,
+    found: await search(
+      visit,
+      resource,
+      (draft.get(path) ?? '').trim(),
+      Object.fromEntries(beside),
+    ),
+  }
 }
 
 /** The values of the fields as the contract takes them. Throws InvalidInput for what it does not take, all at once. */
@@ -111,9 +159,13 @@ export function bodyOf(
   { isNew, current }: { isNew: boolean; current?: Item },
 ): Record<string, unknown> {
   const problems: FieldErrors = Object.create(null)
-  const entries = fields.map((field) => [field.path, readField(draft, field, { isNew, problems }, current?.[field.path])] as const)
+  const entries = fields.map(
+    (field) =>
+      [field.path, readField(draft, field, { isNew, problems }, current?.[field.path])] as const,
+  )
   const body = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
-  if (Object.keys(problems).length > 0) throw new InvalidInput({ ...errorsOf(id, body), ...problems })
+  if (Object.keys(problems).length > 0)
+    throw new InvalidInput({ ...errorsOf(id, body), ...problems })
   return body
 }
 

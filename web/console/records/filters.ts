@@ -1,9 +1,17 @@
 /** The form above a list: its filters, its order, the size of its pages. */
+
+import type { FieldErrors } from '../../../errors.ts'
 import { type Operation, operations } from '../../../generated/operations.ts'
 import type { Resource, Schema } from '../../../generated/resources.ts'
-import type { FieldErrors } from '../../../records/invalid-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { button, buttonLink, type Choice, type FieldOptions, selectField, textField } from '../ui.ts'
+import {
+  button,
+  buttonLink,
+  type Choice,
+  type FieldOptions,
+  selectField,
+  textField,
+} from '../ui.ts'
 import { fieldOf, isLocal, toLocal } from './fields.ts'
 import { manyOf } from './form.ts'
 import { label, option } from './names.ts'
@@ -28,14 +36,17 @@ const FEW_OPTIONS = 8
 export function filterForm(filtering: Filtering): Html {
   const { resource, pairs, errors } = filtering
   const operation: Operation = operations[resource.operations.list]
-  const inView = resource.filters.filter(isInView).sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
+  const inView = resource.filters
+    .filter(isInView)
+    .sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
   const rest = resource.filters.filter((filter) => !isInView(filter))
   const used = rest.filter(({ name }) => given(pairs, filterName(name)) !== '').length
   const size = given(pairs, 'page[size]')
   const isOpen = used > 0 || rest.some(({ name }) => filterName(name) in errors)
   return html`<form class="record-filters" method="get" action="/console${addressOf(resource)}" novalidate>${size !== '' && html`<input type="hidden" name="page[size]" value="${size}">`}
 <div class="filter-row">${inView.map((filter) => filterField(filter, filtering))}${sortField(operation, pairs)}<div class="actions">${button('Apply')}${
-    Object.keys(filtersIn(pairs)).length > 0 && buttonLink(addressOf(resource), 'Clear filters', 'quiet')
+    Object.keys(filtersIn(pairs)).length > 0 &&
+    buttonLink(addressOf(resource), 'Clear filters', 'quiet')
   }</div></div>
 ${
   rest.length > 0 &&
@@ -49,7 +60,9 @@ function isInView({ name, schema }: Filter): boolean {
 }
 
 function optionsOf({ enum: values = [] }: Schema): Choice[] {
-  return values.filter((value) => value !== null).map((value) => ({ value: String(value), label: option(value) }))
+  return values
+    .filter((value) => value !== null)
+    .map((value) => ({ value: String(value), label: option(value) }))
 }
 
 function filterField({ name, description, schema }: Filter, filtering: Filtering): Html {
@@ -63,15 +76,25 @@ function filterField({ name, description, schema }: Filter, filtering: Filtering
     value,
     // A filter is never required; the word "optional" at each would say nothing.
     isRequired: false,
-    ...(messages && { errors: { [parameter]: messages.map((message) => `${label(name)} ${message}`) } }),
+    ...(messages && {
+      errors: { [parameter]: messages.map((message) => `${label(name)} ${message}`) },
+    }),
   }
   switch (fieldOf(name, schema, false).kind) {
     case 'options':
-      return manyOf({ ...common, choices: optionsOf(schema.items ?? {}), values: value === '' ? [] : value.split(',') })
+      return manyOf({
+        ...common,
+        choices: optionsOf(schema.items ?? {}),
+        values: value === '' ? [] : value.split(','),
+      })
     case 'choice':
       return selectField({ ...common, choices: optionsOf(schema), none: 'Any' })
     case 'time':
-      return timeField({ ...common, label: html`${label(name)} <small>UTC</small>`, value: toLocal(value) })
+      return timeField({
+        ...common,
+        label: html`${label(name)} <small>UTC</small>`,
+        value: toLocal(value),
+      })
     case 'reference':
       return referenceField(name, common, filtering)
     default:
@@ -84,13 +107,20 @@ function timeField(options: FieldOptions): Html {
 }
 
 /** The id of a record, beside its name; or of what was meant by a name, links to filter by it. */
-function referenceField(name: string, options: FieldOptions, { resource, pairs, known, meant = {} }: Filtering): Html {
+function referenceField(
+  name: string,
+  options: FieldOptions,
+  { resource, pairs, known, meant = {} }: Filtering,
+): Html {
   const other = referencedBy(name)
   if (!other) return textField(options)
   const item = knownItem(known, name, options.value ?? '')
   const own = html`${label(other.type)} <small>${(item && textName(other, item)) ?? 'name or ID'}</small>`
-  const to = (id: string): string => `/console${addressOf(resource)}${queryText(withValue(pairs, filterName(name), id))}`
-  const choices = meant[name]?.items.map((one) => html`<li><a href="${to(one.id)}">${textName(other, one) ?? one.id}</a></li>`)
+  const to = (id: string): string =>
+    `/console${addressOf(resource)}${queryText(withValue(pairs, filterName(name), id))}`
+  const choices = meant[name]?.items.map(
+    (one) => html`<li><a href="${to(one.id)}">${textName(other, one) ?? one.id}</a></li>`,
+  )
   return html`<div>${textField({ ...options, label: own })}${choices && choices.length > 0 && html`<div class="found"><ul>${choices}</ul></div>`}</div>`
 }
 

@@ -1,7 +1,7 @@
 /** The form of a record: what is new, or what is changed of it. */
 import { validate as isUuid } from 'uuid'
+import type { FieldErrors } from '../../../errors.ts'
 import type { Schema } from '../../../generated/resources.ts'
-import type { FieldErrors } from '../../../records/invalid-input.ts'
 import type { User } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import {
@@ -19,10 +19,27 @@ import {
   textArea,
   textField,
 } from '../ui.ts'
-import { countName, type Draft, type Field, groupCount, isLocal, type Kind, kindName, partsAt, SCALAR_KINDS } from './fields.ts'
+import {
+  countName,
+  type Draft,
+  type Field,
+  groupCount,
+  isLocal,
+  type Kind,
+  kindName,
+  partsAt,
+  SCALAR_KINDS,
+} from './fields.ts'
 import { isOfResources } from './keys.ts'
 import { capital, label, noun, option } from './names.ts'
-import { type Found, type Known, knownItem, referenceLink, secondText, textName } from './references.ts'
+import {
+  type Found,
+  type Known,
+  knownItem,
+  referenceLink,
+  secondText,
+  textName,
+} from './references.ts'
 import { maySee, namedBy, referencedBy } from './resources.ts'
 import { cell, withCode } from './values.ts'
 
@@ -65,8 +82,8 @@ export function recordForm(form: RecordForm): Html {
   // The first button is what the Enter key presses.
   return html`<form class="form record-form" id="${FORM}" method="post" action="/console${to}" novalidate><button class="visually-hidden" tabindex="-1" aria-hidden="true">${submit}</button>${
     isWrong && note('bad', problem ?? 'Some of this cannot be accepted. See below.')
-  }${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${fields.map((field) =>
-    control(field, { ...form, errors }),
+  }${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${fields.map(
+    (field) => control(field, { ...form, errors }),
   )}<div class="form-actions">${button(submit, 'primary')}${buttonLink(cancel, 'Cancel', 'quiet')}</div></form>`
 }
 
@@ -88,7 +105,12 @@ function sentences({ fields, draft, errors = {} }: RecordForm): { errors: Errors
     for (const key of entries) say(field.path, `${name}, ${entryName(field, key)}`, key)
   }
   fields.forEach(visit)
-  return { errors: said, rest: [...left].flatMap(([key, messages]) => messages.map((message) => `${label(key)} ${message}`)) }
+  return {
+    errors: said,
+    rest: [...left].flatMap(([key, messages]) =>
+      messages.map((message) => `${label(key)} ${message}`),
+    ),
+  }
 }
 
 function entryName({ path, kind }: Field, key: string): string {
@@ -98,11 +120,16 @@ function entryName({ path, kind }: Field, key: string): string {
 
 function partsIn(field: Field, draft: Draft): Field[] {
   if (field.kind !== 'groups') return field.parts ?? []
-  return Array.from({ length: groupCount(draft, field) }, (_, index) => partsAt(field, index)).flat()
+  return Array.from({ length: groupCount(draft, field) }, (_, index) =>
+    partsAt(field, index),
+  ).flat()
 }
 
 function nameOf({ name, label: own, kind }: Field): string {
-  return own ?? (kind === 'reference' ? capital(noun(referencedBy(name) ?? { type: name })) : label(name))
+  return (
+    own ??
+    (kind === 'reference' ? capital(noun(referencedBy(name) ?? { type: name })) : label(name))
+  )
 }
 
 type Context = RecordForm & { errors: Errors }
@@ -166,8 +193,12 @@ function hintOf(field: Field, { stored = {} }: Context): Content {
     field.hint ?? (kind === 'time' ? undefined : description),
     kind === 'time' && `${field.hint === undefined ? (description ?? '') : ''} In UTC.`.trim(),
     kind === 'lines' && 'One on each line.',
-    kind === 'text' && maxLength !== undefined && `At most ${maxLength.toLocaleString('en')} characters.`,
-    minimum !== undefined && maximum !== undefined && `From ${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`,
+    kind === 'text' &&
+      maxLength !== undefined &&
+      `At most ${maxLength.toLocaleString('en')} characters.`,
+    minimum !== undefined &&
+      maximum !== undefined &&
+      `From ${minimum.toLocaleString('en')} to ${maximum.toLocaleString('en')}.`,
   ].filter((sentence) => typeof sentence === 'string' && sentence !== '')
   const now = stored[path]
   if (sentences.length === 0 && now === undefined) return undefined
@@ -187,20 +218,31 @@ function text(field: Field, context: Context): Html {
 
 /** Text that is no time would be lost in a field for times. */
 function time(field: Field, context: Context): Html {
-  return textField({ ...common(field, context), type: isLocal(valueIn(field, context)) ? 'datetime-local' : 'text' })
+  return textField({
+    ...common(field, context),
+    type: isLocal(valueIn(field, context)) ? 'datetime-local' : 'text',
+  })
 }
 
 function optionsOf({ enum: values = [] }: Schema): Choice[] {
-  return values.filter((value) => value !== null).map((value) => ({ value: String(value), label: option(value) }))
+  return values
+    .filter((value) => value !== null)
+    .map((value) => ({ value: String(value), label: option(value) }))
 }
 
 function choice(field: Field, context: Context): Html {
   const { schema, isRequired, isDriver } = field
   const value = valueIn(field, context)
-  const possible = optionsOf(schema).filter((one) => !isOfResources(field) || canSee(context.user, one.value))
+  const possible = optionsOf(schema).filter(
+    (one) => !isOfResources(field) || canSee(context.user, one.value),
+  )
   // What was sent stays, also when it is none of the options.
-  const choices = value === '' || possible.some((one) => one.value === value) ? possible : [...possible, { value, label: value }]
-  const needsNone = schema.nullable || value === '' || (context.isNew && schema.default === undefined)
+  const choices =
+    value === '' || possible.some((one) => one.value === value)
+      ? possible
+      : [...possible, { value, label: value }]
+  const needsNone =
+    schema.nullable || value === '' || (context.isNew && schema.default === undefined)
   const none = needsNone ? (isRequired ? 'Choose one' : 'None') : undefined
   const select = selectField({ ...common(field, context), choices, none })
   if (!isDriver) return select
@@ -224,15 +266,21 @@ function options(field: Field, context: Context): Html {
 /** Several of some options. */
 export function manyOf(given: FieldOptions & { choices: Choice[]; values: string[] }): Html {
   const { name, label: legend, hint, choices, values, errors } = given
-  const unknown = values.filter((value) => !choices.some((one) => one.value === value)).map((value) => ({ value, label: value }))
+  const unknown = values
+    .filter((value) => !choices.some((one) => one.value === value))
+    .map((value) => ({ value, label: value }))
   const all = [...choices, ...unknown]
-  const chosenFirst = [...all].sort((a, b) => Number(values.includes(b.value)) - Number(values.includes(a.value)))
-  if (all.length <= MANY_OPTIONS) return choiceField({ name, legend, hint, choices: all, values, isMultiple: true, errors })
+  const chosenFirst = [...all].sort(
+    (a, b) => Number(values.includes(b.value)) - Number(values.includes(a.value)),
+  )
+  if (all.length <= MANY_OPTIONS)
+    return choiceField({ name, legend, hint, choices: all, values, isMultiple: true, errors })
   return fieldParts(
     given,
     (attributes) =>
       html`<select ${attributes} multiple size="5">${chosenFirst.map(
-        (one) => html`<option value="${one.value}"${values.includes(one.value) && html` selected`}>${one.label}</option>`,
+        (one) =>
+          html`<option value="${one.value}"${values.includes(one.value) && html` selected`}>${one.label}</option>`,
       )}</select>`,
   )
 }
@@ -247,7 +295,10 @@ function reference(field: Field, context: Context): Html {
   const found = `found-${idOf(path)}`
   const address = `/console${context.to}?${askName('find')}=${encodeURIComponent(path)}`
   return fieldParts(
-    { ...common(field, context), hint: html`${hintOf(field, context)} Type some of the name, or an ID.` },
+    {
+      ...common(field, context),
+      hint: html`${hintOf(field, context)} Type some of the name, or an ID.`,
+    },
     (attributes) =>
       html`<span class="reference"><input type="text" ${attributes} value="${valueIn(field, context)}" autocomplete="off" spellcheck="false" hx-post="${address}" hx-trigger="input changed delay:250ms, focus once" hx-target="#${found}" hx-select="#${found}" hx-swap="outerHTML"><button class="button" name="${askName('find')}" value="${path}" formnovalidate>Find<span class="visually-hidden"> a ${noun(resource)}</span></button></span><div class="found" id="${found}" aria-live="polite">${foundFor(field, context)}</div>`,
   )
@@ -291,7 +342,8 @@ function fieldset(field: Field, context: Context): Html {
   const { kind, parts = [], waitsFor } = field
   const isExplained = kind === 'keyed' && parts.length > 0
   return html`<fieldset class="field record-group"><legend>${nameOf(field)}${!field.isRequired && html` <span class="optional">optional</span>`}</legend>${!isExplained && hintLine(field, context)}${
-    waitsFor !== undefined && html`<p class="muted">First choose: ${waitsFor}. Then there are fields here.</p>`
+    waitsFor !== undefined &&
+    html`<p class="muted">First choose: ${waitsFor}. Then there are fields here.</p>`
   }${waitsFor === undefined && parts.length === 0 && html`<p class="muted">There is nothing to fill in.</p>`}${parts.map((part) => control(part, context))}${errorLine(field, context)}</fieldset>`
 }
 
@@ -308,22 +360,27 @@ function errorLine({ path }: Field, { errors }: Context): Content {
 function scalar(field: Field, context: Context): Html {
   const { path, schema } = field
   const types = new Set(schema.oneOf?.map(({ type }) => (type === 'integer' ? 'number' : type)))
-  const isPossible = (kind: string): boolean => types.has(kind === 'text' ? 'string' : kind === 'number' ? 'number' : 'boolean')
+  const isPossible = (kind: string): boolean =>
+    types.has(kind === 'text' ? 'string' : kind === 'number' ? 'number' : 'boolean')
   const kind = context.draft.get(kindName(path)) ?? 'text'
   const kinds = Object.entries(SCALAR_KINDS).filter(([name]) => isPossible(name))
   return fieldParts(
     common(field, context),
     (attributes) =>
       html`<span class="scalar"><select name="${kindName(path)}" aria-label="Kind of ${nameOf(field)}">${kinds.map(
-        ([name, text]) => html`<option value="${name}"${name === kind && html` selected`}>${text}</option>`,
+        ([name, text]) =>
+          html`<option value="${name}"${name === kind && html` selected`}>${text}</option>`,
       )}</select><input type="text" ${attributes} value="${valueIn(field, context)}" autocomplete="off"></span>`,
   )
 }
 
 /** A value as it is told beside a field. */
 export function storedValue(field: Field, value: unknown, known: Known, now: Date): Content {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return JSON.stringify(value)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return JSON.stringify(value)
   if (Array.isArray(value))
-    return value.length === 0 ? 'nothing' : value.map((one) => (typeof one === 'object' ? JSON.stringify(one) : String(one))).join(', ')
+    return value.length === 0
+      ? 'nothing'
+      : value.map((one) => (typeof one === 'object' ? JSON.stringify(one) : String(one))).join(', ')
   return cell(field.name, field.schema, value, { known, now })
 }

@@ -10,21 +10,31 @@ import { findItem, type Known, knownItem } from './references.ts'
 import { fieldsOf, type Item, maySee, namedBy, referencedBy } from './resources.ts'
 
 /** The fields with what depends on the rest of the form. `current` is the record that is changed. */
-export async function withKeys(visit: Visit, fields: Field[], draft: Draft, current: Item | undefined): Promise<Field[]> {
+export async function withKeys(
+  visit: Visit,
+  fields: Field[],
+  draft: Draft,
+  current: Item | undefined,
+): Promise<Field[]> {
   const drivers = new Set<string>()
   const drivenBy = (path: string): void => void drivers.add(path)
   const all = await Promise.all(
     fields.map((field) => {
       // Whoever writes JSON gets JSON again.
       if (valueSchema(field) === undefined || draft.has(field.path)) return field
-      return filtersField(field, fields, draft, drivenBy) ?? answersField(visit, field, fields, draft, current, drivenBy)
+      return (
+        filtersField(field, fields, draft, drivenBy) ??
+        answersField(visit, field, fields, draft, current, drivenBy)
+      )
     }),
   )
   return all.map((field) => (drivers.has(field.path) ? { ...field, isDriver: true } : field))
 }
 
 function valueSchema({ kind, schema }: Field): Schema | undefined {
-  return kind === 'json' && schema.type === 'object' && typeof schema.additionalProperties === 'object'
+  return kind === 'json' &&
+    schema.type === 'object' &&
+    typeof schema.additionalProperties === 'object'
     ? schema.additionalProperties
     : undefined
 }
@@ -35,17 +45,29 @@ export function isOfResources({ kind, schema }: Field): boolean {
 }
 
 /** Undefined when the field has nothing to do with a list. */
-function filtersField(field: Field, fields: Field[], draft: Draft, drivenBy: (path: string) => void): Field | undefined {
+function filtersField(
+  field: Field,
+  fields: Field[],
+  draft: Draft,
+  drivenBy: (path: string) => void,
+): Field | undefined {
   const chosen = fields.find(isOfResources)
   if (field.name !== 'filters' || !chosen) return undefined
   drivenBy(chosen.path)
   const resource = namedBy(draft.get(chosen.path))
   if (!resource) return { ...field, kind: 'keyed', parts: [], waitsFor: label(chosen.name) }
-  return { ...field, kind: 'keyed', parts: resource.filters.map((filter) => filterPart(field, filter)) }
+  return {
+    ...field,
+    kind: 'keyed',
+    parts: resource.filters.map((filter) => filterPart(field, filter)),
+  }
 }
 
 /** In an object of texts, options are one text with commas. */
-function filterPart({ path }: Field, { name, description, schema }: Resource['filters'][number]): Field {
+function filterPart(
+  { path }: Field,
+  { name, description, schema }: Resource['filters'][number],
+): Field {
   const part = fieldOf(`${path}.${name}`, schema, false, name)
   return { ...part, hint: description, kind: part.kind === 'options' ? 'joined' : part.kind }
 }
@@ -62,17 +84,31 @@ async function answersField(
   const names = new Set([...fields.map(({ path }) => path), ...Object.keys(current ?? {})])
   for (const name of names) {
     const resource = referencedBy(name)
-    const list = resource && maySee(visit.user, resource) ? questionsOf(resource, values) : undefined
+    const list =
+      resource && maySee(visit.user, resource) ? questionsOf(resource, values) : undefined
     if (!resource || !list) continue
     drivenBy(name)
     const id = draft.get(name) ?? current?.[name]
-    const item = typeof id === 'string' && isUuid(id) ? await findItem(visit, resource, id) : undefined
+    const item =
+      typeof id === 'string' && isUuid(id) ? await findItem(visit, resource, id) : undefined
     const given = (current?.[field.name] ?? {}) as Record<string, unknown>
-    const questions = ((item?.[list.name] ?? []) as Record<string, unknown>[]).map((question) => questionPart(field, list, question, given))
+    const questions = ((item?.[list.name] ?? []) as Record<string, unknown>[]).map((question) =>
+      questionPart(field, list, question, given),
+    )
     const asked = new Set(questions.map((part) => part.name))
-    const others = [...new Set([...Object.keys(given), ...keysIn(draft, field)])].filter((key) => !asked.has(key))
-    const parts = [...questions, ...others.map((key) => fieldOf(`${field.path}.${key}`, values, false, key))]
-    return { ...field, kind: 'keyed', parts, ...(item === undefined && { waitsFor: capital(noun(resource)) }) }
+    const others = [...new Set([...Object.keys(given), ...keysIn(draft, field)])].filter(
+      (key) => !asked.has(key),
+    )
+    const parts = [
+      ...questions,
+      ...others.map((key) => fieldOf(`${field.path}.${key}`, values, false, key)),
+    ]
+    return {
+      ...field,
+      kind: 'keyed',
+      parts,
+      ...(item === undefined && { waitsFor: capital(noun(resource)) }),
+    }
   }
   return field
 }
@@ -89,7 +125,9 @@ interface Questions {
 function questionsOf(resource: Resource, values: Schema): Questions | undefined {
   for (const [name, { items }] of fieldsOf(resource)) {
     const properties = items?.properties ?? {}
-    const value = Object.keys(properties).find((part) => values.oneOf && isDeepStrictEqual(properties[part]?.oneOf, values.oneOf))
+    const value = Object.keys(properties).find(
+      (part) => values.oneOf && isDeepStrictEqual(properties[part]?.oneOf, values.oneOf),
+    )
     if (items && 'key' in properties && value !== undefined) return { name, item: items, value }
   }
   return undefined
@@ -102,7 +140,10 @@ export function keyLabels(schema: Schema, item: Item, known: Known): Record<stri
     const resource = referencedBy(name)
     const list = resource && questionsOf(resource, values)
     if (!list) continue
-    const questions = (knownItem(known, name, String(id))?.[list.name] ?? []) as { key: string; label?: string }[]
+    const questions = (knownItem(known, name, String(id))?.[list.name] ?? []) as {
+      key: string
+      label?: string
+    }[]
     return Object.fromEntries(questions.map(({ key, label: text = key }) => [key, text]))
   }
   return {}
@@ -121,7 +162,9 @@ function questionPart(
   // An answer of another type than is asked for must be able to stay.
   const isOther = Object.hasOwn(given, key) && typeof given[key] !== type
   const own = isOther ? values : (values.oneOf?.find((one) => one.type === type) ?? values)
-  const hints = Object.entries(item.properties ?? {}).filter(([name, { enum: options }]) => options && question[name] !== undefined)
+  const hints = Object.entries(item.properties ?? {}).filter(
+    ([name, { enum: options }]) => options && question[name] !== undefined,
+  )
   return {
     ...fieldOf(`${path}.${key}`, own, false, key),
     label: String(question.label ?? key),

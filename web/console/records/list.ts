@@ -1,18 +1,47 @@
 /** The list of a resource. */
 import { validate as isUuid } from 'uuid'
+import { InvalidInput } from '../../../errors.ts'
 import { type Operation, operations } from '../../../generated/operations.ts'
 import type { Resource, Schema } from '../../../generated/resources.ts'
-import { InvalidInput } from '../../../records/invalid-input.ts'
 import { isStorable } from '../../../server/body.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Answer, Page, Visit } from '../page.ts'
-import { buttonLink, type Column, codeBlock, count, counted, empty, live, note, pager, table } from '../ui.ts'
+import {
+  buttonLink,
+  type Column,
+  codeBlock,
+  count,
+  counted,
+  empty,
+  live,
+  note,
+  pager,
+  table,
+} from '../ui.ts'
 import { isBeingMade, isReady, mayHave } from './file.ts'
 import { type Filtering, filterForm } from './filters.ts'
 import { capital, label, noun, plural } from './names.ts'
-import { asAsked, filterName, filtersIn, given, type Pairs, queryText, typed, withValue } from './query.ts'
+import {
+  asAsked,
+  filterName,
+  filtersIn,
+  given,
+  type Pairs,
+  queryText,
+  typed,
+  withValue,
+} from './query.ts'
 import { type Found as Named, referredTo, search } from './references.ts'
-import { addressOf, fieldsOf, type Item, mayDo, maySee, nameField, referencedBy, shortId } from './resources.ts'
+import {
+  addressOf,
+  fieldsOf,
+  type Item,
+  mayDo,
+  maySee,
+  nameField,
+  referencedBy,
+  shortId,
+} from './resources.ts'
 import { cell, shownName, withCode } from './values.ts'
 
 interface Found {
@@ -31,24 +60,43 @@ export async function listPage(visit: Visit, resource: Resource): Promise<Answer
   const operation: Operation = operations[resource.operations.list]
   const asGiven: Pairs = [...visit.query]
   const pairs = asAsked(resource, asGiven)
-  if (JSON.stringify(pairs) !== JSON.stringify(asGiven)) return { to: `${addressOf(resource)}${queryText(pairs)}` }
+  if (JSON.stringify(pairs) !== JSON.stringify(asGiven))
+    return { to: `${addressOf(resource)}${queryText(pairs)}` }
   const list = { visit, resource, operation, pairs, errors: {} }
   try {
-    const found = (await visit.call(resource.operations.list, { query: typed(operation, pairs) })) as Found
-    return page({ ...list, found, known: await referredTo(visit, [...found.data, filtersIn(pairs)]) })
+    const found = (await visit.call(resource.operations.list, {
+      query: typed(operation, pairs),
+    })) as Found
+    return page({
+      ...list,
+      found,
+      known: await referredTo(visit, [...found.data, filtersIn(pairs)]),
+    })
   } catch (error) {
     if (!(error instanceof InvalidInput)) throw error
     const known = await referredTo(visit, [filtersIn(pairs)])
-    return { ...page({ ...list, errors: error.errors, known, meant: await meantBy(visit, filtersIn(pairs)) }), status: 422 }
+    return {
+      ...page({
+        ...list,
+        errors: error.errors,
+        known,
+        meant: await meantBy(visit, filtersIn(pairs)),
+      }),
+      status: 422,
+    }
   }
 }
 
 /** Records whose name is in a filter that wants an id. */
-async function meantBy(visit: Visit, filters: Record<string, string>): Promise<Record<string, Named>> {
+async function meantBy(
+  visit: Visit,
+  filters: Record<string, string>,
+): Promise<Record<string, Named>> {
   const meant: Record<string, Named> = {}
   for (const [name, text] of Object.entries(filters)) {
     const resource = referencedBy(name)
-    if (resource && !isUuid(text) && isStorable(text) && maySee(visit.user, resource)) meant[name] = await search(visit, resource, text, {})
+    if (resource && !isUuid(text) && isStorable(text) && maySee(visit.user, resource))
+      meant[name] = await search(visit, resource, text, {})
   }
   return meant
 }
@@ -71,8 +119,13 @@ function creationLink(resource: Resource): Html {
 function problems({ resource, errors }: List): Content {
   const shown = new Set(resource.filters.map(({ name }) => filterName(name)))
   const all = Object.entries(errors)
-  const rest = all.filter(([name]) => !shown.has(name)).map(([name, texts]) => `${name} ${texts.join(' ')}`)
-  return all.length > 0 && note('bad', rest.length > 0 ? rest.join(' ') : 'A filter cannot be used as it is. See below.')
+  const rest = all
+    .filter(([name]) => !shown.has(name))
+    .map(([name, texts]) => `${name} ${texts.join(' ')}`)
+  return (
+    all.length > 0 &&
+    note('bad', rest.length > 0 ? rest.join(' ') : 'A filter cannot be used as it is. See below.')
+  )
 }
 
 /** How often a list is read again while something in it is being made. */
@@ -89,9 +142,14 @@ function records(list: List, { data, meta }: Found): Html {
 
 function nothingThere({ resource, visit, pairs }: List, { total, last_page }: Found['meta']): Html {
   const all = plural(resource).toLowerCase()
-  if (total > 0) return empty('This page is empty', `There are ${counted(last_page, 'page')} of ${all}.`)
+  if (total > 0)
+    return empty('This page is empty', `There are ${counted(last_page, 'page')} of ${all}.`)
   if (Object.keys(filtersIn(pairs)).length > 0)
-    return empty('Nothing matches', `No ${noun(resource)} matches all of these filters.`, buttonLink(addressOf(resource), 'Clear filters'))
+    return empty(
+      'Nothing matches',
+      `No ${noun(resource)} matches all of these filters.`,
+      buttonLink(addressOf(resource), 'Clear filters'),
+    )
   const create = mayDo(visit.user, resource, 'create')
   return empty(
     `No ${all} yet`,
@@ -122,7 +180,11 @@ function recordTable(list: List, items: Item[]): Html {
 }
 
 function fileLink({ resource, visit }: List, item: Item): Content {
-  return isReady(resource, item, visit.now) && mayHave(visit.user, item) && buttonLink(addressOf(resource, item.id, 'file'), 'Download')
+  return (
+    isReady(resource, item, visit.now) &&
+    mayHave(visit.user, item) &&
+    buttonLink(addressOf(resource, item.id, 'file'), 'Download')
+  )
 }
 
 /** Longer texts are for the page of the record. */
@@ -141,7 +203,9 @@ function columnsOf({ resource, operation: { sorts, filters } }: List): [string, 
 }
 
 function head({ resource, operation, pairs }: List, name: string, schema: Schema): Column {
-  const text = referencedBy(name) ? capital(noun(referencedBy(name) ?? resource)) : label(shownName(name, schema))
+  const text = referencedBy(name)
+    ? capital(noun(referencedBy(name) ?? resource))
+    : label(shownName(name, schema))
   const column = { name: text, isNumber: schema.type === 'integer' || schema.type === 'number' }
   if (!operation.sorts.includes(name)) return { ...column, label: text }
   const sort = given(pairs, 'sort')
@@ -152,12 +216,16 @@ function head({ resource, operation, pairs }: List, name: string, schema: Schema
   return { ...column, label: html`<a class="sort" href="${to}">${text}</a>`, sort: order }
 }
 
-function pages({ resource, pairs }: List, { current_page, last_page, per_page, total }: Found['meta']): Content {
+function pages(
+  { resource, pairs }: List,
+  { current_page, last_page, per_page, total }: Found['meta'],
+): Content {
   if (total === 0) return undefined
   const to = (number: number): string =>
     `${addressOf(resource)}${queryText(number === 1 ? withValue(pairs, 'page[number]', undefined) : withValue(pairs, 'page[number]', String(number)))}`
   const first = (current_page - 1) * per_page + 1
-  const shown = first > total ? 'None' : `${count(first)} to ${count(Math.min(total, first + per_page - 1))}`
+  const shown =
+    first > total ? 'None' : `${count(first)} to ${count(Math.min(total, first + per_page - 1))}`
   return pager({
     previous: current_page > 1 ? to(Math.min(current_page - 1, last_page)) : undefined,
     next: current_page < last_page ? to(current_page + 1) : undefined,

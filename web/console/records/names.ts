@@ -1,7 +1,13 @@
 /** Names of the contract, in words for people. */
 import type { Resource } from '../../../generated/resources.ts'
 
-const ABBREVIATIONS: Record<string, string> = { id: 'ID', csv: 'CSV', json: 'JSON', url: 'URL', sha256: 'SHA-256' }
+const ABBREVIATIONS: Record<string, string> = {
+  id: 'ID',
+  csv: 'CSV',
+  json: 'JSON',
+  url: 'URL',
+  sha256: 'SHA-256',
+}
 
 /** `Due at` of `due_at`, `External ID` of `external_id`. */
 export function label(name: string): string {

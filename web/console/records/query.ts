@@ -1,7 +1,7 @@
 /** The query of a list, in the address of its page by the same names as in the API. */
 import { type Operation, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
-import { convertParameter } from '../../../records/validate.ts'
+import { convertParameter } from '../../../operations/validation.ts'
 import { toInstant } from './fields.ts'
 
 export type Pairs = [name: string, value: string][]
@@ -9,9 +9,14 @@ export type Pairs = [name: string, value: string][]
 /** As the API takes it: without empty fields and what goes without saying, several options as one text, local times as instants. */
 export function asAsked(resource: Resource, all: Iterable<[string, string]>): Pairs {
   const { query }: Operation = operations[resource.operations.list]
-  const times = new Set(resource.filters.filter(({ schema }) => schema.format === 'date-time').map(({ name }) => filterName(name)))
+  const times = new Set(
+    resource.filters
+      .filter(({ schema }) => schema.format === 'date-time')
+      .map(({ name }) => filterName(name)),
+  )
   const values = new Map<string, string[]>()
-  for (const [name, value] of all) if (value !== '') values.set(name, [...(values.get(name) ?? []), value])
+  for (const [name, value] of all)
+    if (value !== '') values.set(name, [...(values.get(name) ?? []), value])
   return [...values].flatMap(([name, texts]): Pairs => {
     const type = query[name]?.type
     const value = type === 'list' ? texts.join(',') : (texts.at(-1) ?? '')
@@ -22,13 +27,18 @@ export function asAsked(resource: Resource, all: Iterable<[string, string]>): Pa
 
 /** Typed as the contract types it. */
 export function typed({ query }: Operation, pairs: Pairs): Record<string, unknown> {
-  return Object.fromEntries(pairs.map(([name, value]) => [name, convertParameter(value, query[name]?.type)]))
+  return Object.fromEntries(
+    pairs.map(([name, value]) => [name, convertParameter(value, query[name]?.type)]),
+  )
 }
 
 /** With `?`, or nothing. What people read in addresses of the API is not escaped. */
 export function queryText(pairs: Pairs): string {
-  const escaped = (text: string): string => encodeURIComponent(text).replace(/%(5B|5D|2C|3A)/g, decodeURIComponent)
-  return pairs.length === 0 ? '' : `?${pairs.map(([name, value]) => `${escaped(name)}=${escaped(value)}`).join('&')}`
+  const escaped = (text: string): string =>
+    encodeURIComponent(text).replace(/%(5B|5D|2C|3A)/g, decodeURIComponent)
+  return pairs.length === 0
+    ? ''
+    : `?${pairs.map(([name, value]) => `${escaped(name)}=${escaped(value)}`).join('&')}`
 }
 
 export function given(pairs: Pairs, name: string): string {

@@ -5,7 +5,15 @@ import { operations } from '../../../generated/operations.ts'
 import type { Resource, Schema } from '../../../generated/resources.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
-import { addressOf, fieldsOf, type Item, maySee, nameField, referencedBy, shortId } from './resources.ts'
+import {
+  addressOf,
+  fieldsOf,
+  type Item,
+  maySee,
+  nameField,
+  referencedBy,
+  shortId,
+} from './resources.ts'
 
 /** The records that were found, by `participant 0193…`. Only those that the user may see. */
 export type Known = Map<string, { resource: Resource; item: Item }>
@@ -16,7 +24,11 @@ const AT_ONCE = 8
 const keyOf = (resource: Resource, id: string): string => `${resource.type} ${id.toLowerCase()}`
 
 /** One record, or undefined where there is none. */
-export async function findItem(visit: Visit, { type, operations: { get } }: Resource, id: string): Promise<Item | undefined> {
+export async function findItem(
+  visit: Visit,
+  { type, operations: { get } }: Resource,
+  id: string,
+): Promise<Item | undefined> {
   try {
     return (await visit.call(get, { path: { [type]: id } })) as Item
   } catch (error) {
@@ -30,7 +42,8 @@ export async function referredTo(visit: Visit, items: Record<string, unknown>[])
   const wanted = new Map<string, { resource: Resource; id: string }>()
   for (const [name, id] of items.flatMap((item) => Object.entries(item))) {
     const resource = referencedBy(name)
-    if (resource && typeof id === 'string' && isUuid(id) && maySee(visit.user, resource)) wanted.set(keyOf(resource, id), { resource, id })
+    if (resource && typeof id === 'string' && isUuid(id) && maySee(visit.user, resource))
+      wanted.set(keyOf(resource, id), { resource, id })
   }
   const known: Known = new Map()
   const waiting = [...wanted]
@@ -75,7 +88,12 @@ const MOST_CHOICES = 8
 const LOOKED_THROUGH = 100
 
 /** Records whose name holds the text, or the newest. `others` are the references beside it: a task for a payment is one of its participant. */
-export async function search(visit: Visit, resource: Resource, text: string, others: Record<string, string>): Promise<Found> {
+export async function search(
+  visit: Visit,
+  resource: Resource,
+  text: string,
+  others: Record<string, string>,
+): Promise<Found> {
   const { list } = resource.operations
   const { filters, sorts } = operations[list] as { filters: object; sorts: readonly string[] }
   const related = Object.entries(others).filter(([name, id]) => name in filters && isUuid(id))
@@ -86,16 +104,22 @@ export async function search(visit: Visit, resource: Resource, text: string, oth
     ...(sorts.includes('created_at') && { sort: ['-created_at'] }),
     'page[size]': canSearch ? MOST_CHOICES : LOOKED_THROUGH,
   }
-  const { data, meta } = (await visit.call(list, { query })) as { data: Item[]; meta: { total: number } }
+  const { data, meta } = (await visit.call(list, { query })) as {
+    data: Item[]
+    meta: { total: number }
+  }
   if (canSearch) return { resource, items: data, total: meta.total }
-  const matching = data.filter((item) => (textName(resource, item) ?? item.id).toLowerCase().includes(text.toLowerCase()))
+  const matching = data.filter((item) =>
+    (textName(resource, item) ?? item.id).toLowerCase().includes(text.toLowerCase()),
+  )
   return { resource, items: matching.slice(0, MOST_CHOICES), total: matching.length }
 }
 
 /** What tells two of the same name apart: the first text beside it. */
 export function secondText(resource: Resource, item: Item): Content {
   const name = nameField(resource)
-  const isText = (schema: Schema): boolean => schema.type === 'string' && !schema.format && !schema.enum
+  const isText = (schema: Schema): boolean =>
+    schema.type === 'string' && !schema.format && !schema.enum
   const value = fieldsOf(resource)
     .filter(([other, schema]) => other !== name && isText(schema))
     .map(([other]) => item[other])

@@ -43,13 +43,18 @@ export const doing =
     return resource !== undefined && mayDo(user, resource, action)
   }
 
-export const downloading: Access = (user, params) => seeing(user, params) && findResource(params.resource)?.operations.file !== null
+export const downloading: Access = (user, params) =>
+  seeing(user, params) && findResource(params.resource)?.operations.file !== null
 
 /** The field that people know a record by: the first text that each record has of its own. None, for what is known by what it refers to. */
 export function nameField({ record, creation }: Resource): string | undefined {
   return Object.entries(record.properties ?? {}).find(
     ([name, schema]) =>
-      schema.type === 'string' && !schema.format && !schema.enum && !schema.nullable && creation?.required?.includes(name),
+      schema.type === 'string' &&
+      !schema.format &&
+      !schema.enum &&
+      !schema.nullable &&
+      creation?.required?.includes(name),
   )?.[0]
 }
 
@@ -64,6 +69,10 @@ export function shortId(id: string): string {
 }
 
 /** Of a page below /console. */
-export function addressOf({ slug }: Resource, id?: string, action?: 'edit' | 'delete' | 'file'): string {
+export function addressOf(
+  { slug }: Resource,
+  id?: string,
+  action?: 'edit' | 'delete' | 'file',
+): string {
   return ['/records', slug, id, action].filter(Boolean).join('/')
 }

@@ -48,18 +48,27 @@ export function whole(name: string, schema: Schema, value: unknown, showing: Sho
   if (name === 'id') return idOf(String(value))
   if (Array.isArray(value)) return chips(value)
   if (typeof value === 'object') return object(value as Record<string, unknown>, schema, showing)
-  if (typeof value === 'string' && !schema.enum && !referencedBy(name)) return html`<span class="prose">${value}</span>`
+  if (typeof value === 'string' && !schema.enum && !referencedBy(name))
+    return html`<span class="prose">${value}</span>`
   return short(name, schema, value, showing)
 }
 
 function isNothing(value: unknown): value is null | undefined {
-  return value === null || value === undefined || value === '' || (Array.isArray(value) && value.length === 0)
+  return (
+    value === null ||
+    value === undefined ||
+    value === '' ||
+    (Array.isArray(value) && value.length === 0)
+  )
 }
 
 /** What is no longer than a line in both. */
 function short(name: string, schema: Schema, value: unknown, { known, item }: Showing): Content {
   if (referencedBy(name)) return referenceLink(known, name, String(value))
-  if (schema.enum) return isState(name, schema) ? pill(TONES[String(value)] ?? 'quiet', option(value)) : option(value)
+  if (schema.enum)
+    return isState(name, schema)
+      ? pill(TONES[String(value)] ?? 'quiet', option(value))
+      : option(value)
   if (typeof value === 'boolean') return value ? 'Yes' : 'No'
   const amount = amountOf(schema, value, item)
   if (amount !== undefined) return amount
@@ -68,15 +77,26 @@ function short(name: string, schema: Schema, value: unknown, { known, item }: Sh
 }
 
 /** `€125.00`, of an amount with its currency beside it in the record. Undefined: it is none. */
-export function amountOf(schema: Schema, value: unknown, item: Showing['item']): string | undefined {
+export function amountOf(
+  schema: Schema,
+  value: unknown,
+  item: Showing['item'],
+): string | undefined {
   const currency = item?.[schema['x-currency'] ?? '']
-  return typeof value === 'number' && typeof currency === 'string' ? money(value, currency) : undefined
+  return typeof value === 'number' && typeof currency === 'string'
+    ? money(value, currency)
+    : undefined
 }
 
 function money(minor: number, currency: string): string {
   // By ISO 4217, as the contract has it. Intl would show the digits that people use: none for HUF, which has two.
   const digits = currencyByCode(currency)?.digits ?? 2
-  const format = new Intl.NumberFormat('en', { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits })
+  const format = new Intl.NumberFormat('en', {
+    style: 'currency',
+    currency,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  })
   // A text of digits is not rounded.
   return format.format(`${minor}e-${digits}` as `${number}`)
 }
@@ -93,7 +113,9 @@ function isState(name: string, schema: Schema): boolean {
 
 function chips(values: unknown[], most = values.length): Html {
   const rest = values.length - most
-  const texts = values.slice(0, most).map((value) => (typeof value === 'object' ? JSON.stringify(value) : String(value)))
+  const texts = values
+    .slice(0, most)
+    .map((value) => (typeof value === 'object' ? JSON.stringify(value) : String(value)))
   return html`<span class="chips">${texts.map((text) => html`<span>${text}</span>`)}${rest > 0 && html`<b>+${rest}</b>`}</span>`
 }
 
@@ -102,14 +124,22 @@ function exactTime(value: string, now: Date): Content {
   return html`<span class="exact-time">${utc(at)} <span class="muted">(${timeOf(at, now)})</span></span>`
 }
 
-function object(value: Record<string, unknown>, { properties = {} }: Schema, showing: Showing): Content {
+function object(
+  value: Record<string, unknown>,
+  { properties = {} }: Schema,
+  showing: Showing,
+): Content {
   const entries = Object.entries(value)
   if (entries.length === 0) return nothing
-  if (entries.some(([, own]) => typeof own === 'object')) return jsonBlock(JSON.stringify(value), 'value')
+  if (entries.some(([, own]) => typeof own === 'object'))
+    return jsonBlock(JSON.stringify(value), 'value')
   return facts(
     entries.map(([key, own]) => {
       const schema = properties[key]
-      return [showing.keyLabels?.[key] ?? (schema ? label(key) : key), whole(schema ? key : '', schema ?? {}, own, showing)]
+      return [
+        showing.keyLabels?.[key] ?? (schema ? label(key) : key),
+        whole(schema ? key : '', schema ?? {}, own, showing),
+      ]
     }),
   )
 }
@@ -119,7 +149,12 @@ export function isTable({ type, items }: Schema): boolean {
   return type === 'array' && items?.properties !== undefined
 }
 
-export function valueTable(name: string, { items }: Schema, values: unknown[], showing: Showing): Html {
+export function valueTable(
+  name: string,
+  { items }: Schema,
+  values: unknown[],
+  showing: Showing,
+): Html {
   const columns = Object.entries(items?.properties ?? {})
   const rows = (values as Record<string, unknown>[]).map((value) => ({
     cells: columns.map(([column, schema]) => whole(column, schema, value[column], showing)),

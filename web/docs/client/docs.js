@@ -41,16 +41,28 @@ function chooseLanguage(tab) {
   scrollBy(0, tab.getBoundingClientRect().top - before)
 }
 
-const STEPS = { ArrowRight: 1, ArrowLeft: -1, Home: Number.NEGATIVE_INFINITY, End: Number.POSITIVE_INFINITY }
+const STEPS = {
+  ArrowRight: 1,
+  ArrowLeft: -1,
+  Home: Number.NEGATIVE_INFINITY,
+  End: Number.POSITIVE_INFINITY,
+}
 for (const list of document.querySelectorAll('[role=tablist]')) {
-  list.addEventListener('click', ({ target }) => target.matches('[role=tab]') && chooseLanguage(target))
+  list.addEventListener(
+    'click',
+    ({ target }) => target.matches('[role=tab]') && chooseLanguage(target),
+  )
   list.addEventListener('keydown', (event) => {
     if (!(event.key in STEPS)) return
     event.preventDefault()
     const tabs = [...list.children]
     const at = tabs.indexOf(document.activeElement)
     const step = STEPS[event.key]
-    const next = Number.isFinite(step) ? (at + step + tabs.length) % tabs.length : step < 0 ? 0 : tabs.length - 1
+    const next = Number.isFinite(step)
+      ? (at + step + tabs.length) % tabs.length
+      : step < 0
+        ? 0
+        : tabs.length - 1
     tabs[next].focus()
     chooseLanguage(tabs[next])
   })
@@ -75,7 +87,8 @@ document.addEventListener('click', async ({ target }) => {
 function unfold() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
   if (!target) return
-  for (let at = target; at; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true
+  for (let at = target; at; at = at.parentElement)
+    if (at instanceof HTMLDetailsElement) at.open = true
   target.scrollIntoView()
 }
 addEventListener('hashchange', unfold)
@@ -89,7 +102,8 @@ const openSearch = async () => (await import('./search.js')).open()
 document.querySelector('[data-search]').addEventListener('click', openSearch)
 document.addEventListener('keydown', (event) => {
   const isTyping = event.target.matches?.('input, textarea, select')
-  const isAsked = (event.key === '/' && !isTyping) || (event.key === 'k' && (event.metaKey || event.ctrlKey))
+  const isAsked =
+    (event.key === '/' && !isTyping) || (event.key === 'k' && (event.metaKey || event.ctrlKey))
   if (!isAsked) return
   event.preventDefault()
   openSearch()

@@ -35,7 +35,11 @@ function show() {
   const results = query === '' || !index ? [] : index.search(query).slice(0, MAX_RESULTS)
   list.replaceChildren(...results.map(itemOf))
   note.textContent =
-    query === '' ? 'Type to search. ↑ ↓ to choose, ↵ to go there.' : results.length === 0 ? `Nothing about “${query}”.` : ''
+    query === ''
+      ? 'Type to search. ↑ ↓ to choose, ↵ to go there.'
+      : results.length === 0
+        ? `Nothing about “${query}”.`
+        : ''
   activate(results.length > 0 ? 0 : -1)
 }
 
@@ -58,7 +62,8 @@ function itemOf({ target, kind, title, hint }, number) {
 
 function activate(number) {
   active = number
-  for (const [at, item] of [...list.children].entries()) item.setAttribute('aria-selected', String(at === number))
+  for (const [at, item] of [...list.children].entries())
+    item.setAttribute('aria-selected', String(at === number))
   const item = list.children[number]
   item?.scrollIntoView({ block: 'nearest' })
   if (item) input.setAttribute('aria-activedescendant', item.id)

@@ -44,13 +44,25 @@ function valuesIn(form, where) {
 
 async function send(form) {
   const { method, url } = form.dataset
-  const path = valuesIn(form, 'path').reduce((text, [name, value]) => text.replace(`{${name}}`, encodeURIComponent(value)), url)
+  const path = valuesIn(form, 'path').reduce(
+    (text, [name, value]) => text.replace(`{${name}}`, encodeURIComponent(value)),
+    url,
+  )
   const query = new URLSearchParams(valuesIn(form, 'query'))
-  const headers = { Authorization: `Bearer ${form.elements.key.value.trim()}`, ...Object.fromEntries(valuesIn(form, 'header')) }
+  const headers = {
+    Authorization: `Bearer ${form.elements.key.value.trim()}`,
+    ...Object.fromEntries(valuesIn(form, 'header')),
+  }
   const body = form.elements.body?.value
   if (body !== undefined) headers['Content-Type'] = 'application/json'
   const start = performance.now()
-  const response = await fetch(query.size > 0 ? `${path}?${query}` : path, { method, headers, body, redirect: 'error', cache: 'no-store' })
+  const response = await fetch(query.size > 0 ? `${path}?${query}` : path, {
+    method,
+    headers,
+    body,
+    redirect: 'error',
+    cache: 'no-store',
+  })
   const text = await response.text()
   const milliseconds = Math.round(performance.now() - start)
   return {
@@ -68,7 +80,9 @@ function readable(text) {
   } catch {
     // Not JSON: as it came.
   }
-  return shown.length > MAX_SHOWN ? `${shown.slice(0, MAX_SHOWN)}\n… ${shown.length - MAX_SHOWN} more characters` : shown
+  return shown.length > MAX_SHOWN
+    ? `${shown.slice(0, MAX_SHOWN)}\n… ${shown.length - MAX_SHOWN} more characters`
+    : shown
 }
 
 function show(answer, { status, title, headers, text }) {

@@ -48,6 +48,7 @@ function triggers(context: PageContext, { triggers, isFromSystem, isSubscribable
       html`<li><a href="${context.link(`operations/${operation.id}`)}">${methodOf(operation)} <code>${operation.id}</code></a> <span>${operation.summary}</span></li>`,
   )}</ul>`
   return html`${triggers.length > 0 && list}${isFromSystem && html`<p>${triggers.length > 0 ? 'Also the' : 'The'} system itself, in its own time: no single request causes it.</p>`}${
-    !isSubscribable && html`<p>Somebody who tests a webhook in the web interface. It cannot be subscribed to.</p>`
+    !isSubscribable &&
+    html`<p>Somebody who tests a webhook in the web interface. It cannot be subscribed to.</p>`
   }`
 }

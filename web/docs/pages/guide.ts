@@ -10,9 +10,18 @@ import { errorReference, listReference, rateLimitReference } from './reference.t
 
 /** What is generated below the text of a guide, by the guide's id. */
 const REFERENCES: Record<string, { heading: Heading; render(context: PageContext): Html }> = {
-  'guides/errors': { heading: { level: 2, id: 'statuses', text: 'Every status' }, render: errorReference },
-  'guides/lists': { heading: { level: 2, id: 'every-list', text: 'Every list' }, render: listReference },
-  'guides/rate-limits': { heading: { level: 2, id: 'headers', text: 'The headers' }, render: rateLimitReference },
+  'guides/errors': {
+    heading: { level: 2, id: 'statuses', text: 'Every status' },
+    render: errorReference,
+  },
+  'guides/lists': {
+    heading: { level: 2, id: 'every-list', text: 'Every list' },
+    render: listReference,
+  },
+  'guides/rate-limits': {
+    heading: { level: 2, id: 'headers', text: 'The headers' },
+    render: rateLimitReference,
+  },
 }
 
 /** Where the service is, in the text of guides. */

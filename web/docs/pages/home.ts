@@ -8,7 +8,9 @@ import type { Page, PageContext } from '../site.ts'
 export function homePage(context: PageContext): Page {
   const { api, guides, options } = context
   const [summary, ...more] = api.description.split('\n\n')
-  const first = api.operations.find(({ method, parameters }) => method === 'GET' && parameters.every(({ required }) => !required))
+  const first = api.operations.find(
+    ({ method, parameters }) => method === 'GET' && parameters.every(({ required }) => !required),
+  )
   const sample = first && samplesOf(first, options.baseUrl)[0]
   return {
     title: api.title,

@@ -45,14 +45,24 @@ ${isServer && tryIt(context, operation)}
 
 /** With places where a long path may break. */
 function pathOf(path: string): Content {
-  return path.split('/').map((step, index) => [index > 0 && html`/<wbr>`, step.startsWith('{') ? html`<var>${step}</var>` : step])
+  return path
+    .split('/')
+    .map((step, index) => [
+      index > 0 && html`/<wbr>`,
+      step.startsWith('{') ? html`<var>${step}</var>` : step,
+    ])
 }
 
-function facts(context: PageContext, { id, method, permission, rateLimit, parameters }: Operation): Html {
+function facts(
+  context: PageContext,
+  { id, method, permission, rateLimit, parameters }: Operation,
+): Html {
   const isRead = method === 'GET'
   const takes = (name: string) => parameters.some((parameter) => parameter.name === name)
   const guide = (name: string, text: string) =>
-    context.guides.some((known) => known.id === `guides/${name}`) ? html`<a href="${context.link(`guides/${name}`)}">${text}</a>` : text
+    context.guides.some((known) => known.id === `guides/${name}`)
+      ? html`<a href="${context.link(`guides/${name}`)}">${text}</a>`
+      : text
   return html`<dl class="facts">
 <div><dt>Operation</dt><dd><code>${id}</code></dd></div>
 <div><dt>${guide('authentication', 'Key')}</dt><dd>${isRead ? 'Read Only or Full Access' : 'Full Access'}${permission !== undefined && html`, whose owner may ${isRead ? 'read' : 'write'} <em>${permission}</em>`}</dd></div>
@@ -64,25 +74,36 @@ ${takes('page[number]') && html`<div><dt>${guide('lists', 'Lists')}</dt><dd>page
 
 function emitted(context: PageContext, { emits }: Operation): Html {
   return html`<section class="links"><h2 id="emits">Emits</h2><ul class="link-list">${emits.map(
-    ({ type, summary }) => html`<li><a href="${context.link(`events/${type}`)}"><code>${type}</code></a> <span>${summary}</span></li>`,
+    ({ type, summary }) =>
+      html`<li><a href="${context.link(`events/${type}`)}"><code>${type}</code></a> <span>${summary}</span></li>`,
   )}</ul></section>`
 }
 
-function parameters(context: PageContext, title: string, operation: Operation, where: Parameter['in']): Content {
+function parameters(
+  context: PageContext,
+  title: string,
+  operation: Operation,
+  where: Parameter['in'],
+): Content {
   const found = operation.parameters.filter((parameter) => parameter.in === where)
   if (found.length === 0) return undefined
-  return html`<section><h2 id="${where}">${title}</h2><ul class="fields">${found.map(({ name, schema, required, description }) =>
-    fieldOf(context, {
-      name,
-      schema,
-      isRequired: required,
-      description,
-      id: `${where}-${name.replace(/[^\w-]+/g, '-').replace(/-$/, '')}`,
-    }),
+  return html`<section><h2 id="${where}">${title}</h2><ul class="fields">${found.map(
+    ({ name, schema, required, description }) =>
+      fieldOf(context, {
+        name,
+        schema,
+        isRequired: required,
+        description,
+        id: `${where}-${name.replace(/[^\w-]+/g, '-').replace(/-$/, '')}`,
+      }),
   )}</ul></section>`
 }
 
-function responseOf(context: PageContext, { status, description, headers, content }: Response, isOpen: boolean): Html {
+function responseOf(
+  context: PageContext,
+  { status, description, headers, content }: Response,
+  isOpen: boolean,
+): Html {
   const [first] = content
   const fields = first && fieldsOf(context, first.schema)
   return html`<details class="response" id="response-${status}"${isOpen && html` open`}>
@@ -113,5 +134,7 @@ function exampleOf({ status, content }: Response): Html {
 }
 
 function example({ mediaType, example }: Response['content'][number]): Html {
-  return typeof example === 'string' ? codeBlock(example, 'text', `Example, ${mediaType}`) : jsonBlock(example, 'Example')
+  return typeof example === 'string'
+    ? codeBlock(example, 'text', `Example, ${mediaType}`)
+    : jsonBlock(example, 'Example')
 }

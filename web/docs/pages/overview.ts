@@ -5,5 +5,10 @@ import type { Page, PageContext } from '../site.ts'
 
 export function overviewPage(context: PageContext, title: string, description: string): Page {
   const { body, headings } = context.render(description)
-  return { title, summary: firstSentence(description), headings, body: html`<div class="prose">${body}</div>` }
+  return {
+    title,
+    summary: firstSentence(description),
+    headings,
+    body: html`<div class="prose">${body}</div>`,
+  }
 }

@@ -13,15 +13,19 @@ const COMMON_HEADERS = /^(x-request-id|x-ratelimit-.*|ratelimit.*)$/i
 /** Every status that is not a success, with who answers it. */
 export function errorReference(context: PageContext): Html {
   const { operations } = context.api
-  const statuses = [...new Set(operations.flatMap(({ responses }) => responses.map(({ status }) => status)))].filter(
-    (status) => status >= 300,
-  )
+  const statuses = [
+    ...new Set(operations.flatMap(({ responses }) => responses.map(({ status }) => status))),
+  ].filter((status) => status >= 300)
   return html`${statuses.sort((a, b) => a - b).map((status) => errorSection(context, status, operations))}`
 }
 
 function errorSection(context: PageContext, status: number, all: Operation[]): Html {
-  const operations = all.filter(({ responses }) => responses.some((response) => response.status === status))
-  const responses = operations.flatMap((operation) => operation.responses.filter((response) => response.status === status))
+  const operations = all.filter(({ responses }) =>
+    responses.some((response) => response.status === status),
+  )
+  const responses = operations.flatMap((operation) =>
+    operation.responses.filter((response) => response.status === status),
+  )
   const descriptions = [...new Set(responses.map(({ description }) => description))]
   const [first] = responses as [Response]
   const headers = first.headers.filter(({ name }) => !COMMON_HEADERS.test(name))
@@ -36,7 +40,9 @@ ${operations.length === all.length ? html`<p class="quiet">Any operation.</p>` :
 
 function operationLinks(context: PageContext, operations: Operation[]): Content {
   return joined(
-    operations.map(({ id }) => html`<a href="${context.link(`operations/${id}`)}"><code>${id}</code></a>`),
+    operations.map(
+      ({ id }) => html`<a href="${context.link(`operations/${id}`)}"><code>${id}</code></a>`,
+    ),
     ', ',
   )
 }
@@ -48,14 +54,18 @@ export function rateLimitReference(context: PageContext): Html {
 
 /** The filters and sorts of each list. */
 export function listReference(context: PageContext): Html {
-  const lists = context.api.operations.filter(({ parameters }) => parameters.some(({ name }) => name === 'page[number]'))
+  const lists = context.api.operations.filter(({ parameters }) =>
+    parameters.some(({ name }) => name === 'page[number]'),
+  )
   return html`${lists.map((operation) => listSection(context, operation))}`
 }
 
 function listSection(context: PageContext, { id, summary, parameters }: Operation): Html {
   const filters = parameters.filter(({ name }) => name.startsWith('filter['))
   const sort = parameters.find(({ name }) => name === 'sort')
-  const sorts = sort && context.api.follow(sort.schema).items?.enum?.filter((value) => !String(value).startsWith('-'))
+  const sorts =
+    sort &&
+    context.api.follow(sort.schema).items?.enum?.filter((value) => !String(value).startsWith('-'))
   return html`<section class="schema"><h3 id="${id}"><a href="${context.link(`operations/${id}`)}">${summary}</a></h3>
 ${
   filters.length > 0 &&

@@ -18,7 +18,8 @@ export function resourcePage(context: PageContext, resource: Resource): Page {
 ${
   events.length > 0 &&
   html`<section><h2 id="events">Events</h2><ul class="link-list">${events.map(
-    ({ type, summary }) => html`<li><a href="${context.link(`events/${type}`)}"><code>${type}</code></a> <span>${summary}</span></li>`,
+    ({ type, summary }) =>
+      html`<li><a href="${context.link(`events/${type}`)}"><code>${type}</code></a> <span>${summary}</span></li>`,
   )}</ul></section>`
 }
 ${
@@ -37,7 +38,10 @@ export function operationTable(context: PageContext, operations: Resource['opera
 }
 
 /** What the operation that gets a single one answers with. */
-function recordOf(api: Api, { operations }: Resource): { schema: Schema; example?: unknown } | undefined {
+function recordOf(
+  api: Api,
+  { operations }: Resource,
+): { schema: Schema; example?: unknown } | undefined {
   const get = operations.find(({ method, path }) => method === 'GET' && path.endsWith('}'))
   const media = get?.responses.find(({ status }) => status === 200)?.content[0]
   return media && api.follow(media.schema).properties ? media : undefined

@@ -18,11 +18,15 @@ ${body && html`<div class="input"><label for="try-body">Body</label><textarea id
 </details>`
 }
 
-function input({ api }: PageContext, { name, in: where, required, schema, example }: Parameter): Html {
+function input(
+  { api }: PageContext,
+  { name, in: where, required, schema, example }: Parameter,
+): Html {
   const id = `try-${where}-${name.replace(/\W+/g, '-')}`
   const { enum: choices, default: preset } = api.follow(schema)
   const value = where === 'path' ? '' : undefined
-  const hint = preset ?? (where === 'path' ? example : undefined) ?? hintOf(api.follow(schema), api.follow)
+  const hint =
+    preset ?? (where === 'path' ? example : undefined) ?? hintOf(api.follow(schema), api.follow)
   const control: Content = choices
     ? html`<select id="${id}" name="${name}" data-in="${where}"><option value=""></option>${choices.map((choice) => html`<option>${String(choice)}</option>`)}</select>`
     : html`<input id="${id}" name="${name}" data-in="${where}"${value !== undefined && html` value="${value}"`}${hint !== undefined && html` placeholder="${String(hint)}"`} autocomplete="off" spellcheck="false"${required && html` required`}>`

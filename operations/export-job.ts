@@ -1,0 +1,150 @@
+/** Makes the files of exports, in the background: a batch of records and a chunk of the file in memory, and no transaction for longer than
+ *  a write. Whatever dies meanwhile, the file is made again from the start, or the export fails visibly. */
+import { createHash } from 'node:crypto'
+import { stringify } from 'csv-stringify/sync'
+import type { Db } from '../records/database/open.ts'
+import { writeScope } from '../records/database/scope.ts'
+import { type Trx, transaction } from '../records/database/transaction.ts'
+import {
+  type Claim,
+  ClaimLost,
+  claimExport,
+  completeExport,
+  deleteClaimedChunks,
+  exportedRecords,
+  failExport,
+  fieldsOf,
+  insertChunk,
+  MAX_TRIES,
+  releaseExport,
+  renewClaim,
+} from '../records/exports.ts'
+import { emit } from '../webhooks/emit.ts'
+
+const CHUNK_BYTES = 256 * 1024
+/** A fraction of the claim, for batches that take long to read or fill no chunk. */
+const RENEWAL_MS = 15_000
+const RETRY_DELAY_MS = 5_000
+const FAILURE =
+  'Something went wrong on our side, several times in a row. Please request a new one.'
+
+/** Makes one export, if it is due. Throws what the log should tell, once the export is queued again or failed. When `signal` aborts, it
+ *  stops, and leaves the export to whoever comes next. */
+export async function makeExport(
+  db: Db,
+  id: string,
+  now: () => Date,
+  signal: AbortSignal,
+): Promise<void> {
+  const claim = await transaction(db, ({ sql }) => claimExport(sql, id, now()))
+  if (claim === undefined) return
+  try {
+    // A process died in each try: one more would be no better.
+    if (claim.tries > MAX_TRIES) return await fail(db, claim, now)
+    await makeFile(db, claim, now, signal)
+  } catch (error) {
+    if (error instanceof ClaimLost) return
+    await giveUp(db, claim, now, signal)
+    if (!signal.aborted) throw error
+  }
+}
+
+async function makeFile(db: Db, claim: Claim, now: () => Date, signal: AbortSignal): Promise<void> {
+  await deleteClaimedChunks(db, claim, now)
+  const hash = createHash('sha256')
+  let waiting = Buffer.alloc(0)
+  let rowCount = 0
+  let byteSize = 0
+  let position = 0
+  let renewedAt = now().getTime()
+
+  async function store(bytes: Buffer): Promise<void> {
+    await transaction(db, async ({ sql }) => {
+      await renewClaim(sql, claim, rowCount, now())
+      await insertChunk(sql, claim, position, bytes)
+    })
+    renewedAt = now().getTime()
+    hash.update(bytes)
+    byteSize += bytes.length
+    position += 1
+  }
+
+  const records = exportedRecords(db, claim)
+  for await (const part of claim.format === 'csv'
+    ? csv(records, fieldsOf(claim.resource))
+    : json(records)) {
+    signal.throwIfAborted()
+    rowCount += part.records
+    waiting = Buffer.concat([waiting, Buffer.from(part.text)])
+    for (; waiting.length >= CHUNK_BYTES; waiting = waiting.subarray(CHUNK_BYTES))
+      await store(waiting.subarray(0, CHUNK_BYTES))
+    if (now().getTime() - renewedAt < RENEWAL_MS) continue
+    await transaction(db, ({ sql }) => renewClaim(sql, claim, rowCount, now()))
+    renewedAt = now().getTime()
+  }
+  if (waiting.length > 0) await store(waiting)
+
+  const file = { rowCount, byteSize, sha256: hash.digest('hex') }
+  await transaction(db, async (trx) => {
+    await completeExport(trx.sql, claim, file, now())
+    await tell(trx, 'export.completed', claim, now())
+  })
+}
+
+/** Some of the file, and how many records are in it. */
+interface Part {
+  text: string
+  records: number
+}
+
+/** RFC 4180, with a header line. Null is an empty field and empty text `""`, as in PostgreSQL's COPY; lists and objects are JSON text. */
+async function* csv(batches: AsyncIterable<object[]>, fields: string[]): AsyncGenerator<Part> {
+  const lines = (records: object[]): string =>
+    stringify(records, { columns: fields, record_delimiter: '\r\n', quoted_match: /^$|[\r\n]/ })
+  yield { text: lines([fields]), records: 0 }
+  for await (const records of batches) yield { text: lines(records), records: records.length }
+}
+
+/** An array with a record on each line. */
+async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
+  yield { text: '[', records: 0 }
+  let separator = '\n'
+  for await (const records of batches) {
+    yield {
+      text: separator + records.map((record) => JSON.stringify(record)).join(',\n'),
+      records: records.length,
+    }
+    separator = ',\n'
+  }
+  yield { text: '\n]\n', records: 0 }
+}
+
+/** Throws nothing when somebody else has the export by now. */
+async function giveUp(db: Db, claim: Claim, now: () => Date, signal: AbortSignal): Promise<void> {
+  try {
+    if (signal.aborted) return await transaction(db, ({ sql }) => releaseExport(sql, claim, now()))
+    if (claim.tries >= MAX_TRIES) return await fail(db, claim, now)
+    const dueAt = new Date(now().getTime() + RETRY_DELAY_MS * claim.tries)
+    await transaction(db, ({ sql }) => releaseExport(sql, claim, now(), dueAt))
+  } catch (error) {
+    if (!(error instanceof ClaimLost)) throw error
+  }
+}
+
+/** The chunks go first: a process that dies in between leaves an export that is still to be failed, and no chunks behind. */
+async function fail(db: Db, claim: Claim, now: () => Date): Promise<void> {
+  await deleteClaimedChunks(db, claim, now)
+  await transaction(db, async (trx) => {
+    await failExport(trx.sql, claim, FAILURE, now())
+    await tell(trx, 'export.failed', claim, now())
+  })
+}
+
+function tell(
+  trx: Trx,
+  eventType: 'export.completed' | 'export.failed',
+  { id, accountId }: Claim,
+  now: Date,
+): Promise<void> {
+  return emit(writeScope(trx, accountId), eventType, id, [], now)
+}

@@ -1,0 +1,128 @@
+/** How many requests there were, counted as they are logged: what a page says of a million of them must not take reading them. */
+import { insertText, type Sql } from '../database/statements.ts'
+
+export const MINUTE_MS = 60_000
+export const HOUR_MS = 60 * MINUTE_MS
+
+/** What is counted of a request. */
+export interface CountedRequest {
+  accountId: string
+  operationId: string | null
+  status: number
+  durationMs: number
+  at: number
+}
+
+/** Durations are counted in bins: one below a millisecond, one from ten seconds on, and between them bins that are each 16 % wider than the
+ *  one before. */
+export const BINS = 64
+const HIGHEST_MS = 10_000
+const GROWTH = Math.log(HIGHEST_MS) / (BINS - 2)
+
+export function binOf(durationMs: number): number {
+  if (durationMs < 1) return 0
+  return durationMs >= HIGHEST_MS ? BINS - 1 : 1 + Math.floor(Math.log(durationMs) / GROWTH)
+}
+
+/** Where a bin begins and ends, in milliseconds. */
+export function edgesOf(bin: number): [low: number, high: number] {
+  if (bin === 0) return [0, 1]
+  return [Math.exp((bin - 1) * GROWTH), Math.exp(bin * GROWTH)]
+}
+
+export const binColumns = Array.from({ length: BINS }, (_, bin) => `d${bin}`)
+export const outcomes = ['ok', 'client_errors', 'server_errors'] as const
+
+export function outcomeOf(status: number): (typeof outcomes)[number] {
+  return status < 400 ? 'ok' : status < 500 ? 'client_errors' : 'server_errors'
+}
+
+interface CountTable {
+  name: string
+  keys: string[]
+  counts: string[]
+}
+
+const MINUTES: CountTable = {
+  name: 'request_minutes',
+  keys: ['account_id', 'minute'],
+  counts: [...outcomes, ...binColumns],
+}
+const COUNTS: CountTable = {
+  name: 'request_counts',
+  keys: ['account_id', 'span_ms', 'starts_at', 'operation_id', 'status'],
+  counts: ['requests'],
+}
+
+/** Call it in the transaction that logs them. */
+export async function countRequests(sql: Sql, requests: CountedRequest[]): Promise<void> {
+  const minutes = new Map<string, number[]>()
+  const counts = new Map<string, number[]>()
+  for (const { accountId, operationId, status, durationMs, at } of requests) {
+    const minute = rowOf(minutes, [accountId, at - (at % MINUTE_MS)], MINUTES)
+    increment(minute, outcomes.indexOf(outcomeOf(status)))
+    increment(minute, outcomes.length + binOf(durationMs))
+    for (const spanMs of [MINUTE_MS, HOUR_MS])
+      increment(
+        rowOf(counts, [accountId, spanMs, at - (at % spanMs), operationId ?? '', status], COUNTS),
+        0,
+      )
+  }
+  await addCounts(sql, MINUTES, minutes)
+  await addCounts(sql, COUNTS, counts)
+}
+
+function rowOf(
+  rows: Map<string, number[]>,
+  keys: (string | number)[],
+  { counts }: CountTable,
+): number[] {
+  const name = JSON.stringify(keys)
+  const row = rows.get(name) ?? new Array<number>(counts.length).fill(0)
+  rows.set(name, row)
+  return row
+}
+
+function increment(row: number[], index: number): void {
+  row[index] = (row[index] ?? 0) + 1
+}
+
+/** SQLite takes at most 32,766 variables in a statement. */
+const MAX_VARIABLES = 10_000
+
+async function addCounts(
+  sql: Sql,
+  table: CountTable,
+  counted: Map<string, number[]>,
+): Promise<void> {
+  const { name, keys, counts } = table
+  // In one order, so that two nodes that write the same rows do not wait for each other.
+  const rows = [...counted]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([key, values]) => [...JSON.parse(key), ...values])
+  const width = keys.length + counts.length
+  const size = Math.floor(MAX_VARIABLES / width)
+  for (let from = 0; from < rows.length; from += size) {
+    const some = rows.slice(from, from + size)
+    const statement = sql.raw(upsertText(table, some.length), some.flat())
+    // Most batches are of one minute of one account: PostgreSQL plans that once per connection.
+    await (some.length === 1 ? statement.options({ name: `add_${name}` }) : statement)
+  }
+}
+
+function upsertText({ name, keys, counts }: CountTable, rows: number): string {
+  return `${insertText(`${name} as c`, [...keys, ...counts], rows)}
+    on conflict (${keys.join(',')}) do update set ${counts.map((count) => `${count}=c.${count}+excluded.${count}`).join(',')}`
+}
+
+/** Removes the counts of minutes and hours that ended before. */
+export async function deleteOldCounts(sql: Sql, before: number): Promise<void> {
+  await sql('request_minutes')
+    .where('minute', '<=', before - MINUTE_MS)
+    .delete()
+  for (const spanMs of [MINUTE_MS, HOUR_MS])
+    await sql('request_counts')
+      .where('starts_at', '<=', before - spanMs)
+      .where({ span_ms: spanMs })
+      .delete()
+}

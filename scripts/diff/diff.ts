@@ -1,0 +1,111 @@
+/** What has changed in the contract since an earlier revision. */
+import { execFile } from 'node:child_process'
+import { copyFile, mkdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Refused } from '../../errors.ts'
+import { type Contract, contractOf, readContract } from '../generate/contract.ts'
+import { ContractError, parseSource } from '../generate/source.ts'
+import { type Change, compareContracts } from './compare.ts'
+
+export type { Change } from './compare.ts'
+
+export interface Difference {
+  /** `info.version` of openapi.yaml. Null: there is nothing to compare with. */
+  from: string | null
+  to: string
+  /** The worst first. */
+  changes: Change[]
+}
+
+export interface DiffOptions {
+  /** A git revision of the repository that `root` is in, or a folder with the two files. By default, what was released last: `RELEASED`. */
+  base?: string
+  /** Where the later two files are. */
+  root?: string
+  today?: Date
+}
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Where the contracts of the last release are, below the root. */
+export const RELEASED = 'docs/released'
+const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml'] as const
+
+/** Throws `Refused` if there is no such base, and `ContractError` if one of the two cannot be read. */
+export async function diff({
+  base,
+  root = ROOT,
+  today = new Date(),
+}: DiffOptions): Promise<Difference> {
+  const revision = await readContract(root)
+  const before = base === undefined ? await readReleased(root) : await readBase(root, base)
+  if (before === undefined) return { from: null, to: versionOf(revision), changes: [] }
+  return {
+    from: versionOf(before),
+    to: versionOf(revision),
+    changes: compareContracts({ base: before, revision, today: today.toISOString().slice(0, 10) }),
+  }
+}
+
+/** Makes the present contracts what the next ones are compared with. */
+export async function keepReleased(root = ROOT): Promise<void> {
+  await mkdir(join(root, RELEASED), { recursive: true })
+  await Promise.all(CONTRACTS.map((file) => copyFile(join(root, file), join(root, RELEASED, file))))
+}
+
+/** Undefined: nothing has been released yet. */
+async function readReleased(root: string): Promise<Contract | undefined> {
+  const folder = join(root, RELEASED)
+  return (await isFolder(folder)) ? readContract(folder) : undefined
+}
+
+async function readBase(root: string, name: string): Promise<Contract> {
+  return (await isFolder(name)) ? readContract(name) : readRevision(root, name)
+}
+
+function isFolder(name: string): Promise<boolean> {
+  return stat(name).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+}
+
+async function readRevision(root: string, revision: string): Promise<Contract> {
+  const [openapi, asyncapi] = await Promise.all(
+    CONTRACTS.map(async (file) => parseSource(file, await show(root, revision, file))),
+  )
+  try {
+    return contractOf(
+      openapi as ReturnType<typeof parseSource>,
+      asyncapi as ReturnType<typeof parseSource>,
+    )
+  } catch (error) {
+    if (error instanceof ContractError)
+      throw new Refused(`The contract of ${revision} cannot be read: ${error.message}`, {
+        cause: error,
+      })
+    throw error
+  }
+}
+
+/** The file as it was. `./` is relative to the folder, which need not be the repository's own. */
+function show(root: string, revision: string, file: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const args = ['show', '--end-of-options', `${revision}:./${file}`]
+    execFile('git', args, { cwd: root, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+      if (error === null) return resolve(stdout)
+      const reason = stderr.trim().split('\n')[0] || error.message
+      reject(
+        new Refused(
+          `${revision} is neither a folder nor a git revision with ${file} in ${root}: ${reason}`,
+          { cause: error },
+        ),
+      )
+    })
+  })
+}
+
+function versionOf({ openapi }: Contract): string {
+  return String((openapi as { info: { version: unknown } }).info.version)
+}

@@ -1,0 +1,296 @@
+/** A mock of the whole API, for the tests of those who call it: each request is held to the contract as the service itself does it, and answered
+ *  from the examples of openapi.yaml. It remembers nothing and has no records. */
+import { readFileSync } from 'node:fs'
+import Koa, { type Context, type Next } from 'koa'
+import OpenAPIBackendModule, { type Document } from 'openapi-backend'
+import type { Logger } from 'pino'
+import { InvalidInput, Refused } from '../../errors.ts'
+import { type Operation, type OperationId, operations } from '../../generated/operations.ts'
+import { responses } from '../../generated/validators.js'
+import { ACCEPTED_HEADERS, crossOrigin } from '../../server/cross-origin.ts'
+import { deprecationHeaders } from '../../server/deprecation.ts'
+import { answerErrors } from '../../server/errors.ts'
+import { etagOf, ifMatchHolds, ifNoneMatchHolds } from '../../server/etag.ts'
+import { identify } from '../../server/identify.ts'
+import { compileRoutes, findOperation } from '../../server/router.ts'
+import { readInput } from '../../server/validate.ts'
+
+// The package is CommonJS: its default export arrives one level down.
+const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
+
+export interface MockOptions {
+  log: Logger
+  /** Called for each answer. */
+  onAnswer?: (ctx: Context) => void
+  /** Of an OpenAPI document that the generated validators belong to: this installation's by default. */
+  document?: unknown
+}
+
+const operationIds = Object.keys(operations) as OperationId[]
+
+/** Throws `Refused` for examples that break the contract: nobody should test against those. */
+export async function createMock({
+  log,
+  onAnswer,
+  document = ownDocument(),
+}: MockOptions): Promise<Koa> {
+  const examples = await readExamples(document)
+  const problems = operationIds.flatMap((id) => problemsOf(id, examples))
+  if (problems.length > 0) throw new Refused(sayProblems(problems))
+
+  const app = new Koa()
+  app.on('error', (error: Error) => log.error({ err: error }, 'An answer could not be sent'))
+  const match = compileRoutes(operations)
+  app.use(identify)
+  app.use(async (ctx, next) => {
+    await next()
+    onAnswer?.(ctx)
+  })
+  app.use(crossOrigin(() => '*', `${ACCEPTED_HEADERS}, Prefer`))
+  app.use((ctx, next) => withDeclaredHeaders(ctx, next, examples))
+  app.use(answerErrors(log))
+  app.use(async (ctx) => {
+    const id = findOperation(ctx, match)
+    if (id === undefined) return
+    ctx.set({ ...deprecationHeaders(operations[id]) })
+    await answer(ctx, id, operations[id], examples)
+  })
+  return app
+}
+
+const SHOWN = 10
+
+function sayProblems(problems: string[]): string {
+  const more = problems.length > SHOWN ? [`and ${problems.length - SHOWN} more`] : []
+  return [
+    'The examples of openapi.yaml break the contract, so nothing can be answered from them. "muster lint" says where each stands:',
+    ...problems.slice(0, SHOWN),
+    ...more,
+  ].join('\n')
+}
+
+function ownDocument(): unknown {
+  return JSON.parse(readFileSync(new URL('../../generated/openapi.json', import.meta.url), 'utf8'))
+}
+
+/** What the contract shows of one response. */
+interface Example {
+  /** By lower-case name. */
+  headers: Record<string, string>
+  /** Null: it has no body. */
+  mediaType: string | null
+  body: unknown
+}
+
+interface Examples {
+  /** Of a response with several examples. One that has a single example has no names. */
+  names(id: OperationId, status: number): string[]
+  mediaTypes(id: OperationId, status: number): string[]
+  find(id: OperationId, status: number, options?: { name?: string; mediaType?: string }): Example
+}
+
+interface DeclaredResponse {
+  headers?: Record<string, { example?: unknown; required?: boolean }>
+  content?: Record<string, { examples?: Record<string, unknown> }>
+}
+
+async function readExamples(document: unknown): Promise<Examples> {
+  // A copy: it puts the targets in the place of references.
+  const api = new OpenAPIBackend({
+    definition: structuredClone(document) as Document,
+    quick: true,
+    validate: false,
+  })
+  await api.init()
+  const declared = (id: OperationId, status: number): DeclaredResponse =>
+    (api.router.getOperation(id)?.responses?.[status] ?? {}) as DeclaredResponse
+  const mediaTypes: Examples['mediaTypes'] = (id, status) =>
+    Object.keys(declared(id, status).content ?? {})
+  return {
+    mediaTypes,
+    names: (id, status) =>
+      Object.values(declared(id, status).content ?? {}).flatMap(({ examples = {} }) =>
+        Object.keys(examples),
+      ),
+    find(id, status, { name, mediaType = mediaTypes(id, status)[0] } = {}) {
+      // What need not be there says something that is not so, such as that this is a repeat.
+      const required = Object.entries(declared(id, status).headers ?? {}).filter(
+        ([, header]) => header.required,
+      )
+      const headers = Object.fromEntries(
+        required.map(([header, { example }]) => [header.toLowerCase(), String(example ?? '')]),
+      )
+      if (mediaType === undefined) return { headers, mediaType: null, body: undefined }
+      const { mock } = api.mockResponseForOperation(id, { code: status, example: name, mediaType })
+      return { headers, mediaType, body: mock }
+    },
+  }
+}
+
+function problemsOf(id: OperationId, examples: Examples): string[] {
+  return operations[id].statuses.flatMap((status) => {
+    const names = [undefined, ...examples.names(id, status)]
+    const mediaTypes = [undefined, ...examples.mediaTypes(id, status)]
+    const found = names.flatMap((name) =>
+      mediaTypes.flatMap((mediaType) =>
+        problemOf(id, status, examples.find(id, status, { name, mediaType })),
+      ),
+    )
+    return [...new Set(found)].map((problem) => `${id} ${status}${problem}`)
+  })
+}
+
+function problemOf(
+  id: OperationId,
+  status: number,
+  { headers, mediaType, body }: Example,
+): string[] {
+  const expected = responses[id][status]
+  const parts = [
+    { validator: expected?.headers, value: headers, what: 'headers' },
+    {
+      validator: mediaType === null ? null : expected?.body?.[mediaType],
+      value: body,
+      what: 'body',
+    },
+  ]
+  return parts.flatMap(({ validator, value, what }) => {
+    if (!validator || validator(value)) return []
+    const [error] = validator.errors ?? []
+    return [`: ${what}${error?.instancePath ?? ''} ${error?.message}`]
+  })
+}
+
+/** What the service sends with every such answer, such as where the rate limit stands. */
+async function withDeclaredHeaders(ctx: Context, next: Next, examples: Examples): Promise<void> {
+  await next()
+  const id: OperationId | undefined = ctx.state.operationId
+  if (id === undefined) return
+  for (const [name, value] of Object.entries(examples.find(id, ctx.status).headers))
+    if (!ctx.res.hasHeader(name)) ctx.set(name, value)
+}
+
+async function answer(
+  ctx: Context,
+  id: OperationId,
+  operation: Operation,
+  examples: Examples,
+): Promise<void> {
+  if (!operation.isPublic && !/^Bearer +[^ ]+$/i.test(ctx.get('Authorization')))
+    ctx.throw(401, 'The API key is missing or malformed.')
+  await readInput(ctx, id, operation)
+  const { status: preferred, name } = readPreference(ctx, id, operation, examples)
+  const current = currentRecord(ctx, operation, examples)
+  const status = preferred ?? conditionalStatus(ctx, operation, current) ?? operation.success
+  const body = bodyOf(ctx, id, status, examples, name)
+  if (body !== null) {
+    // Before the body, or Koa adds a charset.
+    ctx.set('Content-Type', body.mediaType)
+    ctx.body = body.text
+  } else {
+    ctx.body = null
+  }
+  // After the body, whose absence is 204 for Koa.
+  ctx.status = status
+  if (status === 304 && current !== null) ctx.set('ETag', etagOf(current.text))
+  if (status !== operation.success || body === null) return
+  if (operation.etag) ctx.set('ETag', etagOf(body.text))
+  if (operation.location) ctx.set('Location', `${ctx.path}/${(body.value as { id: string }).id}`)
+}
+
+interface Preference {
+  status?: number
+  name?: string
+}
+
+/** `Prefer: code=404, example=name` (RFC 7240) in the words of Prism. Other preferences are not understood and thus ignored. Throws `InvalidInput`
+ *  for a response or example that the contract does not have. */
+function readPreference(
+  ctx: Context,
+  id: OperationId,
+  operation: Operation,
+  examples: Examples,
+): Preference {
+  const given = new Map(
+    [
+      ...ctx
+        .get('Prefer')
+        .matchAll(/(?:^|[,;])\s*([^\s=,;]+)\s*(?:=\s*(?:"([^"]*)"|([^\s,;]*)))?/g),
+    ].map(([, name = '', quoted, plain]): [string, string] => [
+      name.toLowerCase(),
+      quoted ?? plain ?? '',
+    ]),
+  )
+  const [code, name] = [given.get('code'), given.get('example')]
+  const status = code === undefined ? undefined : Number(code)
+  if (status !== undefined && !operation.statuses.includes(status))
+    refusePreference(id, `code=${code}`, operation.statuses)
+  const names = examples.names(id, status ?? operation.success)
+  if (name !== undefined && !names.includes(name)) refusePreference(id, `example=${name}`, names)
+  const applied = [
+    ...(code === undefined ? [] : [`code=${code}`]),
+    ...(name === undefined ? [] : [`example=${name}`]),
+  ]
+  if (applied.length > 0) ctx.set('Preference-Applied', applied.join(', '))
+  return { status, name }
+}
+
+function refusePreference(
+  id: OperationId,
+  what: string,
+  known: readonly (string | number)[],
+): never {
+  const choice =
+    known.length === 0 ? 'that response has no named examples' : `there is ${known.join(', ')}`
+  throw new InvalidInput({ Prefer: [`asks for ${what}, which ${id} does not have: ${choice}.`] })
+}
+
+/** What reading the same address brings. Null: nothing that has a version. */
+function currentRecord(ctx: Context, { path }: Operation, examples: Examples): Body | null {
+  const id = operationIds.find(
+    (other) => operations[other].path === path && operations[other].method === 'get',
+  )
+  return id !== undefined && operations[id].etag
+    ? bodyOf(ctx, id, operations[id].success, examples)
+    : null
+}
+
+/** 304 or 412, if the request asks for it. */
+function conditionalStatus(
+  ctx: Context,
+  { access, ifMatch }: Operation,
+  current: Body | null,
+): number | undefined {
+  if (current === null) return undefined
+  const etag = etagOf(current.text)
+  const [known, required] = [ctx.get('If-None-Match'), ctx.get('If-Match')]
+  if (access === 'read' && known !== '' && ifNoneMatchHolds(known, etag)) return 304
+  return ifMatch && required !== '' && !ifMatchHolds(required, etag) ? 412 : undefined
+}
+
+interface Body {
+  value: unknown
+  text: string
+  mediaType: string
+}
+
+function bodyOf(
+  ctx: Context,
+  id: OperationId,
+  status: number,
+  examples: Examples,
+  name?: string,
+): Body | null {
+  const mediaTypes = examples.mediaTypes(id, status)
+  const { mediaType, body } = examples.find(id, status, {
+    name,
+    mediaType: ctx.accepts(mediaTypes) || undefined,
+  })
+  if (mediaType === null) return null
+  return {
+    value: body,
+    mediaType,
+    text:
+      typeof body === 'string' && mediaType !== 'application/json' ? body : JSON.stringify(body),
+  }
+}

@@ -1,0 +1,154 @@
+/** The servers that are compared, each for a process of its own. */
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import Koa, { type Context } from 'koa'
+import { request } from 'undici'
+import { authenticator } from '../../auth/api-key.ts'
+import { newRateLimiter } from '../../auth/rate-limit.ts'
+import { operations } from '../../generated/operations.ts'
+import { type Db, openDatabase } from '../../records/database/open.ts'
+import { accountScope } from '../../records/database/scope.ts'
+import { listPage } from '../../records/list.ts'
+import {
+  findParticipant,
+  insertParticipant,
+  participantListing,
+} from '../../records/participants.ts'
+import type { Config } from '../../server/config.ts'
+import { answerErrors } from '../../server/errors.ts'
+import { etagOf } from '../../server/etag.ts'
+import { newLogger } from '../../server/log.ts'
+import { start } from '../../server/main.ts'
+import { serveOperations } from '../../server/operations.ts'
+
+export type App = keyof typeof apps
+/** Resolves with its address. It ends with its process. */
+type StartApp = (config: Config, accountId: string) => Promise<string>
+
+export const apps = {
+  /** Everything, as `muster serve` runs it. */
+  whole: async (config) =>
+    (await start({ ...config, port: 0 }, { log: newLogger(config.logLevel) })).url,
+
+  /** The operations of the contract and nothing around them. */
+  operations: serving(async (app, db, config) => {
+    const log = newLogger(config.logLevel)
+    app
+      .use(identify)
+      .use(answerErrors(log))
+      .use(serveOperations({ db, config, log, now: () => new Date() }))
+  }),
+
+  /** What Koa takes for itself: it tells how fast the machine is. */
+  nothing: serving(async (app) => {
+    app.use((ctx) => {
+      ctx.body = {}
+    })
+  }),
+
+  /** GET /public/v1/participants/{participant} as one would write it without a contract: the same queries and the same answer, header by
+   *  header, so that what is left between the two is the handling of the contract. */
+  byHand: serving(async (app, db, config) => {
+    const authenticate = authenticator(db.read)
+    const limiter = newRateLimiter(db, 'by_hand', config.rateLimitPerMinute, 60)
+    app.use(identify).use(async (ctx: Context) => {
+      const id = ctx.path.slice('/public/v1/participants/'.length)
+      const principal = await authenticate(ctx.get('Authorization').slice('Bearer '.length))
+      ctx.assert(principal, 401)
+      const state = await limiter.consume(principal.userId)
+      ctx.set({
+        'Cache-Control': 'private, no-cache',
+        'X-RateLimit-Limit': String(state.limit),
+        'X-RateLimit-Remaining': String(state.remaining),
+        'X-RateLimit-Reset': String(Math.ceil(state.resetAtMs / 1000)),
+        RateLimit: `"default";r=${state.remaining};t=${Math.ceil(state.msBeforeNext / 1000)}`,
+        'RateLimit-Policy': `"default";q=${state.limit};w=60`,
+      })
+      ctx.assert(state.allowed, 429)
+      const participant = await findParticipant(readScope(db, principal.accountId), id)
+      ctx.assert(participant, 404)
+      const text = JSON.stringify(participant)
+      ctx.set('ETag', etagOf(text))
+      ctx.set('Content-Type', 'application/json')
+      ctx.body = text
+    })
+  }),
+
+  /** The two statements of the first page of participants, and their rows as JSON. */
+  statements: serving(async (app, db, _, accountId) => {
+    const statements = await firstPageStatements(db, accountId)
+    app.use(async (ctx: Context) => {
+      ctx.body = await Promise.all(
+        statements.map(({ sql, bindings }) => db.read.raw(sql, bindings)),
+      ).then(JSON.stringify)
+      ctx.type = 'json'
+    })
+  }),
+
+  /** A participant that is stored, and a POST that tells of it once it is: without a contract, events, a queue or a second attempt. */
+  storeAndTell: serving(async (app, db, _, accountId) => {
+    const { url } = await db.read('webhooks').where({ account_id: accountId }).first('url')
+    const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
+    app.use(async (ctx: Context) => {
+      const { id } = await insertParticipant(
+        scope,
+        { full_name: 'Ann Bench', status: 'active', tags: [] },
+        new Date(),
+      )
+      ctx.status = 201
+      ctx.body = { id }
+      const told = {
+        method: 'POST' as const,
+        headers: { 'webhook-id': id },
+        body: JSON.stringify({ resource: { id } }),
+      }
+      void request(url, told).then(({ body }) => body.dump())
+    })
+  }),
+} satisfies Record<string, StartApp>
+
+type AddMiddleware = (app: Koa, db: Db, config: Config, accountId: string) => Promise<void>
+
+function serving(addMiddleware: AddMiddleware): StartApp {
+  return async (config, accountId) => {
+    const db = openDatabase(config.database)
+    const app = new Koa()
+    await addMiddleware(app, db, config, accountId)
+    const server = createServer(app.callback())
+    await new Promise<void>((resolve, reject) =>
+      server.once('error', reject).listen(0, '127.0.0.1', resolve),
+    )
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+}
+
+/** As the whole app does. */
+async function identify(ctx: Context, next: Koa.Next): Promise<void> {
+  ctx.state.requestId = randomUUID()
+  ctx.set('X-Request-Id', ctx.state.requestId)
+  await next()
+}
+
+const readScope = (db: Db, accountId: string) =>
+  accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+
+interface Statement {
+  sql: string
+  bindings: string[]
+}
+
+/** What the list really asks the database, overheard. */
+async function firstPageStatements(db: Db, accountId: string): Promise<Statement[]> {
+  const heard: Statement[] = []
+  // knex numbers the parameters for PostgreSQL, and `raw` takes question marks.
+  const hear = ({ sql, bindings }: Statement): void =>
+    void heard.push({ sql: sql.replace(/\$\d+/g, '?'), bindings })
+  db.read.on('query', hear)
+  await listPage(readScope(db, accountId), participantListing, operations.listParticipants, {
+    'page[number]': 1,
+    'page[size]': 25,
+  })
+  db.read.off('query', hear)
+  return heard
+}

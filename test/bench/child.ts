@@ -1,0 +1,70 @@
+/** Processes of the benchmark, each with CPU time of its own, and the calls between them. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+
+// biome-ignore lint/suspicious/noExplicitAny: calls take whatever the messages between processes can carry.
+type Calls = Record<string, (...given: any[]) => unknown>
+
+interface Call {
+  id: number
+  name: string
+  given: unknown[]
+}
+
+type Answer = { id: number } & ({ value: unknown } | { error: Error })
+
+export interface Child<Own extends Calls> extends AsyncDisposable {
+  /** Rejects with what the call threw there, or when the process has ended. */
+  call<Name extends keyof Own & string>(
+    name: Name,
+    ...given: Parameters<Own[Name]>
+  ): Promise<Awaited<ReturnType<Own[Name]>>>
+}
+
+/** In the process itself: answers the calls of the one that started it, and ends with it. */
+export function answer(calls: Calls): void {
+  process.on('message', async ({ id, name, given }: Call) => {
+    const reply = (message: Answer): void => void process.send?.(message)
+    try {
+      reply({ id, value: await calls[name]?.(...given) })
+    } catch (error) {
+      reply({ id, error: error as Error })
+    }
+  })
+  process.once('disconnect', () => process.exit())
+}
+
+/** Starts one of the files beside this one that `answer`. */
+export function startChild<Own extends Calls>(file: string): Child<Own> {
+  const child = fork(new URL(file, import.meta.url), { serialization: 'advanced' })
+  const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
+  let calls = 0
+  child.on('message', (message: Answer) => {
+    const call = waiting.get(message.id)
+    waiting.delete(message.id)
+    if ('error' in message) call?.reject(message.error)
+    else call?.resolve(message.value)
+  })
+  const exited = once(child, 'exit').then(([code, signal]) => {
+    for (const { reject } of waiting.values())
+      reject(new Error(`${file} ended (${signal ?? code})`))
+  })
+  return {
+    call: (name, ...given) =>
+      new Promise((resolve, reject) => {
+        if (!child.connected) return reject(new Error(`${file} has ended`))
+        const id = calls++
+        waiting.set(id, { resolve: resolve as (value: unknown) => void, reject })
+        child.send({ id, name, given } satisfies Call)
+      }),
+    async [Symbol.asyncDispose]() {
+      if (child.connected) child.disconnect()
+      await exited
+    },
+  }
+}
+
+/** Milliseconds of a clock that all processes of this machine share. */
+export function sharedNowMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6
+}

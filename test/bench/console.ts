@@ -1,0 +1,254 @@
+/** The console: how long its lists take to open with a million rows in them, and what a page costs the server and the browser. */
+import { randomUUID } from 'node:crypto'
+import { request } from 'undici'
+import { v7 as uuidv7 } from 'uuid'
+import { startSession } from '../../auth/session.ts'
+import { openDatabase } from '../../records/database/open.ts'
+import { accountScope, type Scope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { insertRequests, type LoggedRequest, type RequestEntry } from '../../records/request-log.ts'
+import { readConfig } from '../../server/config.ts'
+import { layout } from '../../web/console/layout.ts'
+import { requestsTable } from '../../web/console/requests/request.ts'
+import { startChild } from './child.ts'
+import { figure, percentile, type Result } from './result.ts'
+import type { Server } from './server.ts'
+import { addWebhooks, type Bench, type Environment, newAccount, withRecords } from './set-up.ts'
+
+const ROWS = 1_000_000
+const DAY_MS = 86_400_000
+/** As many as a busy server writes at once. */
+const BATCH_ROWS = 500
+const OPENED = 20
+/** SQLite has no other goal than to be far below a second. */
+const OPENS_WITHIN_MS = { postgres: 300, sqlite: 1_000 }
+
+export async function consolePages(bench: Bench): Promise<Result[]> {
+  const environment = await bench.newEnvironment()
+  const rows = bench.quick ? ROWS / 50 : ROWS
+  const { accountId, webhookId, cookie } = await withRecords(environment, async (trx, config) => {
+    const { scope } = await newAccount(trx)
+    await addWebhooks(scope, ['https://example.com/webhooks'], config)
+    const user: { id: string } = await scope.rows('users').first('id')
+    const webhook: { id: string } = await scope.rows('webhooks').first('id')
+    const { token } = await startSession(
+      scope,
+      { userId: user.id, ip: '127.0.0.1', userAgent: 'bench' },
+      new Date(),
+    )
+    return { accountId: scope.accountId, webhookId: webhook.id, cookie: `muster-session=${token}` }
+  })
+  const logging = await fill(bench, environment, { accountId, webhookId, rows })
+
+  await using server = startChild<Server>('server.ts')
+  const url = await server.call('start', 'whole', environment, accountId)
+  const open = async (path: string): Promise<string> => {
+    const { statusCode, body } = await request(`${url}/console${path}`, {
+      headers: { Cookie: cookie },
+    })
+    if (statusCode !== 200) throw new Error(`${path} was answered with ${statusCode}`)
+    return body.text()
+  }
+  const opened = async (what: string, path: string): Promise<Result> => {
+    bench.progress(what)
+    const times: number[] = []
+    // The first three warm up.
+    for (let count = -2; count <= (bench.quick ? 5 : OPENED); count++) {
+      const started = performance.now()
+      await open(path)
+      if (count > 0) times.push(performance.now() - started)
+    }
+    return figure(
+      { what, unit: 'ms', goal: { atMost: OPENS_WITHIN_MS[bench.database] }, note: '95 of 100' },
+      percentile(times, 0.95),
+    )
+  }
+  const of = `of ${rows.toLocaleString('en')}`
+  return [
+    await opened(`requests ${of}, 24 h`, '/requests?range=24h'),
+    await opened(`requests ${of}, 1 h`, '/requests?range=1h'),
+    await opened(`requests ${of}, 24 h, 5xx`, '/requests?range=24h&status=5xx'),
+    await opened(`requests ${of}, 24 h, a path that none has`, '/requests?range=24h&path=nowhere'),
+    await opened(`deliveries ${of}`, `/webhooks/${webhookId}`),
+    await opened(`deliveries ${of}, failed`, `/webhooks/${webhookId}?state=failed`),
+    await opened('overview of both', ''),
+    figure(
+      { what: 'a page with 200 rows, made', unit: 'ms', goal: { atMost: 25 }, note: '95 of 100' },
+      renderingMs(),
+    ),
+    figure(
+      { what: 'script and style, kB', unit: '', goal: { atMost: 120 } },
+      (await bytesOfAssets(url, await open('/requests'))) / 1_000,
+    ),
+    figure({ what: 'logging a request', unit: 'µs', note: `in batches of ${BATCH_ROWS}` }, logging),
+  ]
+}
+
+interface Filling {
+  accountId: string
+  webhookId: string
+  rows: number
+}
+
+/** Requests and deliveries of the last 24 hours. Resolves with what it took to log a request, in microseconds. */
+async function fill(
+  bench: Bench,
+  environment: Environment,
+  { accountId, webhookId, rows }: Filling,
+): Promise<number> {
+  const db = openDatabase(readConfig(environment).database)
+  try {
+    const now = Date.now()
+    const atOf = (row: number): number => Math.floor(now - DAY_MS + (DAY_MS / rows) * row)
+    let logging = 0
+    for (let from = 0; from < rows; from += BATCH_ROWS) {
+      const size = Math.min(BATCH_ROWS, rows - from)
+      const requests = Array.from({ length: size }, (_, index) =>
+        newRequest(accountId, from + index, atOf(from + index)),
+      )
+      const started = performance.now()
+      await transaction(db, ({ sql }) => insertRequests(sql, requests))
+      logging += performance.now() - started
+      const deliveries = Array.from({ length: size }, (_, index) =>
+        newDelivery(webhookId, from + index, atOf(from + index)),
+      )
+      await transaction(db, (trx) => insertEnded(accountScope(trx, accountId), deliveries))
+      if (from % (rows / 10) === 0)
+        bench.progress(`${from.toLocaleString('en')} requests and deliveries`)
+    }
+    if (db.dialect === 'postgres') await db.write.raw('vacuum analyze')
+    return (logging / rows) * 1_000
+  } finally {
+    await db.close()
+  }
+}
+
+const USERS = Array.from({ length: 20 }, () => randomUUID())
+const OPERATIONS = [
+  {
+    operationId: 'listParticipants',
+    method: 'GET',
+    path: '/public/v1/participants?page[size]=100',
+    status: 200,
+  },
+  {
+    operationId: 'getParticipant',
+    method: 'GET',
+    path: `/public/v1/participants/${randomUUID()}`,
+    status: 200,
+  },
+  { operationId: 'createTask', method: 'POST', path: '/public/v1/tasks', status: 201 },
+  {
+    operationId: 'updateTask',
+    method: 'PATCH',
+    path: `/public/v1/tasks/${randomUUID()}`,
+    status: 200,
+  },
+  {
+    operationId: 'deleteTask',
+    method: 'DELETE',
+    path: `/public/v1/tasks/${randomUUID()}`,
+    status: 204,
+  },
+] as const
+const BODY = JSON.stringify({
+  id: randomUUID(),
+  title: 'Call the library',
+  description: 'x'.repeat(400),
+  status: 'open',
+})
+
+function newRequest(accountId: string, row: number, at: number): LoggedRequest {
+  const { operationId, method, path, status } = OPERATIONS[row % OPERATIONS.length] ?? OPERATIONS[0]
+  const user = USERS[row % USERS.length] ?? ''
+  return {
+    accountId,
+    userId: user,
+    apiKeyId: user,
+    requestId: randomUUID(),
+    operationId,
+    method,
+    path,
+    status: row % 499 === 0 ? 500 : row % 37 === 0 ? 422 : row % 23 === 0 ? 404 : status,
+    // From 3 to 150 ms.
+    durationMs: 3 * 50 ** (((row * 7_919) % 1_000) / 1_000),
+    ip: `192.0.2.${row % 200}`,
+    requestBody: method === 'POST' || method === 'PATCH' ? BODY.slice(0, 200) : null,
+    responseBody: status === 204 ? null : BODY,
+    at,
+  }
+}
+
+/** One that has ended, or is tried again. */
+function newDelivery(webhookId: string, row: number, at: number): Record<string, unknown> {
+  const state = row % 200 === 0 ? 'failed' : row % 333 === 0 ? 'retrying' : 'delivered'
+  return {
+    id: uuidv7({ msecs: at }),
+    webhook_id: webhookId,
+    event_type: 'task.created',
+    body: Buffer.from(BODY.slice(0, 200)),
+    state,
+    attempts: 1,
+    created_at: at,
+    updated_at: at,
+  }
+}
+
+/** Each with its attempt. */
+async function insertEnded(scope: Scope, deliveries: Record<string, unknown>[]): Promise<void> {
+  await scope.insert('deliveries', deliveries)
+  await scope.insert(
+    'attempts',
+    deliveries.map(({ id, state, created_at }) => ({
+      delivery_id: id,
+      number: 1,
+      trigger: 'schedule',
+      started_at: created_at,
+      duration_ms: 80,
+      outcome: state === 'delivered' ? 'success' : 'http_error',
+      status: state === 'delivered' ? 200 : 503,
+    })),
+  )
+}
+
+const RENDERED_ROWS = 200
+
+/** Of 100, the 95th. */
+function renderingMs(): number {
+  const now = new Date()
+  const rows = Array.from({ length: RENDERED_ROWS }, (_, row) => ({
+    request: entryOf(newRequest('', row, now.getTime())),
+    view: 'closed' as const,
+  }))
+  const times: number[] = []
+  // The first twenty warm up.
+  for (let count = -19; count <= 100; count++) {
+    const started = performance.now()
+    layout(
+      { title: 'Requests', body: requestsTable(now, rows) },
+      { path: '/console/requests', folder: '', theme: 'system', notice: null },
+    )
+    if (count > 0) times.push(performance.now() - started)
+  }
+  return percentile(times, 0.95)
+}
+
+function entryOf({ userId, apiKeyId, at, ...request }: LoggedRequest): RequestEntry {
+  const names = {
+    user: { id: userId, fullName: 'Mara Keller' },
+    apiKey: { id: apiKeyId, name: 'Storefront', tokenPrefix: 'mst_4Zqf' },
+  }
+  return { ...request, ...names, id: uuidv7(), createdAt: at }
+}
+
+/** What a page makes a browser fetch, as it is before it is compressed. */
+async function bytesOfAssets(url: string, page: string): Promise<number> {
+  const paths = [...page.matchAll(/(?:src|href)="([^"]*\.(?:js|css))"/g)].map(
+    ([, path = '']) => path,
+  )
+  const sizes = paths.map(async (path) => {
+    const { body } = await request(url + path, { headers: { 'Accept-Encoding': 'identity' } })
+    return (await body.bytes()).length
+  })
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+}

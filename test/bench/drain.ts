@@ -1,0 +1,74 @@
+/** How fast a backlog of deliveries is sent and settled, beside raw POSTs of the same bytes to the same receivers. */
+import { startChild } from './child.ts'
+import type { EngineProcess } from './engine.ts'
+import type { RawPosts } from './raw-posts.ts'
+import { comparison, figure, type Goal, median, type Result, type Round } from './result.ts'
+import { type Bench, type DatabaseKind, emitEvents, subscribe } from './set-up.ts'
+import type { Sink } from './sink.ts'
+
+const GOALS: Record<DatabaseKind, Goal> = { sqlite: { atLeast: 0.14 }, postgres: { atLeast: 0.22 } }
+export const WITHIN_MS = 300_000
+/** Of the backlog, to warm up: the raw POSTs have a whole round for it. */
+export const WARM_UP = 0.25
+
+interface Drained extends Round {
+  lost: number
+  doubled: number
+  /** Of the engine's process, in seconds for 1,000 deliveries. */
+  cpu: number
+}
+
+export async function drain(bench: Bench): Promise<Result[]> {
+  const rounds: Drained[] = []
+  for (let round = 1; round <= (bench.quick ? 1 : 3); round++) {
+    bench.progress(`round ${round}`)
+    rounds.push(await drainOnce(bench, bench.quick ? 40 : 500))
+  }
+  const sum = (what: 'lost' | 'doubled'): number =>
+    rounds.reduce((total, round) => total + round[what], 0)
+  const note = `${sum('doubled')} doubled`
+  return [
+    comparison(
+      { what: 'deliveries drained', unit: '/s', goal: GOALS[bench.database], note },
+      'ratio',
+      'raw POSTs',
+      rounds,
+    ),
+    figure(
+      { what: 'CPU of 1,000 deliveries', unit: 'ms' },
+      median(rounds.map(({ cpu }) => cpu)) * 1000,
+    ),
+    figure({ what: 'deliveries lost', unit: '', goal: { atMost: 0 } }, sum('lost')),
+  ]
+}
+
+/** Of so many events, for 100 webhooks. */
+async function drainOnce(bench: Bench, events: number): Promise<Drained> {
+  await using sink = startChild<Sink>('sink.ts')
+  await using raw = startChild<RawPosts>('raw-posts.ts')
+  const environment = await bench.newEnvironment()
+  const origins = await sink.call('listen')
+  const backlog = origins.length * events
+  await emitEvents(environment, await subscribe(environment, origins), events)
+  await raw.call('load', environment)
+
+  // The first ones connect and warm up.
+  await raw.call('send')
+  const before = await raw.call('send')
+  await sink.call('reset')
+  await using engine = startChild<EngineProcess>('engine.ts')
+  await engine.call('start', environment)
+  const first = await engine.call('delivered', backlog * WARM_UP, WITHIN_MS)
+  const all = await engine.call('delivered', backlog, WITHIN_MS)
+  await engine[Symbol.asyncDispose]()
+  const { arrived, doubled } = await sink.call('summary')
+  const after = await raw.call('send')
+  const count = all.count - first.count
+  return {
+    muster: (count / (all.at - first.at)) * 1000,
+    reference: (before + after) / 2,
+    lost: backlog - arrived,
+    doubled,
+    cpu: (all.cpuMicros - first.cpuMicros) / count / 1000,
+  }
+}

@@ -1,0 +1,85 @@
+/** A process that runs the delivery engine and nothing else. */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { type Db, openDatabase } from '../../records/database/open.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { readConfig } from '../../server/config.ts'
+import { newLogger } from '../../server/log.ts'
+import { emit } from '../../webhooks/emit.ts'
+import { type Engine, startEngine } from '../../webhooks/engine/engine.ts'
+import { answer, sharedNowMs } from './child.ts'
+import type { Environment } from './set-up.ts'
+
+const LOOK_MS = 5
+
+setFlagsFromString('--expose-gc')
+const gc: (options: object) => void = runInNewContext('gc')
+
+export interface Progress {
+  /** Delivered and stored by this process. */
+  count: number
+  /** In shared milliseconds. */
+  at: number
+  /** CPU time of this process, all its threads. */
+  cpuMicros: number
+  /** Its memory. */
+  rssBytes: number
+}
+
+let engine: Engine
+let db: Db
+const emitted = new Map<string, number>()
+
+const calls = {
+  progress(): Progress {
+    const { user, system } = process.cpuUsage()
+    return {
+      count: engine.stats().ended.delivered,
+      at: sharedNowMs(),
+      cpuMicros: user + system,
+      rssBytes: process.memoryUsage.rss(),
+    }
+  },
+  async start(environment: Environment): Promise<void> {
+    const config = readConfig(environment)
+    const databaseUrl = 'databaseUrl' in config.database ? config.database.databaseUrl : undefined
+    db = openDatabase(config.database)
+    engine = await startEngine({ db, databaseUrl, config, log: newLogger(config.logLevel) })
+  },
+  /** Emits events one by one, in this process as an API beside the engine would. */
+  async emit(accounts: string[], count: number, everyMs: number): Promise<void> {
+    emitted.clear()
+    for (let event = 0; event < count; event++) {
+      const id = randomUUID()
+      const accountId = accounts[event % accounts.length] ?? ''
+      emitted.set(id, sharedNowMs())
+      await transaction(db, (trx) =>
+        emit(writeScope(trx, accountId), 'participant.created', id, [], new Date()),
+      )
+      await delay(everyMs * (0.5 + Math.random()))
+    }
+  },
+  /** When the transaction of each of them began, by the id of its record, in shared milliseconds. */
+  emitted: (): Map<string, number> => emitted,
+  /** Memory of this process, without what nobody needs any more, in bytes. */
+  retained(): number {
+    gc({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+    return process.memoryUsage.rss()
+  },
+  /** Waits until so many deliveries are delivered and stored. Throws when it takes too long. */
+  async delivered(count: number, withinMs: number): Promise<Progress> {
+    const deadline = sharedNowMs() + withinMs
+    while (engine.stats().ended.delivered < count) {
+      if (sharedNowMs() > deadline)
+        throw new Error(`Only ${engine.stats().ended.delivered} of ${count} were delivered in time`)
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    }
+    return calls.progress()
+  },
+}
+
+export type EngineProcess = typeof calls
+answer(calls)

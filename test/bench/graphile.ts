@@ -1,0 +1,99 @@
+/** A process that delivers the same backlog with graphile-worker, each job loading, sending and settling one delivery: as one would write it. */
+import { createHmac } from 'node:crypto'
+import { Logger, type Runner, run } from 'graphile-worker'
+import pg from 'pg'
+import { Agent, request } from 'undici'
+import { openDatabase } from '../../records/database/open.ts'
+import { loadSendables } from '../../records/planned-attempts.ts'
+import { readConfig } from '../../server/config.ts'
+import { secretOpener } from '../../webhooks/transport/secret.ts'
+import { answer, sharedNowMs } from './child.ts'
+import type { Environment } from './set-up.ts'
+
+/** What delivered most of those tried. */
+const CONCURRENCY = 64
+const LOCAL_QUEUE = 512
+const BATCH_MS = 10
+
+let runner: Runner
+let delivered = 0
+
+const calls = {
+  /** Queues every delivery that waits, and begins. */
+  async start(environment: Environment): Promise<void> {
+    const config = readConfig(environment)
+    if (!('databaseUrl' in config.database)) throw new Error('graphile-worker needs PostgreSQL')
+    const connectionString = config.database.databaseUrl
+    const open = secretOpener(config.secretKey)
+    const db = openDatabase(config.database)
+    const agent = new Agent()
+    const pool = new pg.Pool({ connectionString, max: CONCURRENCY })
+    pool.on('error', (error) => console.error(error))
+    runner = await run({
+      pgPool: pool,
+      preset: {
+        worker: {
+          concurrentJobs: CONCURRENCY,
+          logger: new Logger(() => () => undefined),
+          localQueue: { size: LOCAL_QUEUE },
+          completeJobBatchDelay: BATCH_MS,
+          failJobBatchDelay: BATCH_MS,
+          getQueueNameBatchDelay: BATCH_MS,
+        },
+      },
+      noHandleSignals: true,
+      taskList: {
+        async deliver(payload) {
+          const planned = payload as { deliveryId: string; webhookId: string }
+          const id = planned.deliveryId
+          const delivery = (
+            await loadSendables({ dialect: db.dialect, sql: db.read }, [planned])
+          ).get(id)
+          if (!delivery?.webhook) return
+          const { webhook, body } = delivery
+          const key = open(webhook.id, webhook.sealedSecret).whole
+          const startedAt = Date.now()
+          const response = await request(webhook.url, {
+            method: 'POST',
+            headers: {
+              'content-type': 'application/json',
+              'webhook-id': id,
+              'x-service-signature': createHmac('sha256', key).update(body).digest('hex'),
+            },
+            body,
+            dispatcher: agent,
+          })
+          await response.body.dump()
+          const client = await pool.connect()
+          try {
+            await client.query('begin')
+            await client.query(
+              `insert into attempts (account_id, delivery_id, number, trigger, started_at, duration_ms, outcome, status)
+               select account_id, id, 1, 'schedule', $2, $3, 'success', $4 from deliveries where id = $1`,
+              [id, startedAt, Date.now() - startedAt, response.statusCode],
+            )
+            await client.query(
+              `update deliveries set state = 'delivered', attempts = 1, next_attempt_at = null, next_trigger = null, updated_at = $2 where id = $1`,
+              [id, Date.now()],
+            )
+            await client.query('commit')
+          } finally {
+            client.release()
+          }
+          delivered++
+        },
+      },
+    })
+    await pool.query(
+      `select graphile_worker.add_jobs(array(
+         select json_populate_record(null::graphile_worker.job_spec, json_build_object('identifier', 'deliver', 'payload',
+           json_build_object('deliveryId', id, 'webhookId', webhook_id)))
+         from deliveries where next_attempt_at is not null))`,
+    )
+  },
+  progress: (): { count: number; at: number } => ({ count: delivered, at: sharedNowMs() }),
+  stop: (): Promise<void> => runner.stop(),
+}
+
+export type GraphileWorker = typeof calls
+answer(calls)

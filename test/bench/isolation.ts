@@ -1,0 +1,83 @@
+/** What one webhook that never answers costs the 19 others, which have as much to get. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { startChild } from './child.ts'
+import { WARM_UP, WITHIN_MS } from './drain.ts'
+import type { EngineProcess } from './engine.ts'
+import { comparison, figure, type Goal, percentile, type Result } from './result.ts'
+import { type Bench, emitEvents, subscribe } from './set-up.ts'
+import type { Sink } from './sink.ts'
+
+const WEBHOOKS = 20
+const LIGHT_SECONDS = 30
+const EVENTS_PER_SECOND = 5
+
+export async function isolation(bench: Bench): Promise<Result[]> {
+  const events = bench.quick ? 200 : 5_000
+  const drained: { muster: number; reference: number }[] = []
+  const late: { muster: number[]; reference: number[] } = { muster: [], reference: [] }
+  for (let round = 1; round <= (bench.quick ? 1 : 2); round++) {
+    bench.progress(`round ${round}: all answer`)
+    const reference = await drainHealthy(bench, events, false)
+    bench.progress(`round ${round}: one hangs`)
+    const muster = await drainHealthy(bench, events, true)
+    drained.push({ muster: muster.perSecond, reference: reference.perSecond })
+    late.muster.push(...muster.lateMs)
+    late.reference.push(...reference.lateMs)
+  }
+  const lateness = (share: number, goal?: Goal): Result => {
+    const described = {
+      what: `1 of 20 hangs: event to webhook, p${share * 100}`,
+      unit: 'ms' as const,
+      goal,
+    }
+    // What the machine itself is late by is in both.
+    return {
+      ...figure(described, percentile(late.muster, share)),
+      reference: { name: 'none hangs', value: percentile(late.reference, share) },
+    }
+  }
+  return [
+    comparison(
+      { what: '1 of 20 hangs: the others drained', unit: '/s', goal: { atLeast: 0.75 } },
+      'ratio',
+      'none hangs',
+      drained,
+    ),
+    lateness(0.5),
+    lateness(0.99, { atMost: 50 }),
+  ]
+}
+
+/** How fast those that answer get their backlog, and then how late new events are, while the backlog of the one that hangs, if any does, still
+ *  waits. */
+async function drainHealthy(
+  bench: Bench,
+  events: number,
+  hangs: boolean,
+): Promise<{ perSecond: number; lateMs: number[] }> {
+  await using sink = startChild<Sink>('sink.ts')
+  await using engine = startChild<EngineProcess>('engine.ts')
+  const environment = await bench.newEnvironment()
+  const origins = (await sink.call('listen')).slice(0, WEBHOOKS)
+  if (hangs) await sink.call('hang', 0)
+  const accounts = await subscribe(environment, origins)
+  await emitEvents(environment, accounts, events)
+  const healthy = (WEBHOOKS - (hangs ? 1 : 0)) * events
+  await engine.call('start', environment)
+  const first = await engine.call('delivered', healthy * WARM_UP, WITHIN_MS)
+  const all = await engine.call('delivered', healthy, WITHIN_MS)
+  const perSecond = ((all.count - first.count) / (all.at - first.at)) * 1000
+
+  await sink.call('reset')
+  const seconds = bench.quick ? 2 : LIGHT_SECONDS
+  await engine.call('emit', accounts, seconds * EVENTS_PER_SECOND, 1000 / EVENTS_PER_SECOND)
+  await delay(1_000)
+  const emitted = await engine.call('emitted')
+  const arrivals = await sink.call('arrivalTimes')
+  return {
+    perSecond,
+    lateMs: [...emitted].flatMap(([id, at]) =>
+      (arrivals.get(id) ?? []).map((arrival) => arrival - at),
+    ),
+  }
+}

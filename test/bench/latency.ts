@@ -1,0 +1,123 @@
+/** How long after a change its webhook is called, with little else to do: through the API, by HTTP. Beside it, by turns, what the machine takes for a
+ *  stored row and a POST alone. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import { sharedNowMs, startChild } from './child.ts'
+import { figure, percentile, type Result } from './result.ts'
+import type { Server } from './server.ts'
+import { addWebhooks, type Bench, newAccount, withRecords } from './set-up.ts'
+import type { Sink } from './sink.ts'
+
+const EVENTS_PER_SECOND = 25
+const ROUND_SECONDS = 2
+const ROUNDS = 6
+const ARRIVAL_MS = 10_000
+
+interface Sent {
+  id: string
+  sentAt: number
+  answeredAt: number
+}
+
+export async function latency(bench: Bench): Promise<Result[]> {
+  await using sink = startChild<Sink>('sink.ts')
+  await using server = startChild<Server>('server.ts')
+  await using bare = startChild<Server>('server.ts')
+  const environment = await bench.newEnvironment()
+  const origins = await sink.call('listen')
+  const { accountId, token } = await withRecords(environment, async (trx, config) => {
+    const { scope, token } = await newAccount(trx)
+    await addWebhooks(scope, origins.slice(0, 1), config)
+    return { accountId: scope.accountId, token }
+  })
+  const path = '/public/v1/participants'
+  const wholeUrl = (await server.call('start', 'whole', environment, accountId)) + path
+  const bareUrl = (await bare.call('start', 'storeAndTell', environment, accountId)) + path
+
+  const muster: Sent[] = []
+  const reference: Sent[] = []
+  // The first round warms up.
+  for (let round = 0; round <= (bench.quick ? 1 : ROUNDS); round++) {
+    bench.progress(round === 0 ? 'warming up' : `creating participants, round ${round}`)
+    const [whole, alone] = [
+      await createParticipants(wholeUrl, token),
+      await createParticipants(bareUrl, token),
+    ]
+    if (round === 0) continue
+    muster.push(...whole)
+    reference.push(...alone)
+  }
+  const arrivals = await allArrivals(sink, [...muster, ...reference])
+
+  const row = (
+    what: string,
+    from: 'sentAt' | 'answeredAt',
+    share: number,
+    atMost?: number,
+  ): Result => {
+    const late = (sent: Sent[]) =>
+      percentile(
+        sent.map(({ id, [from]: at }) => (arrivals.get(id) ?? Number.NaN) - at),
+        share,
+      )
+    const described = {
+      what,
+      unit: 'ms' as const,
+      goal: atMost === undefined ? undefined : { atMost },
+    }
+    return {
+      ...figure(described, late(muster)),
+      reference: { name: 'bare Koa', value: late(reference) },
+    }
+  }
+  return [
+    row('request to webhook, p50', 'sentAt', 0.5, 10),
+    row('request to webhook, p99', 'sentAt', 0.99, 25),
+    row('answer to webhook, p50', 'answeredAt', 0.5),
+    row('answer to webhook, p99', 'answeredAt', 0.99),
+  ]
+}
+
+/** At an even rate on average, and never in step with anything. */
+async function createParticipants(url: string, token: string): Promise<Sent[]> {
+  const agent = new Agent()
+  const sent: Promise<Sent>[] = []
+  for (let number = 0; number < ROUND_SECONDS * EVENTS_PER_SECOND; number++) {
+    sent.push(createParticipant(agent, url, token))
+    await delay((1000 / EVENTS_PER_SECOND) * (0.5 + Math.random()))
+  }
+  const all = await Promise.all(sent)
+  await agent.close()
+  return all
+}
+
+async function createParticipant(dispatcher: Agent, url: string, token: string): Promise<Sent> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const sentAt = sharedNowMs()
+  const { statusCode, body } = await request(url, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ full_name: 'Ann Bench' }),
+    dispatcher,
+  })
+  const answeredAt = sharedNowMs()
+  if (statusCode !== 201)
+    throw new Error(`Creating a participant was answered ${statusCode}: ${await body.text()}`)
+  const { id } = (await body.json()) as { id: string }
+  return { id, sentAt, answeredAt }
+}
+
+async function allArrivals(
+  sink: { call(name: 'firstArrivals'): Promise<Map<string, number>> },
+  sent: Sent[],
+): Promise<Map<string, number>> {
+  const deadline = sharedNowMs() + ARRIVAL_MS
+  for (;;) {
+    const arrivals = await sink.call('firstArrivals')
+    const missing = sent.filter(({ id }) => !arrivals.has(id))
+    if (missing.length === 0) return arrivals
+    if (sharedNowMs() > deadline)
+      throw new Error(`${missing.length} of ${sent.length} events did not arrive`)
+    await delay(100)
+  }
+}

@@ -1,0 +1,43 @@
+/** The first 25 of 10,000 participants: the whole service beside bare Koa with the same two statements. */
+import { startChild } from './child.ts'
+import { load } from './load.ts'
+import { comparison, type Result, type Round } from './result.ts'
+import type { Server } from './server.ts'
+import { addParticipants, type Bench, newAccount, withRecords } from './set-up.ts'
+
+const PARTICIPANTS = 10_000
+const CONNECTIONS = 8
+
+export async function list(bench: Bench): Promise<Result[]> {
+  await using whole = startChild<Server>('server.ts')
+  await using statements = startChild<Server>('server.ts')
+  const environment = await bench.newEnvironment()
+  const { accountId, token } = await withRecords(environment, async (trx) => {
+    const { scope, token } = await newAccount(trx)
+    await addParticipants(scope, PARTICIPANTS)
+    return { accountId: scope.accountId, token }
+  })
+  const wholeUrl = await whole.call('start', 'whole', environment, accountId)
+  const statementsUrl = await statements.call('start', 'statements', environment, accountId)
+  const perSecond = async (url: string): Promise<number> => {
+    const seconds = bench.quick ? 0.5 : 2
+    return (
+      await load({ url: `${url}/public/v1/participants`, token, connections: CONNECTIONS, seconds })
+    ).perSecond
+  }
+
+  const rounds: Round[] = []
+  // The first round warms up.
+  for (let round = 0; round <= (bench.quick ? 2 : 9); round++) {
+    bench.progress(`round ${round}`)
+    rounds.push({ muster: await perSecond(wholeUrl), reference: await perSecond(statementsUrl) })
+  }
+  return [
+    comparison(
+      { what: 'list 25 of 10,000', unit: '/s', goal: { atLeast: 0.7 } },
+      'ratio',
+      'bare Koa',
+      rounds.slice(1),
+    ),
+  ]
+}

@@ -1,0 +1,68 @@
+/** A process that sends the bodies of planned deliveries with nothing around them: what the machine can do. */
+import { createHmac, type KeyObject } from 'node:crypto'
+import { Agent, request } from 'undici'
+import { openDatabase } from '../../records/database/open.ts'
+import { listUnqueued, loadSendables, type Sendable } from '../../records/planned-attempts.ts'
+import { readConfig } from '../../server/config.ts'
+import { secretOpener } from '../../webhooks/transport/secret.ts'
+import { answer } from './child.ts'
+import type { Environment } from './set-up.ts'
+
+const CONCURRENCY = 128
+const LOADED_AT_ONCE = 1_000
+
+let posts: (Pick<Sendable, 'id' | 'body'> & { url: string; key: KeyObject })[] = []
+const agent = new Agent()
+
+const calls = {
+  /** Loads the deliveries that wait to be sent, so that sending them touches no database. */
+  async load(environment: Environment): Promise<void> {
+    const config = readConfig(environment)
+    const open = secretOpener(config.secretKey)
+    const db = openDatabase(config.database)
+    const planned = await listUnqueued(db, new Date(), [], 1_000_000)
+    posts = []
+    for (let from = 0; from < planned.length; from += LOADED_AT_ONCE) {
+      for (const { id, body, webhook } of (
+        await loadSendables(
+          { dialect: db.dialect, sql: db.read },
+          planned.slice(from, from + LOADED_AT_ONCE),
+        )
+      ).values())
+        if (webhook)
+          posts.push({
+            id,
+            body,
+            url: webhook.url,
+            key: open(webhook.id, webhook.sealedSecret).whole,
+          })
+    }
+    await db.close()
+  },
+  /** Sends all of them; POSTs per second. */
+  async send(): Promise<number> {
+    let next = 0
+    const started = performance.now()
+    const sendNext = async (): Promise<void> => {
+      for (let post = posts[next++]; post !== undefined; post = posts[next++]) {
+        const headers = {
+          'content-type': 'application/json',
+          'webhook-id': post.id,
+          'x-service-signature': createHmac('sha256', post.key).update(post.body).digest('hex'),
+        }
+        const { body } = await request(post.url, {
+          method: 'POST',
+          headers,
+          body: post.body,
+          dispatcher: agent,
+        })
+        await body.dump()
+      }
+    }
+    await Promise.all(Array.from({ length: CONCURRENCY }, sendNext))
+    return (posts.length / (performance.now() - started)) * 1000
+  },
+}
+
+export type RawPosts = typeof calls
+answer(calls)

@@ -1,0 +1,103 @@
+/** What a measure found, and whether that is what is wanted. */
+import { table } from '../../cli/shell.ts'
+
+export type Goal = { atMost: number } | { atLeast: number }
+
+export interface Result {
+  what: string
+  unit: 'µs' | 'ms' | 's' | '/s' | ''
+  muster: number
+  /** What it is compared to, in the same unit. */
+  reference?: { name: string; value: number }
+  /** What the goal is about: the figure itself, or how it compares. */
+  compared: { by: 'itself' | 'difference' | 'ratio'; value: number }
+  goal?: Goal
+  note?: string
+}
+
+type Described = Pick<Result, 'what' | 'unit' | 'goal' | 'note'>
+
+export function figure(described: Described, muster: number): Result {
+  return { ...described, muster, compared: { by: 'itself', value: muster } }
+}
+
+/** Rounds of both, in turn. The median of the comparisons counts: what else the machine does changes from round to round, and touches both. */
+export function comparison(
+  described: Described,
+  by: 'difference' | 'ratio',
+  name: string,
+  rounds: Round[],
+): Result {
+  const values = rounds.map(({ muster, reference }) =>
+    by === 'ratio' ? muster / reference : muster - reference,
+  )
+  return {
+    ...described,
+    muster: median(rounds.map(({ muster }) => muster)),
+    reference: { name, value: median(rounds.map(({ reference }) => reference)) },
+    compared: { by, value: median(values) },
+  }
+}
+
+export interface Round {
+  muster: number
+  reference: number
+}
+
+/** Undefined: there is no goal. */
+export function isMet({ goal, compared }: Result): boolean | undefined {
+  if (!goal) return undefined
+  return 'atMost' in goal ? compared.value <= goal.atMost : compared.value >= goal.atLeast
+}
+
+export function median(values: number[]): number {
+  return percentile(values, 0.5)
+}
+
+/** Nearest rank: the smallest value that is not below this share of them. */
+export function percentile(values: number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN
+}
+
+export function printed(results: (Result & { database: string })[]): string {
+  return table(
+    ['database', 'measure', 'Muster', 'beside', 'compared', 'goal', 'met', ''],
+    results.map((result) => {
+      const { database, what, unit, muster, reference, compared, note = '' } = result
+      const beside = reference ? `${amount(reference.value, unit)} ${reference.name}` : ''
+      const said = {
+        itself: '',
+        difference: signed(compared.value, unit),
+        ratio: compared.value.toFixed(2),
+      }[compared.by]
+      const met = isMet(result)
+      return [
+        database,
+        what,
+        amount(muster, unit),
+        beside,
+        said,
+        goalText(result),
+        met === undefined ? '' : met ? 'yes' : 'NO',
+        note,
+      ]
+    }),
+  )
+
+  function goalText({ goal, compared, unit }: Result): string {
+    if (!goal) return ''
+    const [sign, limit] = 'atMost' in goal ? ['≤', goal.atMost] : ['≥', goal.atLeast]
+    return `${sign} ${compared.by === 'ratio' ? limit : amount(limit, unit)}`
+  }
+}
+
+function amount(value: number, unit: Result['unit']): string {
+  const digits = unit === 's' || (unit === 'ms' && value < 100) ? 1 : 0
+  const number = value.toLocaleString('en', { maximumFractionDigits: digits })
+  return unit === '' || unit === '/s' ? `${number}${unit}` : `${number} ${unit}`
+}
+
+function signed(value: number, unit: Result['unit']): string {
+  return `${value < 0 ? '' : '+'}${amount(value, unit)}`
+}

@@ -1,0 +1,19 @@
+/** A process that serves one of the apps. */
+import { readConfig } from '../../server/config.ts'
+import { type App, apps } from './apps.ts'
+import { answer } from './child.ts'
+import type { Environment } from './set-up.ts'
+
+const calls = {
+  /** Resolves with its address. */
+  start: (app: App, environment: Environment, accountId: string): Promise<string> =>
+    apps[app](readConfig(environment), accountId),
+  /** CPU time that this process has used so far, of all its threads, in microseconds. */
+  cpuMicros(): number {
+    const { user, system } = process.cpuUsage()
+    return user + system
+  },
+}
+
+export type Server = typeof calls
+answer(calls)

@@ -1,0 +1,86 @@
+/** A process that receives POSTs on 127.0.0.1 to 127.0.0.100, which are as many origins, and answers 204. */
+import { createServer } from 'node:http'
+import { type AddressInfo, createServer as createListener } from 'node:net'
+import { answer, sharedNowMs } from './child.ts'
+
+const ORIGINS = 100
+
+interface Arrival {
+  /** Of the first, in shared milliseconds. */
+  at: number
+  times: number
+  chunks: Buffer[]
+}
+
+const arrivals = new Map<string, Arrival>()
+
+let hanging: string | undefined
+let failsFirst = false
+
+const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
+  // Never answered.
+  if (request.socket.localAddress === hanging) return
+  const id = String(request.headers['webhook-id'])
+  const known = arrivals.get(id)
+  const arrival = known ?? { at: sharedNowMs(), times: 0, chunks: [] }
+  arrival.times++
+  if (known) request.resume()
+  else {
+    arrivals.set(id, arrival)
+    request.on('data', (chunk: Buffer) => arrival.chunks.push(chunk))
+  }
+  request.on('end', () => response.writeHead(failsFirst && !known ? 500 : 204).end())
+})
+
+const calls = {
+  /** The origins, such as `http://127.0.0.7:40123`. */
+  async listen(): Promise<string[]> {
+    let port = 0
+    const origins: string[] = []
+    for (let number = 1; number <= ORIGINS; number++) {
+      const host = `127.0.0.${number}`
+      const listener = createListener((socket) => server.emit('connection', socket))
+      await new Promise<void>((resolve, reject) =>
+        listener.once('error', reject).listen(port, host, resolve),
+      )
+      port = (listener.address() as AddressInfo).port
+      origins.push(`http://${host}:${port}`)
+    }
+    return origins
+  },
+  /** Lets the origin of this number, from 0, take requests and never answer. */
+  hang: (number: number): void => {
+    hanging = `127.0.0.${number + 1}`
+  },
+  /** Answers 500 to the first POST of each delivery. */
+  failFirst: (): void => {
+    failsFirst = true
+  },
+  reset: () => arrivals.clear(),
+  /** How many different deliveries arrived, and how many POSTs more than that. */
+  summary() {
+    const all = [...arrivals.values()]
+    const posts = all.reduce((sum, { times }) => sum + times, 0)
+    return { arrived: all.length, doubled: posts - all.length }
+  },
+  /** When the first POST of each delivery about a record arrived. */
+  arrivalTimes(): Map<string, number[]> {
+    const times = new Map<string, number[]>()
+    for (const { at, chunks } of arrivals.values()) {
+      const { id } = JSON.parse(Buffer.concat(chunks).toString()).resource
+      times.set(id, [...(times.get(id) ?? []), at])
+    }
+    return times
+  },
+  /** When the first POST about each record arrived. */
+  firstArrivals(): Map<string, number> {
+    const bodies = [...arrivals.values()].map(({ at, chunks }) => ({
+      at,
+      body: JSON.parse(Buffer.concat(chunks).toString()),
+    }))
+    return new Map(bodies.map(({ at, body }) => [body.resource.id, at]))
+  },
+}
+
+export type Sink = typeof calls
+answer(calls)

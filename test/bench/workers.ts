@@ -1,0 +1,54 @@
+/** Two worker processes on one PostgreSQL beside one. */
+import { startChild } from './child.ts'
+import { WARM_UP, WITHIN_MS } from './drain.ts'
+import type { EngineProcess } from './engine.ts'
+import { comparison, figure, type Result } from './result.ts'
+import { type Bench, emitEvents, subscribe } from './set-up.ts'
+import type { Sink } from './sink.ts'
+
+export async function workers(bench: Bench): Promise<Result[]> {
+  if (bench.database === 'sqlite') return []
+  const events = bench.quick ? 40 : 250
+  bench.progress('one worker')
+  const one = await drainWith(bench, events, 1)
+  bench.progress('two workers')
+  const two = await drainWith(bench, events, 2)
+  return [
+    comparison({ what: 'two workers drained', unit: '/s' }, 'ratio', 'one worker', [
+      { muster: two.perSecond, reference: one.perSecond },
+    ]),
+    figure({ what: 'two workers: deliveries doubled', unit: '', goal: { atMost: 0 } }, two.doubled),
+  ]
+}
+
+async function drainWith(
+  bench: Bench,
+  events: number,
+  count: number,
+): Promise<{ perSecond: number; doubled: number }> {
+  await using sink = startChild<Sink>('sink.ts')
+  await using processes = new AsyncDisposableStack()
+  const environment = await bench.newEnvironment()
+  const origins = await sink.call('listen')
+  const accounts = await subscribe(environment, origins)
+  const engines = Array.from({ length: count }, () =>
+    processes.use(startChild<EngineProcess>('engine.ts')),
+  )
+  for (const engine of engines) await engine.call('start', environment)
+  await emitEvents(environment, accounts, events)
+  const arrived = async (share: number): Promise<{ count: number; at: number }> => {
+    const wanted = origins.length * events * share
+    for (const deadline = Date.now() + WITHIN_MS; ; ) {
+      const all = await Promise.all(engines.map((engine) => engine.call('progress')))
+      const total = all.reduce((sum, { count }) => sum + count, 0)
+      if (total >= wanted) return { count: total, at: Math.max(...all.map(({ at }) => at)) }
+      if (Date.now() > deadline)
+        throw new Error(`Only ${total} of ${wanted} were delivered in time`)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+  const first = await arrived(WARM_UP)
+  const all = await arrived(1)
+  const { doubled } = await sink.call('summary')
+  return { perSecond: ((all.count - first.count) / (all.at - first.at)) * 1000, doubled }
+}

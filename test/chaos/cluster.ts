@@ -1,0 +1,217 @@
+/** An installation under test: its database, its nodes (each a `muster serve` of its own), an account and its webhooks. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Db, openDatabase } from '../../records/database/open.ts'
+import { type WriteScope, writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { insertWebhook } from '../../records/webhooks.ts'
+import { type Config, readConfig } from '../../server/config.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
+import { type DatabaseKind, type Environment, newAccount, withRecords } from '../bench/set-up.ts'
+import { startPostgres, type TestPostgres } from '../postgres.ts'
+
+const BIN = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
+const READY_WITHIN_MS = 60_000
+const RESPAWN_MS = 250
+const LOG_TAIL = 2_000
+
+const SETTINGS = {
+  PORT: '0',
+  LOG_LEVEL: 'warn',
+  RATE_LIMIT_PER_MINUTE: '1000000000',
+  WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
+  SECRET_KEY: 'a secret key for nothing but chaos',
+}
+
+export type Role = Config['role']
+
+export interface Node {
+  name: string
+  role: Role
+  /** Where it listens, or did before it died. */
+  url: string
+  /** When the process was spawned, and when it was ready. Epoch milliseconds. */
+  spawnedAt: number
+  readyAt: number
+  /** Was it away or standing still at any moment since then? */
+  wasHurtSince(since: number): boolean
+  /** Resolves when it is ready. One that was ready before, and now ends instead, is started again, as a supervisor would. */
+  start(): Promise<void>
+  /** SIGKILL. */
+  kill(): Promise<void>
+  /** SIGSTOP, and SIGCONT. */
+  freeze(): void
+  thaw(): void
+  /** SIGTERM; resolves with the exit status. */
+  stop(): Promise<number | null>
+}
+
+export interface Cluster extends AsyncDisposable {
+  kind: DatabaseKind
+  /** Undefined on SQLite. */
+  postgres?: TestPostgres
+  /** The harness's own connections. */
+  db: Db
+  /** A key of the account's Owner. */
+  token: string
+  nodes: Node[]
+  /** Resolves with its id. */
+  addWebhook(url: string, eventTypes: string[]): Promise<string>
+  /** A node that is ready. */
+  addNode(name: string, role: Role): Promise<Node>
+  /** Where the nodes' logs are. With `keepLogs` they stay. */
+  directory: string
+  keepLogs(): void
+}
+
+export interface ClusterOptions {
+  kind: DatabaseKind
+  /** Settings of the nodes. */
+  environment?: Environment
+}
+
+export async function openCluster({
+  kind,
+  environment: given = {},
+}: ClusterOptions): Promise<Cluster> {
+  const directory = await mkdtemp(join(tmpdir(), 'muster-chaos-'))
+  const postgres = kind === 'postgres' ? await startPostgres() : undefined
+  const where: Environment = postgres
+    ? { DATABASE_URL: await postgres.createDatabase() }
+    : { DATA_DIR: join(directory, 'data') }
+  const environment = { ...SETTINGS, ...where, ...given }
+  const { accountId, token } = await withRecords(environment, async (trx) => {
+    const { scope, token } = await newAccount(trx)
+    return { accountId: scope.accountId, token }
+  })
+  const config = readConfig(environment)
+  const db = openDatabase(config.database)
+  const nodes: Node[] = []
+  let keepsLogs = false
+  return {
+    kind,
+    postgres,
+    db,
+    token,
+    nodes,
+    directory,
+    addWebhook: (url, eventTypes) =>
+      transaction(db, (trx) => addWebhook(writeScope(trx, accountId), url, eventTypes, config)),
+    async addNode(name, role) {
+      const node = newNode(name, role, environment, join(directory, `${name}.log`))
+      nodes.push(node)
+      await node.start()
+      return node
+    },
+    keepLogs() {
+      keepsLogs = true
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(nodes.map((node) => node.kill()))
+      await db.close()
+      await postgres?.stop()
+      if (!keepsLogs) await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function addWebhook(
+  scope: WriteScope,
+  url: string,
+  eventTypes: string[],
+  { secretKey }: Config,
+): Promise<string> {
+  const webhook = { url, description: '', eventTypes, createdBy: null }
+  const { id } = await insertWebhook(
+    scope,
+    webhook,
+    (id) => sealSecret(secretKey, id, newSecret()),
+    new Date(),
+  )
+  return id
+}
+
+function newNode(name: string, role: Role, environment: Environment, logFile: string): Node {
+  let process: ChildProcess | undefined
+  /** When it was last well again; undefined while it is not. */
+  let wellSince: number | undefined
+  const isRunning = (): boolean =>
+    process !== undefined && process.exitCode === null && process.signalCode === null
+
+  async function end(signal: NodeJS.Signals): Promise<number | null> {
+    wellSince = undefined
+    if (!process || !isRunning()) return process?.exitCode ?? null
+    const exited = once(process, 'exit')
+    process.kill(signal)
+    await exited
+    return process.exitCode
+  }
+
+  /** False: it ended before it was ready. */
+  async function spawnOnce(deadline: number): Promise<boolean> {
+    node.spawnedAt = Date.now()
+    process = spawnServe({ ...environment, ROLE: role }, logFile)
+    let output = ''
+    process.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk.toString()
+    })
+    while (!output.includes('\n')) {
+      if (!isRunning()) return false
+      if (Date.now() > deadline) throw notReady()
+      await delay(5)
+    }
+    node.url = (JSON.parse(output) as { url: string }).url
+    node.readyAt = wellSince = Date.now()
+    return true
+  }
+
+  const notReady = (): Error =>
+    new Error(`${name} does not become ready:\n${readFileSync(logFile, 'utf8').slice(-LOG_TAIL)}`)
+
+  const node: Node = {
+    name,
+    role,
+    url: '',
+    spawnedAt: 0,
+    readyAt: 0,
+    wasHurtSince: (since) => wellSince === undefined || wellSince >= since || !isRunning(),
+    async start() {
+      const deadline = Date.now() + READY_WITHIN_MS
+      while (!(await spawnOnce(deadline))) {
+        if (node.readyAt === 0) throw notReady()
+        await delay(RESPAWN_MS)
+      }
+    },
+    kill: async () => void (await end('SIGKILL')),
+    freeze() {
+      wellSince = undefined
+      process?.kill('SIGSTOP')
+    },
+    thaw() {
+      process?.kill('SIGCONT')
+      wellSince = Date.now()
+    },
+    stop: () => end('SIGTERM'),
+  }
+  return node
+}
+
+function spawnServe(environment: Environment, logFile: string): ChildProcess {
+  const log = openSync(logFile, 'a')
+  const child = spawn(process.execPath, [BIN, 'serve', '--json'], {
+    env: environment,
+    stdio: ['ignore', 'pipe', log],
+  })
+  closeSync(log)
+  // A harness that ends in whatever way leaves no server behind, not even one that is stopped.
+  const kill = (): void => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  child.once('exit', () => process.off('exit', kill))
+  return child
+}

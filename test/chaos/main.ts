@@ -1,0 +1,167 @@
+/** `npm run chaos`: does Muster keep its promises when everything around it, and it itself, dies at random moments? */
+import { randomBytes } from 'node:crypto'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { listOf, table } from '../../cli/shell.ts'
+import { type DatabaseKind, databaseKinds } from '../bench/set-up.ts'
+import { faultKinds } from './faults.ts'
+import { chaos, RECEIVERS, type Report } from './run.ts'
+
+interface Options {
+  minutes: number
+  on: DatabaseKind[]
+  seed: string
+  json: boolean
+}
+
+const MINUTE_MS = 60_000
+const REST_MS: [number, number] = [500, 4_000]
+const CALM_MS = 20_000
+/** The default. */
+const TIMEOUT_MS = 15_000
+const ORPHAN_WITHIN_MS: Record<DatabaseKind, number> = { postgres: 17_000, sqlite: 3_000 }
+const MAX_SHOWN = 20
+
+const options: Options = new Command('npm run chaos --')
+  .description(
+    'Runs real nodes under load, hurts them at random moments, and compares every acknowledged change with what its receivers got.',
+  )
+  .option('--minutes <number>', 'how long faults happen, on each database', positive, 5)
+  .addOption(
+    new Option('--on <databases>', 'sqlite or postgres')
+      .argParser(listOf(...databaseKinds))
+      .default([...databaseKinds], 'both'),
+  )
+  .option(
+    '--seed <text>',
+    'decides which faults, where, when and for how long; the one of a run is printed',
+    randomBytes(4).toString('hex'),
+  )
+  .option('--json', 'print one JSON document instead of the table', false)
+  .addHelpText(
+    'after',
+    `
+The installation:
+  on postgres  a server of its own; an API node, a node of both roles, two workers
+  on sqlite    one node with the embedded default
+  Ten clients create and change records over HTTP, some with idempotency keys. Three receivers answer at once, in 50 ms and
+  in 200 ms; a fourth takes 14.9 of the 15 seconds that it has.
+
+The faults, each kind as often as the others, also several at once, with 20 seconds of calm after each turn:
+  API node killed, worker killed     SIGKILL, and a new start after up to 2 s
+  worker frozen                      SIGSTOP for longer than its claims last, then SIGCONT
+  PostgreSQL killed                  SIGKILL to all of its processes, and a new start after up to 5 s
+  connections cut                    pg_terminate_backend for half of all connections
+  receiver hangs, resets, half-closes   for 2 to 6 s
+
+The promises (exit status 1 when one is broken):
+  every change that was answered with 2xx has its event, and every event arrives at every webhook, with the bytes on record
+  every delivery ends "delivered", and within two minutes
+  an attempt is sent again only if it was in flight at a fault, and at most 512 for each process that a fault hit
+  one that a dead or frozen worker left behind is made by others within 17 s, and on the embedded default within 3 s of
+  being ready again
+  a 5xx is a 503 with Retry-After; a node that is well always answers; nothing is acknowledged while PostgreSQL is away
+  in the end every node stops cleanly on SIGTERM
+
+The seed decides the faults. What they meet, down to the microsecond, is never the same twice.
+`,
+  )
+  .parse()
+  .opts()
+
+// Otherwise a signal would leave servers behind.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
+const reports: Report[] = []
+for (const database of options.on) {
+  const began = Date.now()
+  const progress = (text: string): void => {
+    const seconds = Math.floor((Date.now() - began) / 1000)
+    process.stderr.write(
+      `${database} ${String(Math.floor(seconds / 60)).padStart(2, '0')}:${String(seconds % 60).padStart(2, '0')}  ${text}\n`,
+    )
+  }
+  progress(`seed ${options.seed}`)
+  const { seed, minutes } = options
+  const pace = { forMs: minutes * MINUTE_MS, restMs: REST_MS, calmMs: CALM_MS }
+  const times = {
+    timeoutMs: TIMEOUT_MS,
+    slowReceiverMs: TIMEOUT_MS - 100,
+    orphanWithinMs: ORPHAN_WITHIN_MS[database],
+  }
+  reports.push(await chaos({ database, seed, ...pace, ...times, progress }))
+}
+console.log(options.json ? JSON.stringify(reports, null, 2) : printed(reports))
+if (reports.some(({ broken }) => broken.length > 0)) process.exitCode = 1
+
+function positive(text: string): number {
+  const value = Number(text)
+  if (!(value > 0)) throw new InvalidArgumentError('It must be a number above 0.')
+  return value
+}
+
+function printed(reports: Report[]): string {
+  const rows: [string, (report: Report) => string][] = [
+    ['seed', ({ seed }) => seed],
+    ['duration', ({ seconds }) => `${seconds} s`],
+    ...faultKinds.map((kind): [string, (report: Report) => string] => [
+      kind,
+      ({ faults }) => `${faults[kind] ?? 0}`,
+    ]),
+    ['answers', ({ answers }) => counts(answers)],
+    [
+      'answers while PostgreSQL was away',
+      ({ answersWithoutDatabase }) => counts(answersWithoutDatabase),
+    ],
+    ['longest answer of a node that was well', ({ longestAnswerMs }) => seconds(longestAnswerMs)],
+    [
+      'longest start of a node that was killed',
+      ({ longestRestartMs }) => seconds(longestRestartMs),
+    ],
+    ['changes acknowledged', ({ acknowledged }) => number(acknowledged)],
+    ['events on record', ({ events }) => number(events)],
+    ['deliveries', ({ deliveries }) => number(deliveries)],
+    ['delivered', ({ delivered }) => number(delivered)],
+    ['missing', ({ missing }) => number(missing)],
+    ['attempts', ({ attempts }) => counts(attempts)],
+    ['sent again, in flight at', ({ repeated }) => counts(repeated)],
+    ['most sent again after one fault', ({ mostRepeated }) => number(mostRepeated)],
+    ['sent again for no reason', ({ unexplained }) => number(unexplained)],
+    [
+      'longest wait of an orphan, nothing else wrong',
+      ({ longestUndisturbedOrphanMs }) => seconds(longestUndisturbedOrphanMs),
+    ],
+    [
+      'longest wait of an orphan, whatever else was',
+      ({ longestOrphanMs }) => seconds(longestOrphanMs),
+    ],
+    ...RECEIVERS.map((name): [string, (report: Report) => string] => [
+      `slowest delivery to the ${name}`,
+      ({ slowestDeliveryMs }) => seconds(slowestDeliveryMs[name] ?? 0),
+    ]),
+    ['everything delivered after the storm', ({ settledMs }) => seconds(settledMs)],
+    ['promises broken', ({ broken }) => number(broken.length)],
+  ]
+  const said = reports.flatMap(({ database, broken, logs }) => [
+    ...broken.slice(0, MAX_SHOWN).map((promise) => `${database}: ${promise}`),
+    ...(broken.length > MAX_SHOWN
+      ? [`${database}: and ${broken.length - MAX_SHOWN} more; --json lists them all`]
+      : []),
+    ...(logs ? [`${database}: the logs are in ${logs}`] : []),
+  ])
+  const headings = ['', ...reports.map(({ database }) => database)]
+  const cells = rows.map(([what, of]) => [what, ...reports.map(of)])
+  return [table(headings, cells), ...(said.length > 0 ? ['', ...said] : [])].join('\n')
+}
+
+function counts(counted: Record<string, number>): string {
+  const parts = Object.entries(counted).map(([what, count]) => `${what} ${number(count)}`)
+  return parts.join(', ') || 'none'
+}
+
+function number(value: number): string {
+  return value.toLocaleString('en')
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`
+}

@@ -1,0 +1,117 @@
+/** Receivers that note what arrives, and can fall ill for a while. */
+import { hash } from 'node:crypto'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+
+/** `hangs` never answers what it gets, `resets` cuts the connection, `half-closes` ends its own side of it without an answer. */
+export const illnesses = ['hangs', 'resets', 'half-closes'] as const
+export type Health = 'well' | (typeof illnesses)[number]
+
+/** One POST. */
+export interface Arrival {
+  at: number
+  /** When it was answered, or its connection cut. Undefined: neither yet. */
+  endedAt?: number
+  answered: boolean
+}
+
+/** All POSTs of one delivery. */
+export interface Received {
+  /** Of the body of the first. */
+  digest: string
+  /** Did every other have the same? */
+  alwaysTheSame: boolean
+  arrivals: Arrival[]
+}
+
+export interface ChaosReceiver extends AsyncDisposable {
+  name: string
+  url: string
+  eventTypes: string[]
+  health: Health
+  /** By webhook-id. */
+  received: Map<string, Received>
+}
+
+export interface ReceiverOptions {
+  name: string
+  /** Those that its webhook is subscribed to. */
+  eventTypes: string[]
+  /** How long it takes to answer. */
+  afterMs: number
+}
+
+export const digestOf = (body: Buffer): string => hash('sha256', body, 'base64')
+
+export async function startChaosReceiver({
+  name,
+  eventTypes,
+  afterMs,
+}: ReceiverOptions): Promise<ChaosReceiver> {
+  const received: ChaosReceiver['received'] = new Map()
+  const sockets = new Set<Socket>()
+  const server = createServer({ keepAliveTimeout: 60_000 }, async (request, response) => {
+    const arrival: Arrival = { at: Date.now(), answered: false }
+    const body = await bodyOf(request)
+    if (!body) return
+    note(String(request.headers['webhook-id']), body, arrival)
+    response.once('close', () => {
+      arrival.endedAt ??= Date.now()
+    })
+    react(response, arrival)
+  })
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', () => undefined)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+
+  const receiver: ChaosReceiver = {
+    name,
+    eventTypes,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    health: 'well',
+    received,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+
+  function note(id: string, body: Buffer, arrival: Arrival): void {
+    const digest = digestOf(body)
+    const known = received.get(id)
+    if (!known) return void received.set(id, { digest, alwaysTheSame: true, arrivals: [arrival] })
+    known.arrivals.push(arrival)
+    known.alwaysTheSame &&= known.digest === digest
+  }
+
+  function react(response: ServerResponse, arrival: Arrival): void {
+    if (receiver.health === 'hangs') return
+    if (receiver.health === 'resets') return void response.socket?.resetAndDestroy()
+    if (receiver.health === 'half-closes') return void response.socket?.end()
+    const answer = (): void => {
+      if (response.destroyed) return
+      response.writeHead(204).end()
+      arrival.answered = true
+      arrival.endedAt = Date.now()
+    }
+    if (afterMs > 0) setTimeout(answer, afterMs)
+    else answer()
+  }
+
+  return receiver
+}
+
+/** Undefined: its sender was cut off. */
+async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = []
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+  } catch {
+    return undefined
+  }
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,180 @@
+/** One run: an installation under load, faults at random moments, and in the end the books. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { DatabaseKind } from '../bench/set-up.ts'
+import { type Cluster, openCluster } from './cluster.ts'
+import { type Fault, type FaultKind, rage, type StormOptions } from './faults.ts'
+import { type Audit, audit } from './ledger.ts'
+import { startLoad } from './load.ts'
+import { newRandom } from './random.ts'
+import { type ChaosReceiver, startChaosReceiver } from './receivers.ts'
+
+export interface ChaosOptions extends Pick<StormOptions, 'restMs' | 'calmMs' | 'without'> {
+  database: DatabaseKind
+  /** How long faults happen. */
+  forMs: number
+  /** Decides which faults, where, when and for how long. */
+  seed: string
+  /** How long an attempt may take. */
+  timeoutMs: number
+  /** How long the fourth receiver takes to answer. Undefined: there is none. */
+  slowReceiverMs?: number
+  /** How soon an attempt that was left behind must be made again, when nothing else is wrong. */
+  orphanWithinMs: number
+  progress: (text: string) => void
+}
+
+export interface Report extends Omit<Audit, 'wrong'> {
+  database: DatabaseKind
+  seed: string
+  seconds: number
+  faults: Partial<Record<FaultKind, number>>
+  /** Answers by status; `none` are requests without one, to nodes that were down. */
+  answers: Record<string, number>
+  answersWithoutDatabase: Record<string, number>
+  longestAnswerMs: number
+  /** Of a node that was killed: from its spawning until it was ready. */
+  longestRestartMs: number
+  /** From the end of the load until every delivery had ended. */
+  settledMs: number
+  /** Promises that were broken, a sentence each. Empty: all is well. */
+  broken: string[]
+  /** Where the nodes' logs are, when a promise was broken. */
+  logs?: string
+}
+
+const PROGRESS_MS = 10_000
+/** The longest that a delivery may take to end when nothing is wrong any more: a lapse, a time-out and a retry. */
+const SETTLE_WITHIN_MS = 120_000
+/** And while faults happen, each of which lasts seconds: whatever takes longer is starved. */
+const DELIVER_WITHIN_MS = 120_000
+export const RECEIVERS = [
+  'prompt receiver',
+  'usual receiver',
+  'leisurely receiver',
+  'slow receiver',
+] as const
+/** Ten attempts that outlast every illness of a receiver, in a minute instead of days. */
+const RETRY_DELAYS = '1,2,3,4,5,5,5,5,5'
+
+export async function chaos(options: ChaosOptions): Promise<Report> {
+  const { database: kind, seed, timeoutMs, slowReceiverMs, progress } = options
+  const began = Date.now()
+  const environment = { WEBHOOK_RETRY_DELAYS: RETRY_DELAYS, WEBHOOK_TIMEOUT_MS: String(timeoutMs) }
+  await using cluster = await openCluster({ kind, environment })
+  await using opened = new AsyncDisposableStack()
+  const receivers = new Map<string, ChaosReceiver>()
+  const addReceiver = async (
+    name: string,
+    eventTypes: string[],
+    afterMs: number,
+  ): Promise<void> => {
+    const receiver = opened.use(await startChaosReceiver({ name, eventTypes, afterMs }))
+    receivers.set(await cluster.addWebhook(receiver.url, eventTypes), receiver)
+  }
+  const [prompt, usual, leisurely, slow] = RECEIVERS
+  await addReceiver(prompt, ['*'], 0)
+  await addReceiver(usual, ['*'], 50)
+  await addReceiver(leisurely, ['*'], 200)
+  if (slowReceiverMs !== undefined) await addReceiver(slow, ['job.created'], slowReceiverMs)
+  await startNodes(cluster)
+  progress('all nodes are ready')
+
+  const database = { epoch: 0 }
+  const faults: Fault[] = []
+  const load = startLoad({ cluster, seed, databaseEpoch: () => database.epoch })
+  const ticking = setInterval(
+    () => progress(`${sum(load.acknowledged)} changes acknowledged, ${faults.length} faults`),
+    PROGRESS_MS,
+  )
+  const storm = {
+    cluster,
+    receivers: [...receivers.values()],
+    random: newRandom(seed),
+    database,
+    faults,
+    progress,
+  }
+  const { restMs, calmMs, without } = options
+  await rage(storm, { until: Date.now() + options.forMs, restMs, calmMs, without })
+  // After the last fault the survivors are seen at work.
+  await delay(2_000)
+  await load.stop()
+
+  progress('the storm is over: waiting for every delivery to end')
+  const calmAt = Date.now()
+  const left = await settled(cluster)
+  const settledMs = Date.now() - calmAt
+  clearInterval(ticking)
+  const broken = [...load.wrong]
+  if (left > 0)
+    broken.push(`${left} deliveries have not ended within ${SETTLE_WITHIN_MS / 1000} s of calm`)
+  for (const { name, status } of await Promise.all(
+    cluster.nodes.map(async (node) => ({ name: node.name, status: await node.stop() })),
+  ))
+    if (status !== 0) broken.push(`${name} ended with ${status} on SIGTERM`)
+
+  progress('comparing the books')
+  const { wrong, ...audited } = await audit({ cluster, load, faults, receivers })
+  broken.push(...wrong)
+  const waitedMs = audited.longestUndisturbedOrphanMs
+  if (waitedMs > options.orphanWithinMs)
+    broken.push(`An orphaned attempt waited ${waitedMs} ms though nothing else was wrong`)
+  for (const [name, slowestMs] of Object.entries(audited.slowestDeliveryMs))
+    if (slowestMs > DELIVER_WITHIN_MS) broken.push(`A delivery to the ${name} took ${slowestMs} ms`)
+  if (broken.length > 0) cluster.keepLogs()
+  return {
+    database: kind,
+    seed,
+    seconds: Math.round((Date.now() - began) / 1000),
+    faults: countBy(faults, ({ kind }) => kind),
+    answers: Object.fromEntries(load.answers),
+    answersWithoutDatabase: Object.fromEntries(load.answersWithoutDatabase),
+    longestAnswerMs: load.longestAnswerMs,
+    longestRestartMs: Math.max(
+      0,
+      ...faults.map(({ respawnedAt = 0, readyAt = 0 }) => readyAt - respawnedAt),
+    ),
+    settledMs,
+    ...audited,
+    broken,
+    ...(broken.length > 0 ? { logs: cluster.directory } : {}),
+  }
+}
+
+async function startNodes(cluster: Cluster): Promise<void> {
+  if (cluster.kind === 'sqlite') return void (await cluster.addNode('all-1', 'all'))
+  const roles = {
+    'api-1': 'api',
+    'all-1': 'all',
+    'worker-1': 'worker',
+    'worker-2': 'worker',
+  } as const
+  await Promise.all(Object.entries(roles).map(([name, role]) => cluster.addNode(name, role)))
+}
+
+/** How many deliveries have not ended in time. */
+async function settled({ db }: Cluster): Promise<number> {
+  const deadline = Date.now() + SETTLE_WITHIN_MS
+  for (;;) {
+    const [row] = await db
+      .read('deliveries')
+      .whereIn('state', ['pending', 'retrying'])
+      .count({ left: '*' })
+    const left = Number(row?.left)
+    if (left === 0 || Date.now() > deadline) return left
+    await delay(200)
+  }
+}
+
+function sum(counts: Map<string, number>): number {
+  return counts.values().reduce((total, count) => total + count, 0)
+}
+
+function countBy<T, Key extends string>(
+  items: T[],
+  key: (item: T) => Key,
+): Partial<Record<Key, number>> {
+  const counts: Partial<Record<Key, number>> = {}
+  for (const item of items) counts[key(item)] = (counts[key(item)] ?? 0) + 1
+  return counts
+}

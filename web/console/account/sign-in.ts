@@ -1,0 +1,161 @@
+/** Signing in and out, and the theme. */
+import { deviceMark, isDeviceOf } from '../../../auth/device.ts'
+import { verifyPassword } from '../../../auth/password.ts'
+import { TooOften } from '../../../auth/rate-limit.ts'
+import { deviceOf } from '../../../auth/session.ts'
+import { Refused } from '../../../errors.ts'
+import { insertAuditEntry } from '../../../records/audit-log.ts'
+import {
+  emailKey,
+  findCredentials,
+  findPasswordHash,
+  findUser,
+  type User,
+} from '../../../records/users.ts'
+import { html } from '../../shared/html.ts'
+import { themes } from '../layout.ts'
+import {
+  type Answer,
+  type GuestVisit,
+  guestGet,
+  guestPost,
+  type Page,
+  type Route,
+} from '../page.ts'
+import { type Errors, form, note, passwordField, textField } from '../ui.ts'
+
+export const signInRoutes: Route[] = [
+  guestGet('/sign-in', (visit) =>
+    visit.ctx.state.visitor ? { to: wayBack(visit.query.get('next')) } : signInPage(visit),
+  ),
+  guestPost('/sign-in', signIn),
+  guestPost('/sign-out', signOut),
+  guestPost('/theme', chooseTheme),
+]
+
+const YEAR_MS = 365 * 86_400_000
+const DEVICE_COOKIE = 'muster-device'
+
+/** Says the same whether there is such a user, whether they have a password, and whether they are deactivated. */
+const WRONG = 'The e-mail address or the password is wrong.'
+
+function signInPage(
+  { query, form: given, config }: GuestVisit,
+  status = 200,
+  problem?: string,
+  errors: Errors = {},
+): Page {
+  return {
+    title: 'Sign in',
+    lead: 'API keys, webhooks and records of your account.',
+    status,
+    isNarrow: true,
+    body: html`${query.has('signed-out') && status === 200 && note('ok', 'You are signed out.')}${form(
+      { to: '/sign-in', submit: 'Sign in', problem, errors },
+      [
+        html`<input type="hidden" name="next" value="${given.get('next') ?? query.get('next')}">`,
+        textField({
+          name: 'email',
+          label: 'E-mail address',
+          type: 'email',
+          value: given.get('email') ?? '',
+          autocomplete: 'username',
+          isRequired: true,
+          errors,
+        }),
+        passwordField({
+          name: 'password',
+          label: 'Password',
+          autocomplete: 'current-password',
+          errors,
+        }),
+      ],
+    )}${config.signUp && html`<p class="aside">New here? <a href="/console/sign-up">Create an account</a></p>`}`,
+  }
+}
+
+async function signIn(visit: GuestVisit): Promise<Answer> {
+  const email = visit.form.get('email') ?? ''
+  const password = visit.form.get('password') ?? ''
+  const errors: Errors = {
+    ...(email.trim() === '' && { email: ['Give your e-mail address.'] }),
+    ...(password === '' && { password: ['Give your password.'] }),
+  }
+  if (Object.keys(errors).length > 0) return signInPage(visit, 422, undefined, errors)
+
+  const place = `${visit.network} ${emailKey(email)}`
+  const found = await findCredentials(visit.db.read, email)
+  const mark = visit.ctx.cookies.get(DEVICE_COOKIE)
+  try {
+    // All three before the password is looked at: who guesses learns nothing more.
+    await visit.throttle('sign_in_ip', visit.network)
+    await visit.throttle('sign_in', place)
+    if (!isDeviceOf(visit.config.secretKey, found?.user.id ?? '', mark))
+      await visit.throttle('sign_in_account', emailKey(email))
+  } catch (error) {
+    if (!(error instanceof TooOften)) throw error
+    visit.ctx.set('Retry-After', String(error.retryAfterSeconds))
+    return signInPage(visit, 429, error.message)
+  }
+  const isRight = await verifyPassword(found?.passwordHash ?? null, password)
+  if (!found || !isRight || found.user.status !== 'active') return signInPage(visit, 401, WRONG)
+  await visit.resetThrottle('sign_in', place)
+  try {
+    await signInAs(visit, found.user, found.passwordHash)
+  } catch (error) {
+    if (error instanceof Changed) return signInPage(visit, 401, WRONG)
+    throw error
+  }
+  return { to: wayBack(visit.form.get('next')) }
+}
+
+/** Meanwhile the password was changed or the user deactivated. */
+class Changed extends Refused {}
+
+/** Signs somebody in who has proved that this is their password, and notes it in the audit log. Throws `Refused` when it is not any more: a
+ *  change of the password, too, ends all sessions, and this one must not begin behind it. */
+export async function signInAs(
+  visit: GuestVisit,
+  user: User,
+  passwordHash: string | null,
+): Promise<void> {
+  const { ctx, config, ip, now } = visit
+  const target = { type: 'user', id: user.id, name: user.fullName } as const
+  const details = { device: deviceOf(ctx.get('User-Agent')) }
+  await visit.signIn(user, async (scope) => {
+    const present = await findUser(scope, user.id, { forUpdate: true })
+    if (present?.status !== 'active' || (await findPasswordHash(scope, user.id)) !== passwordHash)
+      throw new Changed('This is not your password any more. Sign in with the new one.')
+    await insertAuditEntry(scope, { user, action: 'session.started', target, details, ip }, now)
+  })
+  ctx.cookies.set(DEVICE_COOKIE, deviceMark(config.secretKey, user.id), {
+    httpOnly: true,
+    sameSite: 'lax',
+    path: '/console',
+    maxAge: YEAR_MS,
+  })
+}
+
+/** Below /console, and nowhere else: an address from outside must not lead away. */
+function wayBack(next: string | null): string {
+  if (next === null || !next.startsWith('/console/')) return ''
+  const url = new URL(next, 'http://console.invalid')
+  return url.host === 'console.invalid' && url.pathname.startsWith('/console/')
+    ? `${url.pathname.slice('/console'.length)}${url.search}`
+    : ''
+}
+
+async function signOut(visit: GuestVisit): Promise<Answer> {
+  await visit.signOut()
+  return { to: '/sign-in?signed-out' }
+}
+
+/** A cookie and not a script, so that no page is painted in the wrong theme first. */
+function chooseTheme({ form: given, ctx }: GuestVisit): Answer {
+  const theme = themes.find((name) => name === given.get('theme')) ?? 'system'
+  ctx.cookies.set('muster-theme', theme, { httpOnly: true, sameSite: 'lax', maxAge: YEAR_MS })
+  const referer = ctx.get('Referer')
+  if (!URL.canParse(referer)) return { to: '' }
+  const { pathname, search } = new URL(referer)
+  return { to: wayBack(`${pathname}${search}`) }
+}

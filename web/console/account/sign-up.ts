@@ -1,0 +1,152 @@
+/** A new account, and its Owner. Where SIGN_UP is off there is no such page. */
+import { assertPassword, hashPassword } from '../../../auth/password.ts'
+import { TooOften } from '../../../auth/rate-limit.ts'
+import { insertAccount } from '../../../records/accounts.ts'
+import { insertAuditEntry } from '../../../records/audit-log.ts'
+import { writeScope } from '../../../records/database/scope.ts'
+import { transaction } from '../../../records/database/transaction.ts'
+import { assertName } from '../../../records/names.ts'
+import { assertEmail, EmailTaken, findUser, type User } from '../../../records/users.ts'
+import { html } from '../../shared/html.ts'
+import {
+  type Answer,
+  type GuestVisit,
+  guestGet,
+  guestPost,
+  type Page,
+  type Route,
+} from '../page.ts'
+import { type Errors, form, passwordField, problemsOf, textField } from '../ui.ts'
+import { PASSWORD_HINT } from './own-password.ts'
+import { signInAs } from './sign-in.ts'
+
+export const signUpRoutes: Route[] = [
+  guestGet('/sign-up', openSignUp),
+  guestPost('/sign-up', signUp),
+]
+
+function assertOpen({ config, ctx }: GuestVisit): void {
+  if (!config.signUp) ctx.throw(404)
+}
+
+function openSignUp(visit: GuestVisit): Answer {
+  assertOpen(visit)
+  return visit.ctx.state.visitor ? { to: '' } : signUpPage(visit)
+}
+
+function signUpPage(
+  { form: given }: GuestVisit,
+  status = 200,
+  errors: Errors = {},
+  problem?: string,
+): Page {
+  const value = (name: string): string => given.get(name) ?? ''
+  return {
+    title: 'Create an account',
+    lead: 'You become its Owner, and invite others later.',
+    status,
+    isNarrow: true,
+    body: html`${form({ to: '/sign-up', submit: 'Create the account', problem, errors }, [
+      textField({
+        name: 'account_name',
+        label: 'Name of the account',
+        hint: 'Your company or team.',
+        value: value('account_name'),
+        autocomplete: 'organization',
+        maxLength: 200,
+        isRequired: true,
+        errors,
+      }),
+      textField({
+        name: 'full_name',
+        label: 'Your name',
+        value: value('full_name'),
+        autocomplete: 'name',
+        maxLength: 200,
+        isRequired: true,
+        errors,
+      }),
+      textField({
+        name: 'email',
+        label: 'E-mail address',
+        type: 'email',
+        value: value('email'),
+        autocomplete: 'username',
+        maxLength: 254,
+        isRequired: true,
+        errors,
+      }),
+      passwordField({
+        name: 'password',
+        label: 'Password',
+        hint: PASSWORD_HINT,
+        autocomplete: 'new-password',
+        errors,
+      }),
+    ])}<p class="aside">You have an account? <a href="/console/sign-in">Sign in</a></p>`,
+  }
+}
+
+async function signUp(visit: GuestVisit): Promise<Answer> {
+  assertOpen(visit)
+  const value = (name: string): string => visit.form.get(name) ?? ''
+  const [name, fullName, email, password] = ['account_name', 'full_name', 'email', 'password'].map(
+    value,
+  ) as [string, string, string, string]
+  const errors = problemsOf({
+    account_name: () => assertName('The account name', name),
+    full_name: () => assertName('Your name', fullName),
+    email: () => assertEmail(email),
+    password: () => assertPassword(password),
+  })
+  if (Object.keys(errors).length > 0) return signUpPage(visit, 422, errors)
+  try {
+    // After the checks: a slip of the keyboard is no attempt to find out which addresses are in use.
+    await visit.throttle('sign_up', visit.network)
+    const passwordHash = await hashPassword(password)
+    await signInAs(
+      visit,
+      await newOwner(visit, { name, fullName, email, passwordHash }),
+      passwordHash,
+    )
+    return {
+      to: '',
+      notice: { kind: 'ok', text: `Welcome to Muster. The account ${name.trim()} is yours.` },
+    }
+  } catch (error) {
+    if (error instanceof TooOften) {
+      visit.ctx.set('Retry-After', String(error.retryAfterSeconds))
+      return signUpPage(visit, 429, {}, error.message)
+    }
+    // Whose it is, and in which account, is nobody else's business.
+    if (error instanceof EmailTaken)
+      return signUpPage(visit, 422, { email: ['This address cannot be used.'] })
+    throw error
+  }
+}
+
+interface NewOwner {
+  name: string
+  fullName: string
+  email: string
+  passwordHash: string
+}
+
+async function newOwner(
+  { db, ip, now }: GuestVisit,
+  { name, fullName, email, passwordHash }: NewOwner,
+): Promise<User> {
+  return transaction(db, async (trx) => {
+    const { accountId, userId } = await insertAccount(
+      trx,
+      { name, fullName, email, passwordHash },
+      now,
+    )
+    const scope = writeScope(trx, accountId)
+    const user = await findUser(scope, userId)
+    if (!user) throw new Error('The Owner who was just made is not there')
+    const target = { type: 'account', id: accountId, name: name.trim() } as const
+    await insertAuditEntry(scope, { user, action: 'account.created', target, ip }, now)
+    return user
+  })
+}

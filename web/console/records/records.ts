@@ -1,0 +1,71 @@
+/** Records: lists, their pages, and what is done to them. What there is comes from the contract: see generated/resources.ts. */
+
+import type { Readable } from 'node:stream'
+import { HttpError } from 'http-errors'
+import type { Resource } from '../../../generated/resources.ts'
+import { errorPage } from '../layout.ts'
+import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
+import { change, editPage } from './change.ts'
+import { create, newPage } from './creation.ts'
+import { deletePage, remove } from './deletion.ts'
+import { detailPage } from './detail.ts'
+import { mayHave } from './file.ts'
+import { listPage } from './list.ts'
+import { plural } from './names.ts'
+import { findItem } from './references.ts'
+import { doing, downloading, findResource, type Item, namedBy, seeing } from './resources.ts'
+
+const LIST = '/records/:resource'
+const ONE = '/records/:resource/:record'
+
+export const recordRoutes: Route[] = [
+  get(LIST, seeing, of(listPage)),
+  get(`${LIST}/new`, doing('create'), of(newPage)),
+  post(`${LIST}/new`, doing('create'), of(create)),
+  get(ONE, seeing, ofOne(detailPage)),
+  get(`${ONE}/edit`, doing('update'), ofOne(editPage)),
+  post(`${ONE}/edit`, doing('update'), ofOne(change)),
+  get(`${ONE}/delete`, doing('delete'), ofOne(deletePage)),
+  post(`${ONE}/delete`, doing('delete'), ofOne(remove)),
+  get(`${ONE}/file`, downloading, ofOne(download)),
+]
+
+function of(handle: (visit: Visit, resource: Resource) => Promise<Answer>) {
+  return (visit: Visit): Promise<Answer> => {
+    const resource = findResource(visit.params.resource)
+    return resource ? handle(visit, resource) : visit.ctx.throw(404)
+  }
+}
+
+function ofOne(handle: (visit: Visit, resource: Resource, item: Item) => Promise<Answer>) {
+  return of(async (visit, resource) => {
+    const item = await findItem(visit, resource, visit.params.record ?? '')
+    return item ? handle(visit, resource, item) : visit.ctx.throw(404)
+  })
+}
+
+async function download(visit: Visit, { type, operations }: Resource, item: Item): Promise<Answer> {
+  const { ctx } = visit
+  if (operations.file === null) return ctx.throw(404)
+  if (!mayHave(visit.user, item)) return notTheirs(item)
+  try {
+    const content = (await visit.call(operations.file, { path: { [type]: item.id } })) as Readable
+    // The handler names and describes the file as for the API.
+    const fileName =
+      /filename="([^"]+)"/.exec(ctx.response.get('Content-Disposition'))?.[1] ?? item.id
+    return { fileName, contentType: ctx.response.get('Content-Type'), content }
+  } catch (error) {
+    if (error instanceof HttpError && error.status === 403)
+      return errorPage(403, 'This cannot be done', error.message)
+    throw error
+  }
+}
+
+function notTheirs(item: Item): Page {
+  const held = namedBy(item.resource)
+  return errorPage(
+    403,
+    'This file is not for you',
+    `You have no permission to see ${held ? plural(held).toLowerCase() : 'what is in it'}.`,
+  )
+}

@@ -1,0 +1,24 @@
+import { createHmac } from 'node:crypto'
+import type { SigningKeys } from './secret.ts'
+
+/** The headers of one attempt. `X-Service-Signature` is keyed with the whole secret string (service-spec §5 "Webhook signature"), the
+ *  `webhook-*` headers with the bytes it stands for (Standard Webhooks 1.0.0, "Signature scheme"). */
+export function deliveryHeaders(
+  keys: SigningKeys,
+  deliveryId: string,
+  body: Buffer,
+  now: Date,
+): Record<string, string> {
+  const timestamp = String(Math.floor(now.getTime() / 1000))
+  const standard = createHmac('sha256', keys.decoded)
+    .update(`${deliveryId}.${timestamp}.`)
+    .update(body)
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'Muster-Webhooks/1',
+    'x-service-signature': createHmac('sha256', keys.whole).update(body).digest('hex'),
+    'webhook-id': deliveryId,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': `v1,${standard.digest('base64')}`,
+  }
+}
