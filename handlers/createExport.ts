@@ -1,4 +1,5 @@
 import type { Context } from '../operations/context.ts'
+import { JOBS_DUE } from '../records/due-work.ts'
 import { insertExport } from '../records/exports.ts'
 
 export async function createExport(ctx: Context<'createExport'>): Promise<void> {
@@ -11,6 +12,6 @@ export async function createExport(ctx: Context<'createExport'>): Promise<void> 
   )
   const created = await insertExport(scope, input, now)
   await ctx.state.emit('export.created', created.id)
-  scope.trx.markDue('jobs')
+  scope.trx.announce(JOBS_DUE)
   ctx.body = created
 }

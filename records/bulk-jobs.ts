@@ -1,5 +1,6 @@
 /** Work at many deliveries of an account, a batch at a time. How far it is stands beside what it did, in one transaction: so it is interrupted
  *  anywhere and goes on from there, doing nothing twice and leaving nothing out. */
+
 import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
 import type { Db } from './database/open.ts'
@@ -7,6 +8,7 @@ import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { DeliveryRefused, TEST_EVENT } from './deliveries.ts'
+import { JOBS_DUE } from './due-work.ts'
 import { lowestIdAt } from './ids.ts'
 import type { Condition } from './list.ts'
 
@@ -296,7 +298,7 @@ export async function insertBulkJob(
     created_at: now.getTime(),
     updated_at: now.getTime(),
   })
-  scope.trx.markDue('jobs')
+  scope.trx.announce(JOBS_DUE)
   return present(await findBulkJob(scope, id))
 }
 
@@ -400,7 +402,7 @@ export async function resumeBulkJob(
     { from: ['running', 'paused'], columns: { state: 'running', state_reason: null } },
     now,
   )
-  if (resumed) scope.trx.markDue('jobs')
+  if (resumed) scope.trx.announce(JOBS_DUE)
   return resumed
 }
 

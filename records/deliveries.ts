@@ -4,6 +4,7 @@ import { Refused } from '../errors.ts'
 import type { DeliveredType } from '../generated/asyncapi.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
+import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { lowestIdAt } from './ids.ts'
 
 /** The type of a test, which is no event: nobody counts, retries or misses many of those. */
@@ -190,8 +191,8 @@ export async function insertDeliveries(
   }))
   const due = rows.filter((row) => row.next_attempt_at !== null)
   const inserted = scope.insert('deliveries', rows)
-  scope.trx.markDue(
-    'attempts',
+  scope.trx.announce(
+    ATTEMPTS_SCHEDULED,
     due.map((row) => ({ deliveryId: row.id, webhookId: row.webhook_id, number: 1, dueAt })),
   )
   await inserted
@@ -541,7 +542,7 @@ async function attemptByHand(
     .update({ next_attempt_at: notBefore(scope, now), next_trigger: how.trigger, queued_at: null })
     .returning(COLUMNS)
   if (row) {
-    scope.trx.markDue('attempts')
+    scope.trx.announce(ATTEMPTS_SCHEDULED)
     return deliveryFromRow(row)
   }
   const current = await findDelivery(scope, id)
@@ -568,7 +569,7 @@ export async function retryFailedDeliveries(
     .whereNull('next_attempt_at')
     .whereIn('webhook_id', enabled)
     .update({ next_attempt_at: notBefore(scope, now), next_trigger: 'retry', queued_at: null })
-  if (planned > 0) scope.trx.markDue('attempts')
+  if (planned > 0) scope.trx.announce(ATTEMPTS_SCHEDULED)
   return planned
 }
 
@@ -604,7 +605,7 @@ export async function reschedule(scope: WriteScope, ids: string[], now: Date): P
         updated_at: now.getTime(),
       })
   }
-  if (rows.length > 0) scope.trx.markDue('attempts')
+  if (rows.length > 0) scope.trx.announce(ATTEMPTS_SCHEDULED)
   return rows.length
 }
 
@@ -630,7 +631,7 @@ export async function attemptNow(
     .update({ next_attempt_at: notBefore(scope, now), queued_at: null })
     .returning(COLUMNS)
   if (row) {
-    scope.trx.markDue('attempts')
+    scope.trx.announce(ATTEMPTS_SCHEDULED)
     return deliveryFromRow(row)
   }
   const current = await findDelivery(scope, id)

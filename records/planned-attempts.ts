@@ -1,20 +1,11 @@
 /** Planned attempts, over all accounts: which are due, which are queued, and what each needs. The rows are the truth, and whatever the queue holds
  *  can be made again from them. */
+
 import type { Db } from './database/open.ts'
 import { given, inOrder, type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
 import type { Trigger } from './deliveries.ts'
-
-/** One planned attempt. Its due time tells it from every other that the delivery had or will have: no two are the same. */
-export interface PlannedAttempt {
-  deliveryId: string
-  /** The delivery's, which never changes. */
-  webhookId: string
-  /** What it will be, from 1, unless another ends before it. */
-  number: number
-  /** Epoch milliseconds. */
-  dueAt: number
-}
+import { ATTEMPTS_SCHEDULED, type PlannedAttempt } from './due-work.ts'
 
 interface PlannedRow {
   id: string
@@ -344,6 +335,6 @@ export async function planStuckInOrder(db: Db, now: Date, limit: number): Promis
       .where({ state: 'pending' })
       .whereNull('next_attempt_at')
       .update({ next_attempt_at: now.getTime(), queued_at: null })
-    if (planned > 0) trx.markDue('attempts')
+    if (planned > 0) trx.announce(ATTEMPTS_SCHEDULED)
   })
 }

@@ -1,8 +1,9 @@
 /** Results of attempts, stored: what was made, and what becomes of its delivery. Over all accounts. */
+
 import { given } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import type { Attempt, DeliveryState, FailureReason, Trigger } from './deliveries.ts'
-import type { PlannedAttempt } from './planned-attempts.ts'
+import { ATTEMPTS_SCHEDULED, type PlannedAttempt } from './due-work.ts'
 
 export interface MadeAttempt extends Omit<Attempt, 'deliveryId' | 'number'> {
   /** When the endpoint asked to be tried again, in epoch milliseconds. */
@@ -73,7 +74,7 @@ async function planNextInOrder(trx: Trx, settlements: Settlement[]): Promise<voi
      returning id`,
     [at, JSON.stringify(keys)],
   )
-  if ((dialect === 'postgres' ? result.rows : result).length > 0) trx.markDue('attempts')
+  if ((dialect === 'postgres' ? result.rows : result).length > 0) trx.announce(ATTEMPTS_SCHEDULED)
 }
 
 interface Success extends Settlement {

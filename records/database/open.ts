@@ -1,24 +1,19 @@
 /** The database: one SQLite file (the embedded default) or PostgreSQL, both through knex. The only file that makes a knex. */
-import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
+import { type Announcements, createAnnouncements } from './announcements.ts'
 import { TunedSqlite } from './sqlite-client.ts'
-import type { DueListener } from './transaction.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
-export interface Db {
+export interface Db extends Announcements {
   dialect: 'sqlite' | 'postgres'
   /** For reads outside a transaction. On SQLite a pool of read-only connections, so that no reader waits for the writer. */
   read: Knex
   /** For transactions. On SQLite the only connection that writes. */
   write: Knex
-  /** Called after each commit that made work due, in this process. On PostgreSQL other nodes hear of it by NOTIFY. */
-  onDue: Set<DueListener>
-  /** What this process's own NOTIFYs begin with, which it hears too. */
-  notifier: string
   close(): Promise<void>
 }
 
@@ -73,8 +68,7 @@ function openPostgres(connection: string, queryTimeoutMs?: number): Db {
     dialect: 'postgres',
     read: pool,
     write: pool,
-    onDue: new Set(),
-    notifier: randomUUID(),
+    ...createAnnouncements(),
     close: () => pool.destroy(),
   }
 }
@@ -113,8 +107,7 @@ function openSqlite(filename: string): Db {
     dialect: 'sqlite',
     read,
     write,
-    onDue: new Set(),
-    notifier: '',
+    ...createAnnouncements(),
     async close() {
       await read.destroy()
       await write.destroy()

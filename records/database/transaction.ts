@@ -1,4 +1,4 @@
-import type { PlannedAttempt } from '../planned-attempts.ts'
+import type { Topic } from './announcements.ts'
 import { errorCode } from './errors.ts'
 import { holdTransaction } from './held-transaction.ts'
 import type { Db } from './open.ts'
@@ -10,21 +10,9 @@ export interface Trx {
   sql: Sql
   /** Calls `listener` once it is committed or undone. */
   onEnd(listener: () => void): void
-  /** Tells the delivery engine, after the commit, that work is due now. Cheap to call many times. `planned`: the attempts that are, unless it
-   *  should rather look for them. */
-  markDue(work: Due, planned?: PlannedAttempt[]): void
+  /** Publishes the topic once the transaction is committed, however often it was announced. */
+  announce<Payload>(topic: Topic<Payload>, payload?: Payload): void
 }
-
-/** Work that waits for the delivery engine: attempts that were planned, attempts that are in the queue, or jobs in the background. */
-export type Due = 'attempts' | 'queued' | 'jobs'
-/** `planned`: all attempts that the commit has made due. Undefined: they are to be looked for. */
-export type DueListener = (work: Due, planned?: PlannedAttempt[]) => void
-
-/** The channel on which PostgreSQL tells every worker node what is due: the notifier, a space, and the work. */
-export const DUE_CHANNEL = 'muster_due'
-
-/** Attempts that a commit names. More are looked for. */
-const MAX_HANDED = 1_000
 
 /** PostgreSQL: deadlock_detected and serialization_failure. The transaction is undone and may simply be run again. */
 const RETRYABLE = new Set(['40P01', '40001'])
@@ -41,27 +29,30 @@ export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Pr
 }
 
 async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
-  const due = new Map<Due, PlannedAttempt[] | undefined>()
-  const ended: (() => void)[] = []
+  const announced = new Map<Topic<unknown>, unknown[]>()
+  const endListeners: (() => void)[] = []
   const trx = {
     dialect: db.dialect,
-    onEnd: (listener: () => void) => void ended.push(listener),
-    markDue(work: Due, planned?: PlannedAttempt[]) {
-      const all = due.has(work) ? due.get(work)?.concat(planned ?? []) : planned
-      due.set(work, planned && all && all.length <= MAX_HANDED ? all : undefined)
+    onEnd: (listener: () => void) => void endListeners.push(listener),
+    announce(topic: Topic<unknown>, payload?: unknown) {
+      const payloads = announced.get(topic)
+      if (payloads) payloads.push(payload)
+      else announced.set(topic, [payload])
     },
   }
-  // NOTIFY is sent by the commit itself, so a node that dies right after it has still told the workers.
-  const notifications = () =>
-    db.dialect === 'postgres' ? [...due.keys()].map((work) => notification(db, work)) : []
+  // Sent with COMMIT, so a node that dies just after the commit has still notified the others.
+  const notifyStatements = (): string[] =>
+    db.dialect === 'postgres'
+      ? [...announced.keys()].map(({ name }) => db.notifyStatement(name))
+      : []
   try {
-    const result = await holdTransaction(db.write, { last: notifications }, (sql) =>
+    const result = await holdTransaction(db.write, { last: notifyStatements }, (sql) =>
       work({ ...trx, sql }),
     )
-    for (const [work, planned] of due) for (const listener of db.onDue) listener(work, planned)
+    for (const [topic, payloads] of announced) db.publish(topic.name, topic.merge?.(payloads))
     return result
   } finally {
-    for (const listener of ended) listener()
+    for (const listener of endListeners) listener()
   }
 }
 
@@ -77,13 +68,4 @@ export function whileLocked<T>(
     await begun
     use(result)
   })
-}
-
-/** PostgreSQL alone. Heard by this node too, as its own. */
-export async function notifyNodes(db: Db, work: Due): Promise<void> {
-  await db.write.raw(notification(db, work))
-}
-
-function notification({ notifier }: Db, work: Due): string {
-  return `NOTIFY ${DUE_CHANNEL}, '${notifier} ${work}'`
 }

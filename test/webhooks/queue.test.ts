@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { expect, inject, test } from 'vitest'
 import { openDatabase } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import type { PlannedAttempt } from '../../records/planned-attempts.ts'
+import type { PlannedAttempt } from '../../records/due-work.ts'
 import { type Queue, startQueue } from '../../webhooks/queue/queue.ts'
 import { createDatabase } from '../postgres.ts'
 

@@ -1,10 +1,7 @@
 /** What waits to be queued, as the dispatcher asks for it. */
 import { expect, test } from 'vitest'
-import {
-  listUnqueued,
-  listUnqueuedOfEach,
-  type PlannedAttempt,
-} from '../../records/planned-attempts.ts'
+import type { PlannedAttempt } from '../../records/due-work.ts'
+import { listUnqueued, listUnqueuedOfEach } from '../../records/planned-attempts.ts'
 import { emit } from '../../webhooks/emit.ts'
 import { newBench, newTenant } from './engines.ts'
 

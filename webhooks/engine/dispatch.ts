@@ -2,8 +2,10 @@
  *  it for all, and another takes over when it dies: two would queue the same. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
+import { notifyOtherNodes } from '../../records/database/announcements.ts'
 import type { Db } from '../../records/database/open.ts'
-import { notifyNodes, transaction } from '../../records/database/transaction.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { ATTEMPTS_QUEUED, type PlannedAttempt } from '../../records/due-work.ts'
 import { holdLease, releaseLease } from '../../records/leases.ts'
 import {
   countQueued,
@@ -14,7 +16,6 @@ import {
   listUnqueuedOfEach,
   markNoneQueued,
   markQueued,
-  type PlannedAttempt,
   planStuckInOrder,
 } from '../../records/planned-attempts.ts'
 import type { Queue } from '../queue/queue.ts'
@@ -214,7 +215,7 @@ export async function startDispatcher({
       unnoted.set(attempt.deliveryId, { planned: attempt, queuedAt: performance.now() })
     if (due.length > 0) onDue()
     // Whoever had nothing left to claim sleeps.
-    if (due.length > 0 && !isAlone()) await notifyNodes(db, 'queued')
+    if (due.length > 0 && !isAlone()) await notifyOtherNodes(db, ATTEMPTS_QUEUED)
     if (unnoted.size > UNNOTED) await note(performance.now())
   }
 

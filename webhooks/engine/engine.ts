@@ -1,8 +1,9 @@
 /** The delivery engine: dispatch → queue → pump → settle. */
 import type { Logger } from 'pino'
+import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
 import type { Db } from '../../records/database/open.ts'
-import { DUE_CHANNEL, type Due, type DueListener } from '../../records/database/transaction.ts'
 import type { DeliveryState, Outcome } from '../../records/deliveries.ts'
+import { ATTEMPTS_QUEUED, ATTEMPTS_SCHEDULED, JOBS_DUE } from '../../records/due-work.ts'
 import { findOldestDueAt } from '../../records/planned-attempts.ts'
 import type { Config, QueueBackend } from '../../server/config.ts'
 import { type BackgroundJobs, type Queue, startQueue } from '../queue/queue.ts'
@@ -46,8 +47,8 @@ export interface EngineStats {
 export interface Engine {
   /** Can attempts be queued? Never throws. */
   ready(): Promise<boolean>
-  /** Something may be due. Committed transactions that made it so have said it already. */
-  wake(...due: Partial<Parameters<DueListener>>): void
+  /** Looks for due attempts and jobs now. Not needed after a transaction that announced them. */
+  wake(): void
   stats(): EngineStats
   /** How long the attempt that waits longest has been due. 0: none waits. */
   oldestDueAgeMs(): Promise<number>
@@ -122,23 +123,23 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     Object.entries(jobs).map(([name, work]) => sweepJobs({ queue, name, work, now, log })),
   )
 
-  const wake: Engine['wake'] = (work, planned) => {
-    if (work === 'queued') return pump.wake()
-    if (work !== 'jobs') dispatcher?.wake(planned)
-    if (work !== 'attempts') for (const sweep of sweeps) sweep.wake()
+  const wakeSweeps = (): void => {
+    for (const sweep of sweeps) sweep.wake()
   }
-  db.onDue.add(wake)
-  // Its own commits have woken it already.
-  const hear = (payload = ''): void => {
-    const [notifier, work] = payload.split(' ')
-    if (notifier !== db.notifier) wake(work as Due | undefined)
-  }
-  if (databaseUrl !== undefined) await queue.listen(DUE_CHANNEL, hear)
+  const subscriptions = [
+    db.subscribe(ATTEMPTS_SCHEDULED, dispatcher.wake),
+    db.subscribe(ATTEMPTS_QUEUED, pump.wake),
+    db.subscribe(JOBS_DUE, wakeSweeps),
+  ]
+  if (databaseUrl !== undefined) await queue.listen(NOTIFY_CHANNEL, db.receiveNotification)
   pump.wake()
 
   return {
     ready: () => queue.isReady().catch(() => false),
-    wake,
+    wake() {
+      dispatcher?.wake()
+      wakeSweeps()
+    },
     stats: () => ({ ...pump.counts(), ended: { ...ended } }),
     async oldestDueAgeMs() {
       const dueAt = await findOldestDueAt(db)
@@ -146,7 +147,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
     async stop(graceMs) {
       const deadline = Date.now() + graceMs
-      db.onDue.delete(wake)
+      for (const unsubscribe of subscriptions) unsubscribe()
       await Promise.all([dispatcher.stop(), ...sweeps.map((sweep) => sweep.stop())])
       await pump.drain(Math.max(0, graceMs - CLOSING_MS))
       await settler.stop(Math.max(CLOSING_MS / 2, deadline - Date.now()))

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { type ConstructorOptions, fromKnex, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { Trx } from '../../records/database/transaction.ts'
-import type { PlannedAttempt } from '../../records/planned-attempts.ts'
+import type { PlannedAttempt } from '../../records/due-work.ts'
 import type { QueueBackend } from '../../server/config.ts'
 import { type Pglite, startPglite } from './pglite.ts'
 
