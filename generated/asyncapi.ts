@@ -3,10 +3,10 @@ export interface components {
     schemas: {
         /**
          * Format: uuid
-         * @description Identifies the delivery. All attempts of a delivery carry the same one; use it to ignore repeats.
+         * @description The ID of the delivery. It is the same in all attempts: use it to ignore duplicates.
          */
         DeliveryId: string;
-        /** @description The participant concerned. */
+        /** @description The participant that the event is about. */
         ParticipantReference: {
             /** @constant */
             type: "participant";
@@ -24,7 +24,7 @@ export interface components {
             resource: components["schemas"]["ParticipantReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description A participant was changed. */
+        /** @description A participant was updated. */
         ParticipantUpdated: {
             id: components["schemas"]["DeliveryId"];
             /** @constant */
@@ -40,7 +40,7 @@ export interface components {
             resource: components["schemas"]["ParticipantReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description The task concerned. */
+        /** @description The task that the event is about. */
         TaskReference: {
             /** @constant */
             type: "task";
@@ -63,7 +63,7 @@ export interface components {
             resource: components["schemas"]["TaskReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description A task was changed. */
+        /** @description A task was updated. */
         TaskUpdated: {
             id: components["schemas"]["DeliveryId"];
             /** @constant */
@@ -79,7 +79,7 @@ export interface components {
             resource: components["schemas"]["TaskReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description The job concerned. */
+        /** @description The job that the event is about. */
         JobReference: {
             /** @constant */
             type: "job";
@@ -94,7 +94,7 @@ export interface components {
             resource: components["schemas"]["JobReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description A job was changed. */
+        /** @description A job was updated. */
         JobUpdated: {
             id: components["schemas"]["DeliveryId"];
             /** @constant */
@@ -110,7 +110,7 @@ export interface components {
             resource: components["schemas"]["JobReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description The job application concerned. */
+        /** @description The job application that the event is about. */
         JobApplicationReference: {
             /** @constant */
             type: "job_application";
@@ -118,12 +118,12 @@ export interface components {
             id: string;
         };
         /**
-         * @description The result of screening questions.
+         * @description The result of the screening questions.
          * @enum {string}
          */
         ScreeningResult: "meets_all" | "missing_must_have" | "missing_nice_to_have";
         JobApplicationCreatedData: {
-            /** @description The result of the screening questions at creation; null when the job had none. */
+            /** @description The result of the screening questions when the application was created. Null if the job had no questions. */
             screening_outcome: components["schemas"]["ScreeningResult"] | null;
         };
         /** @description A job application was created. */
@@ -142,7 +142,7 @@ export interface components {
             resource: components["schemas"]["JobApplicationReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description A job application was changed. */
+        /** @description A job application was updated. */
         JobApplicationUpdated: {
             id: components["schemas"]["DeliveryId"];
             /** @constant */
@@ -158,7 +158,7 @@ export interface components {
             resource: components["schemas"]["JobApplicationReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description The payment concerned. */
+        /** @description The payment that the event is about. */
         PaymentReference: {
             /** @constant */
             type: "payment";
@@ -181,7 +181,7 @@ export interface components {
             resource: components["schemas"]["PaymentReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description A payment was changed. */
+        /** @description A payment was updated. */
         PaymentUpdated: {
             id: components["schemas"]["DeliveryId"];
             /** @constant */
@@ -197,7 +197,7 @@ export interface components {
             resource: components["schemas"]["PaymentReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description The export concerned. */
+        /** @description The export that the event is about. */
         ExportReference: {
             /** @constant */
             type: "export";
@@ -228,14 +228,14 @@ export interface components {
             resource: components["schemas"]["ExportReference"];
             data: components["schemas"]["NoData"];
         };
-        /** @description The webhook concerned. */
+        /** @description The webhook that the event is about. */
         WebhookReference: {
             /** @constant */
             type: "webhook";
             /** Format: uuid */
             id: string;
         };
-        /** @description Somebody tests this webhook. */
+        /** @description A test event for this webhook. */
         WebhookTest: {
             id: components["schemas"]["DeliveryId"];
             /** @constant */

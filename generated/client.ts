@@ -9,13 +9,13 @@ export interface paths {
         };
         /**
          * List participants
-         * @description The participants of your account.
+         * @description Lists the participants of your account.
          */
         get: operations["listParticipants"];
         put?: never;
         /**
          * Create a participant
-         * @description Adds a participant to your account. An email address and an external id can be used by one participant each.
+         * @description Creates a participant in your account. `email` and `external_id` must be unique in the account.
          */
         post: operations["createParticipant"];
         delete?: never;
@@ -30,7 +30,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The id of the participant.
+                 * @description The ID of the participant.
                  * @example 0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81
                  */
                 participant: string;
@@ -39,21 +39,21 @@ export interface paths {
         };
         /**
          * Get a participant
-         * @description The current record of one participant.
+         * @description Returns one participant.
          */
         get: operations["getParticipant"];
         put?: never;
         post?: never;
         /**
          * Delete a participant
-         * @description Deletes a participant. Its tasks stay, without a participant. While it has job applications or payments it cannot be deleted (422): delete those first, or archive the participant.
+         * @description Deletes a participant. Its tasks remain, with `participant_id` set to null. A participant with job applications or payments cannot be deleted (422). Delete these first, or archive the participant.
          */
         delete: operations["deleteParticipant"];
         options?: never;
         head?: never;
         /**
          * Update a participant
-         * @description Changes the fields that you give and leaves the others as they are. Any status can follow any other.
+         * @description Updates the fields that you send; the others keep their values. Every change of status is allowed.
          */
         patch: operations["updateParticipant"];
         trace?: never;
@@ -67,13 +67,13 @@ export interface paths {
         };
         /**
          * List tasks
-         * @description The tasks of your account.
+         * @description Lists the tasks of your account.
          */
         get: operations["listTasks"];
         put?: never;
         /**
          * Create a task
-         * @description Adds a task. A new task is open, or in progress if you say so.
+         * @description Creates a task. Its status is `open` unless you send `in_progress`.
          */
         post: operations["createTask"];
         delete?: never;
@@ -88,7 +88,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The id of the task.
+                 * @description The ID of the task.
                  * @example 0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19
                  */
                 task: string;
@@ -97,21 +97,21 @@ export interface paths {
         };
         /**
          * Get a task
-         * @description The current record of one task.
+         * @description Returns one task.
          */
         get: operations["getTask"];
         put?: never;
         post?: never;
         /**
          * Delete a task
-         * @description Deletes a task. Payments for it stay, without a task.
+         * @description Deletes a task. Its payments remain, with `task_id` set to null.
          */
         delete: operations["deleteTask"];
         options?: never;
         head?: never;
         /**
          * Update a task
-         * @description Changes the fields that you give and leaves the others as they are. A task moves freely between `open` and `in_progress`, and from either to `completed` or `cancelled`, which are final; another move gets 422. `completed_at` is set when the task is completed.
+         * @description Updates the fields that you send; the others keep their values. The status can change between `open` and `in_progress`, and from either to `completed` or `cancelled`, which are final. Any other change of status gets 422. Completing the task sets `completed_at`.
          */
         patch: operations["updateTask"];
         trace?: never;
@@ -125,13 +125,13 @@ export interface paths {
         };
         /**
          * List jobs
-         * @description The jobs of your account.
+         * @description Lists the jobs of your account.
          */
         get: operations["listJobs"];
         put?: never;
         /**
          * Create a job
-         * @description Adds a job, as a draft or already open for applications.
+         * @description Creates a job, either as a draft or open for applications.
          */
         post: operations["createJob"];
         delete?: never;
@@ -146,7 +146,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The id of the job.
+                 * @description The ID of the job.
                  * @example 0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02
                  */
                 job: string;
@@ -155,21 +155,21 @@ export interface paths {
         };
         /**
          * Get a job
-         * @description The current record of one job.
+         * @description Returns one job.
          */
         get: operations["getJob"];
         put?: never;
         post?: never;
         /**
          * Delete a job
-         * @description Deletes a job. While it has applications it cannot be deleted (422): delete those first, or close the job.
+         * @description Deletes a job. A job with applications cannot be deleted (422). Delete these first, or close the job.
          */
         delete: operations["deleteJob"];
         options?: never;
         head?: never;
         /**
          * Update a job
-         * @description Changes the fields that you give and leaves the others as they are. A draft can be opened or closed, an open job closed, a closed job opened again; another move gets 422. `screening_questions` are replaced as a whole; applications that were made before keep their outcome.
+         * @description Updates the fields that you send; the others keep their values. The status can change from `draft` to `open` or `closed`, and between `open` and `closed`. Any other change of status gets 422. `screening_questions` replaces all questions of the job. Existing applications keep their screening outcome.
          */
         patch: operations["updateJob"];
         trace?: never;
@@ -183,13 +183,13 @@ export interface paths {
         };
         /**
          * List job applications
-         * @description The job applications of your account.
+         * @description Lists the job applications of your account.
          */
         get: operations["listJobApplications"];
         put?: never;
         /**
          * Create a job application
-         * @description Applies for a job on behalf of a participant. The job must be open, and a participant applies for a job once. The answers are screened against the job's questions at once: `screening_outcome` is `missing_must_have` when the answer to a must-have question is absent or not the expected one, else `missing_nice_to_have` when one to a nice-to-have question is, else `meets_all`, and null when the job has no questions.
+         * @description Applies for a job on behalf of a participant. The job must be open, and a participant can apply for it only once. The answers are compared with the job's screening questions, which sets `screening_outcome`. It is `missing_must_have` if the answer to a must-have question is absent or not the expected one. Otherwise it is `missing_nice_to_have` if that holds for a nice-to-have question, and `meets_all` if not. It is null if the job has no questions.
          */
         post: operations["createJobApplication"];
         delete?: never;
@@ -204,7 +204,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The id of the job application.
+                 * @description The ID of the job application.
                  * @example 0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53
                  */
                 job_application: string;
@@ -213,7 +213,7 @@ export interface paths {
         };
         /**
          * Get a job application
-         * @description The current record of one job application.
+         * @description Returns one job application.
          */
         get: operations["getJobApplication"];
         put?: never;
@@ -227,7 +227,7 @@ export interface paths {
         head?: never;
         /**
          * Update a job application
-         * @description Changes the fields that you give and leaves the others as they are. An application moves from `submitted` to `shortlisted` or `rejected`, and from `shortlisted` to `accepted` or `rejected`; before it is accepted or rejected it can be `withdrawn`. Another move gets 422. The screening outcome stays what it was at creation.
+         * @description Updates the fields that you send; the others keep their values. The status can change from `submitted` to `shortlisted`, `rejected` or `withdrawn`, and from `shortlisted` to `accepted`, `rejected` or `withdrawn`. Any other change of status gets 422. The screening outcome never changes.
          */
         patch: operations["updateJobApplication"];
         trace?: never;
@@ -241,13 +241,13 @@ export interface paths {
         };
         /**
          * List exports
-         * @description The exports of your account.
+         * @description Lists the exports of your account.
          */
         get: operations["listExports"];
         put?: never;
         /**
          * Request an export
-         * @description Requests a file with all records of one resource that match the filters. It is made in the background; `export.completed` or `export.failed` tells when it is done. A record that changes meanwhile is in the file as it was or as it became, but never twice. An export of payments needs the Finance permission.
+         * @description Requests a file with all records of one resource that match the filters. The file is created in the background, and the event `export.completed` or `export.failed` reports the end. A record that changes during the export appears once, in its old or its new state. An export of payments needs the Finance permission.
          */
         post: operations["createExport"];
         delete?: never;
@@ -262,7 +262,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The id of the export.
+                 * @description The ID of the export.
                  * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
                  */
                 export: string;
@@ -271,7 +271,7 @@ export interface paths {
         };
         /**
          * Get an export
-         * @description The current record of one export, with its progress.
+         * @description Returns one export, with its progress.
          */
         get: operations["getExport"];
         put?: never;
@@ -288,7 +288,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The id of the export.
+                 * @description The ID of the export.
                  * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
                  */
                 export: string;
@@ -297,9 +297,9 @@ export interface paths {
         };
         /**
          * Download the file of an export
-         * @description The file of a completed export, as CSV (RFC 4180, with a header line) or as a JSON array, whatever `Accept` says. It can be downloaded for 7 days. The file of an export of payments needs the Finance permission.
+         * @description Returns the file of a completed export. Its `format` decides between CSV (RFC 4180, with a header line) and a JSON array; `Accept` has no effect. The file can be downloaded for 7 days. The file of an export of payments needs the Finance permission.
          *
-         *     The CSV is UTF-8 and has a column for each field of the record, in the order of the contract. Lists and objects are JSON text; null is an empty field, and the empty text is `""`. Values are exactly what was stored: text that begins with `=`, `+`, `-` or `@` is not altered, so import such columns as text into a spreadsheet program that would take them for formulas.
+         *     The CSV is UTF-8 and has one column for each field of the record, in the order of the contract. Lists and objects are JSON text. Null is an empty field, and empty text is `""`. Text that begins with `=`, `+`, `-` or `@` is not escaped. Import such columns as text, or a spreadsheet program may run them as formulas.
          */
         get: operations["getExportFile"];
         put?: never;
@@ -319,13 +319,13 @@ export interface paths {
         };
         /**
          * List payments
-         * @description The payments of your account.
+         * @description Lists the payments of your account.
          */
         get: operations["listPayments"];
         put?: never;
         /**
          * Create a payment
-         * @description Adds a pending payment to a participant.
+         * @description Creates a pending payment to a participant.
          */
         post: operations["createPayment"];
         delete?: never;
@@ -340,7 +340,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The id of the payment.
+                 * @description The ID of the payment.
                  * @example 0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64
                  */
                 payment: string;
@@ -349,7 +349,7 @@ export interface paths {
         };
         /**
          * Get a payment
-         * @description The current record of one payment.
+         * @description Returns one payment.
          */
         get: operations["getPayment"];
         put?: never;
@@ -363,7 +363,7 @@ export interface paths {
         head?: never;
         /**
          * Update a payment
-         * @description Changes the fields that you give and leaves the others as they are. A pending payment can become `paid` or `cancelled`, which are final; another move gets 422, and so does changing the amount or the currency of a payment that is no longer pending. `paid_at` is set when the payment is paid.
+         * @description Updates the fields that you send; the others keep their values. The status can change from `pending` to `paid` or `cancelled`, which are final. Any other change of status gets 422. The amount and the currency can change only while the payment is pending. Setting the status to `paid` sets `paid_at`.
          */
         patch: operations["updatePayment"];
         trace?: never;
@@ -377,7 +377,7 @@ export interface paths {
         };
         /**
          * List events
-         * @description Everything that happened in your account, in order, whether a webhook was subscribed to it or not. After an outage, walk the events with `filter[created_after]` and `sort=created_at`. Begin a minute before the last one that you processed and skip those that you know: an event gets its time a moment before it can be seen, so of two at once the earlier can come into view later.
+         * @description Lists all events of your account in the order of their creation, including events without a subscribed webhook. After an outage, read the events with `filter[created_after]` and `sort=created_at`. Start one minute before the last event that you processed, and skip the events that you already have. An event is visible slightly later than its `created_at`, so concurrent events can appear out of order.
          */
         get: operations["listEvents"];
         put?: never;
@@ -394,7 +394,7 @@ export interface paths {
             header?: never;
             path: {
                 /**
-                 * @description The id of the event.
+                 * @description The ID of the event.
                  * @example 0193d7a6-6d10-7b87-8f3c-5b9e1d4a7c28
                  */
                 event: string;
@@ -403,7 +403,7 @@ export interface paths {
         };
         /**
          * Get an event
-         * @description One event.
+         * @description Returns one event.
          */
         get: operations["getEvent"];
         put?: never;
@@ -423,7 +423,7 @@ export interface paths {
         };
         /**
          * List event types
-         * @description The catalogue of event types, with the JSON Schema of what each carries in `data`. The list cannot be sorted or filtered.
+         * @description Lists all event types, each with the JSON Schema of its `data`. The list cannot be sorted or filtered.
          */
         get: operations["listEventTypes"];
         put?: never;
@@ -439,82 +439,82 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Error: {
-            /** @description What is wrong, for people. */
+            /** @description A description of the error, for people. */
             message: string;
         };
         ValidationError: {
-            /** @description What is wrong, for people. */
+            /** @description A description of the error, for people. */
             message: string;
-            /** @description For each field at fault, named as you wrote it, what is wrong with it. */
+            /** @description The error messages for each invalid field, under the name that you sent. */
             errors: {
                 [key: string]: string[];
             };
         };
-        /** @description Describes the page. */
+        /** @description The position of the page in the list. */
         ListMeta: {
             current_page: number;
-            /** @description 1 when there is nothing. */
+            /** @description The number of the last page. 1 if no record matches. */
             last_page: number;
             per_page: number;
-            /** @description The number of records that match. */
+            /** @description The number of records that match, on all pages. */
             total: number;
-            /** @description What `sort` accepts here. Empty when the list cannot be sorted. */
+            /** @description The fields that `sort` accepts. Empty if the list cannot be sorted. */
             allowed_sorts: string[];
         };
         /** Format: uuid */
         Id: string;
         /**
          * Format: date-time
-         * @description RFC 3339 in UTC with milliseconds.
+         * @description A time as RFC 3339 in UTC with milliseconds.
          */
         Timestamp: string;
         /**
          * Format: date-time
-         * @description RFC 3339 with any offset, from the year 1000 to 2999.
+         * @description A time as RFC 3339 with any offset, from the year 1000 to 2999.
          */
         DateTime: string;
         /**
-         * @description Where you stand with a participant.
+         * @description The status of a participant.
          * @enum {string}
          */
         ParticipantStatus: "active" | "inactive" | "archived";
         /**
-         * @description The state of a task. `completed` and `cancelled` are final.
+         * @description The status of a task. `completed` and `cancelled` are final.
          * @enum {string}
          */
         TaskStatus: "open" | "in_progress" | "completed" | "cancelled";
         /**
-         * @description Only an open job takes applications.
+         * @description The status of a job. Only an `open` job accepts applications.
          * @enum {string}
          */
         JobStatus: "draft" | "open" | "closed";
         /**
-         * @description The state of an application. `accepted`, `rejected` and `withdrawn` are final.
+         * @description The status of an application. `accepted`, `rejected` and `withdrawn` are final.
          * @enum {string}
          */
         JobApplicationStatus: "submitted" | "shortlisted" | "accepted" | "rejected" | "withdrawn";
         /**
-         * @description The result of screening questions.
+         * @description The result of the screening questions.
          * @enum {string}
          */
         ScreeningResult: "meets_all" | "missing_must_have" | "missing_nice_to_have";
         /**
-         * @description The result of the screening questions at the moment the application was created; null when the job had none.
+         * @description The result of the screening questions when the application was created. Null if the job had no questions.
          * @enum {string|null}
          */
         ScreeningOutcome: "meets_all" | "missing_must_have" | "missing_nice_to_have" | null;
         /**
-         * @description The state of an export. `completed` and `failed` are final.
+         * @description The status of an export. `completed` and `failed` are final.
          * @enum {string}
          */
         ExportStatus: "queued" | "processing" | "completed" | "failed";
         /**
-         * @description What an export holds.
+         * @description The resource that an export contains.
          * @enum {string}
          */
         ExportResource: "participants" | "tasks" | "jobs" | "job_applications" | "payments";
         /**
-         * @description The state of a payment. `paid` and `cancelled` are final.
+         * @description The status of a payment. `paid` and `cancelled` are final.
          * @enum {string}
          */
         PaymentStatus: "pending" | "paid" | "cancelled";
@@ -524,166 +524,166 @@ export interface components {
          */
         Currency: "AED" | "AFN" | "ALL" | "AMD" | "AOA" | "ARS" | "AUD" | "AWG" | "AZN" | "BAM" | "BBD" | "BDT" | "BHD" | "BIF" | "BMD" | "BND" | "BOB" | "BRL" | "BSD" | "BTN" | "BWP" | "BYN" | "BZD" | "CAD" | "CDF" | "CHF" | "CLP" | "CNY" | "COP" | "CRC" | "CUP" | "CVE" | "CZK" | "DJF" | "DKK" | "DOP" | "DZD" | "EGP" | "ERN" | "ETB" | "EUR" | "FJD" | "FKP" | "GBP" | "GEL" | "GHS" | "GIP" | "GMD" | "GNF" | "GTQ" | "GYD" | "HKD" | "HNL" | "HTG" | "HUF" | "IDR" | "ILS" | "INR" | "IQD" | "IRR" | "ISK" | "JMD" | "JOD" | "JPY" | "KES" | "KGS" | "KHR" | "KMF" | "KPW" | "KRW" | "KWD" | "KYD" | "KZT" | "LAK" | "LBP" | "LKR" | "LRD" | "LSL" | "LYD" | "MAD" | "MDL" | "MGA" | "MKD" | "MMK" | "MNT" | "MOP" | "MRU" | "MUR" | "MVR" | "MWK" | "MXN" | "MYR" | "MZN" | "NAD" | "NGN" | "NIO" | "NOK" | "NPR" | "NZD" | "OMR" | "PAB" | "PEN" | "PGK" | "PHP" | "PKR" | "PLN" | "PYG" | "QAR" | "RON" | "RSD" | "RUB" | "RWF" | "SAR" | "SBD" | "SCR" | "SDG" | "SEK" | "SGD" | "SHP" | "SLE" | "SOS" | "SRD" | "SSP" | "STN" | "SVC" | "SYP" | "SZL" | "THB" | "TJS" | "TMT" | "TND" | "TOP" | "TRY" | "TTD" | "TWD" | "TZS" | "UAH" | "UGX" | "USD" | "UYU" | "UZS" | "VED" | "VES" | "VND" | "VUV" | "WST" | "XAF" | "XCD" | "XCG" | "XOF" | "XPF" | "YER" | "ZAR" | "ZMW" | "ZWG";
         /**
-         * @description What happened. The catalogue is at `/public/v1/event-types`.
+         * @description The type of an event. `listEventTypes` describes each type.
          * @enum {string}
          */
         EventType: "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed";
-        /** @description A person whom you work with. */
+        /** @description A person you work with. */
         Participant: {
             id: components["schemas"]["Id"];
-            /** @description The whole name. */
+            /** @description The full name. */
             full_name: string;
-            /** @description Unique in your account, whatever its case. */
+            /** @description Unique in your account, ignoring case. */
             email: string | null;
-            /** @description As you write it. */
+            /** @description Free text: any notation is accepted. */
             phone: string | null;
             status: components["schemas"]["ParticipantStatus"];
-            /** @description Words of your own to find participants by. */
+            /** @description Your labels. Lists of participants can be filtered by them. */
             tags: string[];
-            /** @description Your own id of the participant. Unique in your account. */
+            /** @description The ID of the participant in your own system. Unique in your account. */
             external_id: string | null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
-        /** @description A page of participant records. */
+        /** @description A page of participants. */
         ParticipantList: {
             data: components["schemas"]["Participant"][];
             meta: components["schemas"]["ListMeta"];
         };
         /** @description A new participant. */
         ParticipantCreate: {
-            /** @description The whole name. */
+            /** @description The full name. */
             full_name: string;
             /**
              * Format: email
-             * @description Unique in your account, whatever its case.
+             * @description Unique in your account, ignoring case.
              */
             email?: string | null;
-            /** @description As you write it. */
+            /** @description Free text: any notation is accepted. */
             phone?: string | null;
             /**
-             * @description Where you stand with the participant.
+             * @description The status of the participant.
              * @default active
              * @enum {string}
              */
             status?: "active" | "inactive" | "archived";
             /**
-             * @description Words of your own to find participants by.
+             * @description Your labels. Lists of participants can be filtered by them.
              * @default []
              */
             tags?: string[];
-            /** @description Your own id of the participant. Unique in your account. */
+            /** @description The ID of the participant in your own system. Unique in your account. */
             external_id?: string | null;
         };
-        /** @description The fields to change. */
+        /** @description The fields to update. */
         ParticipantUpdate: {
-            /** @description The whole name. */
+            /** @description The full name. */
             full_name?: string;
             /**
              * Format: email
-             * @description Unique in your account, whatever its case.
+             * @description Unique in your account, ignoring case.
              */
             email?: string | null;
-            /** @description As you write it. */
+            /** @description Free text: any notation is accepted. */
             phone?: string | null;
             status?: components["schemas"]["ParticipantStatus"];
-            /** @description Words of your own to find participants by. */
+            /** @description Your labels. Lists of participants can be filtered by them. */
             tags?: string[];
-            /** @description Your own id of the participant. Unique in your account. */
+            /** @description The ID of the participant in your own system. Unique in your account. */
             external_id?: string | null;
         };
-        /** @description Something to be done. */
+        /** @description A to-do. */
         Task: {
             id: components["schemas"]["Id"];
-            /** @description What is to be done. */
+            /** @description A short summary of the task. */
             title: string;
-            /** @description More about it. */
+            /** @description Details, as plain text. */
             description: string;
             status: components["schemas"]["TaskStatus"];
             /**
              * Format: uuid
-             * @description The participant whom it concerns.
+             * @description The participant that the task is about.
              */
             participant_id: string | null;
             /**
              * Format: date-time
-             * @description When it is to be done.
+             * @description The time by which the task is due.
              */
             due_at: string | null;
             /**
              * Format: date-time
-             * @description When it was completed.
+             * @description The time when the task was completed.
              */
             completed_at: string | null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
-        /** @description A page of task records. */
+        /** @description A page of tasks. */
         TaskList: {
             data: components["schemas"]["Task"][];
             meta: components["schemas"]["ListMeta"];
         };
         /** @description A new task. */
         TaskCreate: {
-            /** @description What is to be done. */
+            /** @description A short summary of the task. */
             title: string;
             /**
-             * @description More about it.
+             * @description Details, as plain text.
              * @default
              */
             description?: string;
             /**
-             * @description The state to begin with.
+             * @description The initial status.
              * @default open
              * @enum {string}
              */
             status?: "open" | "in_progress";
             /**
              * Format: uuid
-             * @description The participant whom it concerns.
+             * @description The participant that the task is about.
              */
             participant_id?: string | null;
             /**
              * Format: date-time
-             * @description When it is to be done.
+             * @description The time by which the task is due.
              */
             due_at?: string | null;
         };
-        /** @description The fields to change. */
+        /** @description The fields to update. */
         TaskUpdate: {
-            /** @description What is to be done. */
+            /** @description A short summary of the task. */
             title?: string;
-            /** @description More about it. */
+            /** @description Details, as plain text. */
             description?: string;
             status?: components["schemas"]["TaskStatus"];
             /**
              * Format: uuid
-             * @description The participant whom it concerns.
+             * @description The participant that the task is about.
              */
             participant_id?: string | null;
             /**
              * Format: date-time
-             * @description When it is to be done.
+             * @description The time by which the task is due.
              */
             due_at?: string | null;
         };
-        /** @description A question whose answer is compared with the expected one. */
+        /** @description A question for applicants. Their answer is compared with the expected one. */
         ScreeningQuestion: {
-            /** @description Names the answer. Unique in the job. */
+            /** @description The name of the answer. Unique in the job. */
             key: string;
-            /** @description The question, for people. */
+            /** @description The question as shown to people. */
             label: string;
             /** @enum {string} */
             requirement: "must_have" | "nice_to_have";
-            /** @description The answer that meets the question, of the same type. */
+            /** @description The expected answer. An answer must equal it in type and value. */
             expected: string | number | boolean;
         };
         /** @description An opening that participants can apply for. */
         Job: {
             id: components["schemas"]["Id"];
-            /** @description What the job is called. */
+            /** @description The name of the job. */
             title: string;
-            /** @description More about it. */
+            /** @description Details, as plain text. */
             description: string;
             status: components["schemas"]["JobStatus"];
             /** @description At most 50 questions. */
@@ -691,22 +691,22 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
-        /** @description A page of job records. */
+        /** @description A page of jobs. */
         JobList: {
             data: components["schemas"]["Job"][];
             meta: components["schemas"]["ListMeta"];
         };
         /** @description A new job. */
         JobCreate: {
-            /** @description What the job is called. */
+            /** @description The name of the job. */
             title: string;
             /**
-             * @description More about it.
+             * @description Details, as plain text.
              * @default
              */
             description?: string;
             /**
-             * @description The state to begin with.
+             * @description The initial status.
              * @default draft
              * @enum {string}
              */
@@ -717,17 +717,17 @@ export interface components {
              */
             screening_questions?: components["schemas"]["ScreeningQuestion"][];
         };
-        /** @description The fields to change. */
+        /** @description The fields to update. */
         JobUpdate: {
-            /** @description What the job is called. */
+            /** @description The name of the job. */
             title?: string;
-            /** @description More about it. */
+            /** @description Details, as plain text. */
             description?: string;
             status?: components["schemas"]["JobStatus"];
             /** @description At most 50 questions. */
             screening_questions?: components["schemas"]["ScreeningQuestion"][];
         };
-        /** @description The answers, by the key of their question. */
+        /** @description The answers, by the `key` of each question. */
         Answers: {
             [key: string]: string | number | boolean;
         };
@@ -736,7 +736,7 @@ export interface components {
             id: components["schemas"]["Id"];
             /**
              * Format: uuid
-             * @description The job.
+             * @description The job applied for.
              */
             job_id: string;
             /**
@@ -750,7 +750,7 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
-        /** @description A page of jobApplication records. */
+        /** @description A page of job applications. */
         JobApplicationList: {
             data: components["schemas"]["JobApplication"][];
             meta: components["schemas"]["ListMeta"];
@@ -759,7 +759,7 @@ export interface components {
         JobApplicationCreate: {
             /**
              * Format: uuid
-             * @description The job. It must be open.
+             * @description The job to apply for. It must be open.
              */
             job_id: string;
             /**
@@ -769,95 +769,95 @@ export interface components {
             participant_id: string;
             answers?: components["schemas"]["Answers"];
         };
-        /** @description The fields to change. */
+        /** @description The fields to update. */
         JobApplicationUpdate: {
             status?: components["schemas"]["JobApplicationStatus"];
             answers?: components["schemas"]["Answers"];
         };
-        /** @description A file with all records of a resource. */
+        /** @description A file with the records of one resource. */
         Export: {
             id: components["schemas"]["Id"];
             resource: components["schemas"]["ExportResource"];
             /**
-             * @description The form of the file.
+             * @description The format of the file.
              * @enum {string}
              */
             format: "csv" | "json";
-            /** @description Filters of the resource's list, by name, such as `status`, with what the list takes in `filter[status]`. */
+            /** @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. */
             filters: {
                 [key: string]: string;
             };
             status: components["schemas"]["ExportStatus"];
-            /** @description Records in the file; while it is being made, records so far. */
+            /** @description The number of records in the file, or of those written so far. */
             row_count: number | null;
-            /** @description Size of the file. */
+            /** @description The size of the file in bytes. */
             byte_size: number | null;
-            /** @description SHA-256 of the file, in hexadecimal. */
+            /** @description The SHA-256 of the file, in hexadecimal. */
             sha256: string | null;
-            /** @description Why the export failed. */
+            /** @description The reason why the export failed. */
             error: string | null;
             /**
              * Format: date-time
-             * @description When the file was ready.
+             * @description The time when the file was completed.
              */
             completed_at: string | null;
             /**
              * Format: date-time
-             * @description When the file will be removed.
+             * @description The time when the file will be deleted.
              */
             expires_at: string | null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
-        /** @description A page of export records. */
+        /** @description A page of exports. */
         ExportList: {
             data: components["schemas"]["Export"][];
             meta: components["schemas"]["ListMeta"];
         };
-        /** @description What to export. */
+        /** @description A new export. */
         ExportCreate: {
             resource: components["schemas"]["ExportResource"];
             /**
-             * @description The form of the file.
+             * @description The format of the file.
              * @enum {string}
              */
             format: "csv" | "json";
             /**
-             * @description Filters of the resource's list, by name, such as `status`, with what the list takes in `filter[status]`.
+             * @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`.
              * @default {}
              */
             filters?: {
                 [key: string]: string;
             };
         };
-        /** @description What a participant is paid. */
+        /** @description A payment to a participant. */
         Payment: {
             id: components["schemas"]["Id"];
             /**
              * Format: uuid
-             * @description Who is paid.
+             * @description The participant who is paid.
              */
             participant_id: string;
             /**
              * Format: uuid
-             * @description The task that it is for.
+             * @description The task that the payment is for.
              */
             task_id: string | null;
-            /** @description The amount in the currency's minor unit, such as cents. */
+            /** @description The amount in the currency's minor unit, for example cents. */
             amount_minor: number;
             currency: components["schemas"]["Currency"];
             status: components["schemas"]["PaymentStatus"];
-            /** @description For your own use. */
+            /** @description A note for your own use. */
             note: string | null;
             /**
              * Format: date-time
-             * @description When it was paid.
+             * @description The time when the payment was paid.
              */
             paid_at: string | null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
-        /** @description A page of payment records. */
+        /** @description A page of payments. */
         PaymentList: {
             data: components["schemas"]["Payment"][];
             meta: components["schemas"]["ListMeta"];
@@ -866,67 +866,67 @@ export interface components {
         PaymentCreate: {
             /**
              * Format: uuid
-             * @description Who is paid.
+             * @description The participant who is paid.
              */
             participant_id: string;
             /**
              * Format: uuid
-             * @description The task that it is for.
+             * @description The task that the payment is for.
              */
             task_id?: string | null;
-            /** @description The amount in the currency's minor unit, such as cents. */
+            /** @description The amount in the currency's minor unit, for example cents. */
             amount_minor: number;
             currency: components["schemas"]["Currency"];
-            /** @description For your own use. */
+            /** @description A note for your own use. */
             note?: string | null;
         };
-        /** @description The fields to change. */
+        /** @description The fields to update. */
         PaymentUpdate: {
             /**
              * Format: uuid
-             * @description The task that it is for.
+             * @description The task that the payment is for.
              */
             task_id?: string | null;
-            /** @description The amount in the currency's minor unit, such as cents. */
+            /** @description The amount in the currency's minor unit, for example cents. */
             amount_minor?: number;
             currency?: components["schemas"]["Currency"];
             status?: components["schemas"]["PaymentStatus"];
-            /** @description For your own use. */
+            /** @description A note for your own use. */
             note?: string | null;
         };
-        /** @description Something that happened. */
+        /** @description Something that happened to a record. An event never changes. */
         Event: {
             id: components["schemas"]["Id"];
             event_type: components["schemas"]["EventType"];
-            /** @description The record concerned. */
+            /** @description The record that the event is about. */
             resource: {
-                /** @description Its type, such as `participant`. */
+                /** @description The type of the record, for example `participant`. */
                 type: string;
                 id: components["schemas"]["Id"];
             };
-            /** @description What the event carries beyond that. An empty array for all events but `job_application.created`. */
+            /** @description Additional data. An empty array for all events except `job_application.created`. */
             data: unknown[] | {
                 screening_outcome: components["schemas"]["ScreeningOutcome"];
             };
             created_at: components["schemas"]["Timestamp"];
         };
-        /** @description A page of event records. */
+        /** @description A page of events. */
         EventList: {
             data: components["schemas"]["Event"][];
             meta: components["schemas"]["ListMeta"];
         };
-        /** @description An entry of the catalogue. */
+        /** @description A description of an event type. */
         EventTypeDescription: {
             name: components["schemas"]["EventType"];
             description: string;
-            /** @description The type of the record concerned. */
+            /** @description The type of the record that the event is about. */
             resource_type: string;
-            /** @description The JSON Schema (draft 7) of the `data` of such an event. */
+            /** @description The JSON Schema (draft 7) of the `data` of the event. */
             data_schema: {
                 [key: string]: unknown;
             };
         };
-        /** @description A page of the catalogue. */
+        /** @description A page of event types. */
         EventTypeList: {
             data: components["schemas"]["EventTypeDescription"][];
             meta: components["schemas"]["ListMeta"];
@@ -1689,7 +1689,7 @@ export interface components {
                 "application/json": components["schemas"]["EventList"];
             };
         };
-        /** @description A page of the catalogue. */
+        /** @description A page of event types. */
         EventTypeList: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1726,7 +1726,7 @@ export interface components {
                 "application/json": components["schemas"]["EventTypeList"];
             };
         };
-        /** @description Done. There is no body. */
+        /** @description The record was deleted. The response has no body. */
         NoContent: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1739,7 +1739,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description You have the current version. There is no body. */
+        /** @description You have the current version. The response has no body. */
         NotModified: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1753,7 +1753,7 @@ export interface components {
             };
             content?: never;
         };
-        /** @description The address or the body cannot be read, for example because it is not valid JSON. */
+        /** @description The URL or the body cannot be parsed, for example because the JSON is invalid. */
         BadRequest: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1768,7 +1768,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description There is no valid API key. */
+        /** @description The request has no valid API key. */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1784,7 +1784,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key may not do this. */
+        /** @description The API key does not permit this operation. */
         Forbidden: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1804,7 +1804,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description There is no such record in your account. */
+        /** @description Your account has no record with this ID. */
         NotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1824,7 +1824,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description An earlier request with the same `Idempotency-Key` is still being worked on. */
+        /** @description An earlier request with the same `Idempotency-Key` is still in progress. */
         IdempotencyConflict: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
@@ -1845,7 +1845,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The export is not completed. */
+        /** @description The export is not completed yet. */
         ExportNotReady: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1865,7 +1865,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The export has expired. */
+        /** @description The file of the export has expired. */
         ExportExpired: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1885,7 +1885,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The record has changed since the version that `If-Match` names. */
+        /** @description The record has changed since the version in `If-Match`. */
         PreconditionFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1925,7 +1925,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The body is not declared as JSON in UTF-8. */
+        /** @description The `Content-Type` is not JSON in UTF-8. */
         UnsupportedMediaType: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1946,7 +1946,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The input is at fault; `errors` names each field. */
+        /** @description The input is invalid; `errors` names each invalid field. */
         ValidationFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1971,7 +1971,7 @@ export interface components {
                 "application/json": components["schemas"]["ValidationError"];
             };
         };
-        /** @description You have used up the requests of this minute. */
+        /** @description You have reached the rate limit of this minute. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -1987,7 +1987,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description We made a mistake. Nothing was changed. */
+        /** @description An unexpected error on our side. Nothing was changed. */
         InternalError: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2002,7 +2002,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description We cannot answer just now. Nothing was changed. */
+        /** @description The service is temporarily unavailable. Nothing was changed. */
         Unavailable: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -2021,7 +2021,7 @@ export interface components {
     };
     parameters: {
         /**
-         * @description The page to return. A page past the last is empty.
+         * @description The page to return. A page after the last one is empty.
          * @example 1
          */
         PageNumber: number;
@@ -2030,11 +2030,11 @@ export interface components {
          * @example 25
          */
         PageSize: number;
-        /** @description Makes it safe to send this request again. See "Safe repeats". */
+        /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
         IdempotencyKey: string;
-        /** @description The `ETag` of the version that you know. Another version gets 412. */
+        /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
         IfMatch: string;
-        /** @description The `ETag` of the version that you have. The same version gets 304. */
+        /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
         IfNoneMatch: string;
     };
     requestBodies: {
@@ -2191,37 +2191,37 @@ export interface components {
     };
     headers: {
         /**
-         * @description The id of this request. Yours, if you sent one of at most 128 letters, digits and `._-`.
+         * @description The ID of this request: your own if you sent one of at most 128 letters, digits, `.`, `_` and `-`.
          * @example 0193d7a7-8e21-7d94-b6f5-2c4a6e8d0b13
          */
         "X-Request-Id": string;
         /**
-         * @description Requests that you may make in a minute.
+         * @description The number of requests allowed per minute.
          * @example 60
          */
         "X-RateLimit-Limit": number;
         /**
-         * @description Requests left in the running minute.
+         * @description The number of requests left in the current minute.
          * @example 59
          */
         "X-RateLimit-Remaining": number;
         /**
-         * @description When the next minute begins, in seconds since 1970.
+         * @description The time when the next minute begins, in seconds since 1970.
          * @example 1772443860
          */
         "X-RateLimit-Reset": number;
         /**
-         * @description Requests left (`r`) and seconds until the next minute begins (`t`), as in the IETF draft.
+         * @description The requests left (`r`) and the seconds until the next minute begins (`t`), as in the IETF draft.
          * @example "default";r=59;t=42
          */
         RateLimit: string;
         /**
-         * @description Requests (`q`) in a window of so many seconds (`w`), as in the IETF draft.
+         * @description The requests allowed (`q`) in a window of `w` seconds, as in the IETF draft.
          * @example "default";q=60;w=60
          */
         "RateLimit-Policy": string;
         /**
-         * @description Seconds to wait before you try again.
+         * @description The seconds to wait before you retry.
          * @example 30
          */
         "Retry-After": number;
@@ -2236,17 +2236,17 @@ export interface components {
          */
         ETag: string;
         /**
-         * @description Present, and `true`, when this is the answer to an earlier request with the same `Idempotency-Key`.
+         * @description `true` if this response repeats the response to an earlier request with the same `Idempotency-Key`.
          * @example true
          */
         "Idempotent-Replayed": "true";
         /**
-         * @description What is expected.
+         * @description The expected authentication scheme.
          * @example Bearer realm="Muster API"
          */
         "WWW-Authenticate": string;
         /**
-         * @description The media type that is understood.
+         * @description The accepted media type.
          * @example application/json
          */
         Accept: string;
@@ -2256,7 +2256,7 @@ export interface components {
          */
         "Content-Disposition": string;
         /**
-         * @description The SHA-256 of the file (RFC 9530), the same as the `sha256` of the export, in base64.
+         * @description The SHA-256 of the file in base64 (RFC 9530), equal to the `sha256` of the export.
          * @example sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:
          */
         "Repr-Digest": string;
@@ -2382,7 +2382,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The page to return. A page past the last is empty.
+                 * @description The page to return. A page after the last one is empty.
                  * @example 1
                  */
                 "page[number]"?: components["parameters"]["PageNumber"];
@@ -2391,21 +2391,21 @@ export interface operations {
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
-                /** @description Only participants in one of these states. */
+                /** @description Only participants with one of these statuses. */
                 "filter[status]"?: components["schemas"]["ParticipantStatus"][];
-                /** @description Only the participant with this address, whatever its case. */
+                /** @description Only the participant with this email, ignoring case. */
                 "filter[email]"?: string;
-                /** @description Only the participant with this id of yours. */
+                /** @description Only the participant with this external ID. */
                 "filter[external_id]"?: string;
-                /** @description Only participants that carry this tag. */
+                /** @description Only participants with this tag. */
                 "filter[tag]"?: string;
                 /** @description Only participants created after this time. */
                 "filter[created_after]"?: components["schemas"]["DateTime"];
                 /** @description Only participants created before this time. */
                 "filter[created_before]"?: components["schemas"]["DateTime"];
-                /** @description Only participants whose name or email address contains this text, whatever its case. */
+                /** @description Only participants whose name or email contains this text, ignoring case. */
                 "filter[search]"?: string;
-                /** @description The order of the records. */
+                /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: ("full_name" | "-full_name" | "email" | "-email" | "created_at" | "-created_at" | "updated_at" | "-updated_at")[];
             };
             header?: never;
@@ -2427,7 +2427,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this request again. See "Safe repeats". */
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -2452,12 +2452,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you have. The same version gets 304. */
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
-                 * @description The id of the participant.
+                 * @description The ID of the participant.
                  * @example 0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81
                  */
                 participant: string;
@@ -2481,12 +2481,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the participant.
+                 * @description The ID of the participant.
                  * @example 0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81
                  */
                 participant: string;
@@ -2511,12 +2511,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the participant.
+                 * @description The ID of the participant.
                  * @example 0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81
                  */
                 participant: string;
@@ -2543,7 +2543,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The page to return. A page past the last is empty.
+                 * @description The page to return. A page after the last one is empty.
                  * @example 1
                  */
                 "page[number]"?: components["parameters"]["PageNumber"];
@@ -2552,7 +2552,7 @@ export interface operations {
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
-                /** @description Only tasks in one of these states. */
+                /** @description Only tasks with one of these statuses. */
                 "filter[status]"?: components["schemas"]["TaskStatus"][];
                 /** @description Only tasks of this participant. */
                 "filter[participant_id]"?: string;
@@ -2560,7 +2560,7 @@ export interface operations {
                 "filter[due_before]"?: components["schemas"]["DateTime"];
                 /** @description Only tasks due after this time. */
                 "filter[due_after]"?: components["schemas"]["DateTime"];
-                /** @description The order of the records. */
+                /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: ("title" | "-title" | "due_at" | "-due_at" | "created_at" | "-created_at" | "updated_at" | "-updated_at")[];
             };
             header?: never;
@@ -2582,7 +2582,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this request again. See "Safe repeats". */
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -2607,12 +2607,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you have. The same version gets 304. */
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
-                 * @description The id of the task.
+                 * @description The ID of the task.
                  * @example 0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19
                  */
                 task: string;
@@ -2636,12 +2636,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the task.
+                 * @description The ID of the task.
                  * @example 0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19
                  */
                 task: string;
@@ -2666,12 +2666,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the task.
+                 * @description The ID of the task.
                  * @example 0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19
                  */
                 task: string;
@@ -2698,7 +2698,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The page to return. A page past the last is empty.
+                 * @description The page to return. A page after the last one is empty.
                  * @example 1
                  */
                 "page[number]"?: components["parameters"]["PageNumber"];
@@ -2707,11 +2707,11 @@ export interface operations {
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
-                /** @description Only jobs in one of these states. */
+                /** @description Only jobs with one of these statuses. */
                 "filter[status]"?: components["schemas"]["JobStatus"][];
-                /** @description Only jobs whose title or description contains this text, whatever its case. */
+                /** @description Only jobs whose title or description contains this text, ignoring case. */
                 "filter[search]"?: string;
-                /** @description The order of the records. */
+                /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: ("title" | "-title" | "created_at" | "-created_at" | "updated_at" | "-updated_at")[];
             };
             header?: never;
@@ -2733,7 +2733,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this request again. See "Safe repeats". */
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -2758,12 +2758,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you have. The same version gets 304. */
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
-                 * @description The id of the job.
+                 * @description The ID of the job.
                  * @example 0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02
                  */
                 job: string;
@@ -2787,12 +2787,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the job.
+                 * @description The ID of the job.
                  * @example 0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02
                  */
                 job: string;
@@ -2817,12 +2817,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the job.
+                 * @description The ID of the job.
                  * @example 0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02
                  */
                 job: string;
@@ -2849,7 +2849,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The page to return. A page past the last is empty.
+                 * @description The page to return. A page after the last one is empty.
                  * @example 1
                  */
                 "page[number]"?: components["parameters"]["PageNumber"];
@@ -2858,7 +2858,7 @@ export interface operations {
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
-                /** @description Only applications in one of these states. */
+                /** @description Only applications with one of these statuses. */
                 "filter[status]"?: components["schemas"]["JobApplicationStatus"][];
                 /** @description Only applications for this job. */
                 "filter[job_id]"?: string;
@@ -2866,7 +2866,7 @@ export interface operations {
                 "filter[participant_id]"?: string;
                 /** @description Only applications with one of these outcomes. */
                 "filter[screening_outcome]"?: components["schemas"]["ScreeningResult"][];
-                /** @description The order of the records. */
+                /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: ("created_at" | "-created_at" | "updated_at" | "-updated_at")[];
             };
             header?: never;
@@ -2888,7 +2888,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this request again. See "Safe repeats". */
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -2913,12 +2913,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you have. The same version gets 304. */
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
-                 * @description The id of the job application.
+                 * @description The ID of the job application.
                  * @example 0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53
                  */
                 job_application: string;
@@ -2942,12 +2942,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the job application.
+                 * @description The ID of the job application.
                  * @example 0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53
                  */
                 job_application: string;
@@ -2972,12 +2972,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the job application.
+                 * @description The ID of the job application.
                  * @example 0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53
                  */
                 job_application: string;
@@ -3004,7 +3004,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The page to return. A page past the last is empty.
+                 * @description The page to return. A page after the last one is empty.
                  * @example 1
                  */
                 "page[number]"?: components["parameters"]["PageNumber"];
@@ -3013,11 +3013,11 @@ export interface operations {
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
-                /** @description Only exports in one of these states. */
+                /** @description Only exports with one of these statuses. */
                 "filter[status]"?: components["schemas"]["ExportStatus"][];
                 /** @description Only exports of these resources. */
                 "filter[resource]"?: components["schemas"]["ExportResource"][];
-                /** @description The order of the records. */
+                /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: ("created_at" | "-created_at" | "completed_at" | "-completed_at")[];
             };
             header?: never;
@@ -3039,7 +3039,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this request again. See "Safe repeats". */
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3064,12 +3064,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you have. The same version gets 304. */
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
-                 * @description The id of the export.
+                 * @description The ID of the export.
                  * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
                  */
                 export: string;
@@ -3095,7 +3095,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The id of the export.
+                 * @description The ID of the export.
                  * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
                  */
                 export: string;
@@ -3152,7 +3152,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The page to return. A page past the last is empty.
+                 * @description The page to return. A page after the last one is empty.
                  * @example 1
                  */
                 "page[number]"?: components["parameters"]["PageNumber"];
@@ -3161,13 +3161,13 @@ export interface operations {
                  * @example 25
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
-                /** @description Only payments in one of these states. */
+                /** @description Only payments with one of these statuses. */
                 "filter[status]"?: components["schemas"]["PaymentStatus"][];
                 /** @description Only payments to this participant. */
                 "filter[participant_id]"?: string;
                 /** @description Only payments in one of these currencies. */
                 "filter[currency]"?: components["schemas"]["Currency"][];
-                /** @description The order of the records. */
+                /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: ("created_at" | "-created_at" | "paid_at" | "-paid_at" | "amount_minor" | "-amount_minor")[];
             };
             header?: never;
@@ -3190,7 +3190,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this request again. See "Safe repeats". */
+                /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3215,12 +3215,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you have. The same version gets 304. */
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
-                 * @description The id of the payment.
+                 * @description The ID of the payment.
                  * @example 0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64
                  */
                 payment: string;
@@ -3245,12 +3245,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the payment.
+                 * @description The ID of the payment.
                  * @example 0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64
                  */
                 payment: string;
@@ -3275,12 +3275,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you know. Another version gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
                 /**
-                 * @description The id of the payment.
+                 * @description The ID of the payment.
                  * @example 0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64
                  */
                 payment: string;
@@ -3307,7 +3307,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The page to return. A page past the last is empty.
+                 * @description The page to return. A page after the last one is empty.
                  * @example 1
                  */
                 "page[number]"?: components["parameters"]["PageNumber"];
@@ -3324,7 +3324,7 @@ export interface operations {
                 "filter[created_after]"?: components["schemas"]["DateTime"];
                 /** @description Only events before this time. */
                 "filter[created_before]"?: components["schemas"]["DateTime"];
-                /** @description The order of the records. */
+                /** @description The fields to sort by. A leading `-` sorts in descending order. */
                 sort?: ("created_at" | "-created_at")[];
             };
             header?: never;
@@ -3346,12 +3346,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version that you have. The same version gets 304. */
+                /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
-                 * @description The id of the event.
+                 * @description The ID of the event.
                  * @example 0193d7a6-6d10-7b87-8f3c-5b9e1d4a7c28
                  */
                 event: string;
@@ -3375,7 +3375,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description The page to return. A page past the last is empty.
+                 * @description The page to return. A page after the last one is empty.
                  * @example 1
                  */
                 "page[number]"?: components["parameters"]["PageNumber"];

@@ -17,7 +17,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'participant.created': {
     name: 'participant.created',
     summary: 'A participant was created.',
-    description: 'Sent once for each new participant, whether it was made with the API or in the web interface.',
+    description: 'Sent once for each new participant, whether the API or the web interface created it.',
     resourceType: 'participant',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -29,8 +29,8 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   },
   'participant.updated': {
     name: 'participant.updated',
-    summary: 'A participant was changed.',
-    description: 'Sent for each change of at least one field of a participant. An update that changes nothing sends nothing.',
+    summary: 'A participant was updated.',
+    description: 'Sent for each update that changes at least one field of a participant. An update that changes nothing sends no event.',
     resourceType: 'participant',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -43,7 +43,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'participant.deleted': {
     name: 'participant.deleted',
     summary: 'A participant was deleted.',
-    description: 'Sent when a participant is deleted. Its record can no longer be fetched: a request for `resource.id` answers 404.',
+    description: 'Sent when a participant is deleted. The record can no longer be fetched: a request with `resource.id` gets 404.',
     resourceType: 'participant',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -56,7 +56,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'task.created': {
     name: 'task.created',
     summary: 'A task was created.',
-    description: 'Sent once for each new task, whether it was made with the API or in the web interface.',
+    description: 'Sent once for each new task, whether the API or the web interface created it.',
     resourceType: 'task',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -81,8 +81,8 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   },
   'task.updated': {
     name: 'task.updated',
-    summary: 'A task was changed.',
-    description: 'Sent for each change of at least one field of a task. An update that changes nothing sends nothing. This includes a task that loses its participant because the participant is deleted.',
+    summary: 'A task was updated.',
+    description: 'Sent for each update that changes at least one field of a task. An update that changes nothing sends no event. Deleting a participant also updates its tasks.',
     resourceType: 'task',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -95,7 +95,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'task.deleted': {
     name: 'task.deleted',
     summary: 'A task was deleted.',
-    description: 'Sent when a task is deleted. Its record can no longer be fetched: a request for `resource.id` answers 404.',
+    description: 'Sent when a task is deleted. The record can no longer be fetched: a request with `resource.id` gets 404.',
     resourceType: 'task',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -108,7 +108,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'job.created': {
     name: 'job.created',
     summary: 'A job was created.',
-    description: 'Sent once for each new job, whether it was made with the API or in the web interface.',
+    description: 'Sent once for each new job, whether the API or the web interface created it.',
     resourceType: 'job',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -120,8 +120,8 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   },
   'job.updated': {
     name: 'job.updated',
-    summary: 'A job was changed.',
-    description: 'Sent for each change of at least one field of a job. An update that changes nothing sends nothing.',
+    summary: 'A job was updated.',
+    description: 'Sent for each update that changes at least one field of a job. An update that changes nothing sends no event.',
     resourceType: 'job',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -134,7 +134,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'job.deleted': {
     name: 'job.deleted',
     summary: 'A job was deleted.',
-    description: 'Sent when a job is deleted. Its record can no longer be fetched: a request for `resource.id` answers 404.',
+    description: 'Sent when a job is deleted. The record can no longer be fetched: a request with `resource.id` gets 404.',
     resourceType: 'job',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -147,18 +147,18 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'job_application.created': {
     name: 'job_application.created',
     summary: 'A job application was created.',
-    description: "Sent once for each new job application. `data.screening_outcome` is the result of the job's screening questions at the moment of creation; it does not change when the answers or the job change later.",
+    description: "Sent once for each new job application. `data.screening_outcome` is the result of the job's screening questions when the application was created. Later changes of the answers or the job do not affect it.",
     resourceType: 'job_application',
     dataSchema: {
       type: 'object',
       required: ['screening_outcome'],
       properties: {
         screening_outcome: {
-          description: 'The result of the screening questions at creation; null when the job had none.',
+          description: 'The result of the screening questions when the application was created. Null if the job had no questions.',
           oneOf: [
             {
               type: 'string',
-              description: 'The result of screening questions.',
+              description: 'The result of the screening questions.',
               enum: ['meets_all', 'missing_must_have', 'missing_nice_to_have'],
             },
             { type: 'null' },
@@ -176,7 +176,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'job_application.status_changed': {
     name: 'job_application.status_changed',
     summary: 'The status of a job application changed.',
-    description: 'Sent for each move of a job application, such as from `submitted` to `shortlisted`, in addition to `job_application.updated`.',
+    description: 'Sent when the status of a job application changes, for example from `submitted` to `shortlisted`, in addition to `job_application.updated`.',
     resourceType: 'job_application',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -188,8 +188,8 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   },
   'job_application.updated': {
     name: 'job_application.updated',
-    summary: 'A job application was changed.',
-    description: 'Sent for each change of at least one field of a job application. An update that changes nothing sends nothing.',
+    summary: 'A job application was updated.',
+    description: 'Sent for each update that changes at least one field of a job application. An update that changes nothing sends no event.',
     resourceType: 'job_application',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -202,7 +202,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'job_application.deleted': {
     name: 'job_application.deleted',
     summary: 'A job application was deleted.',
-    description: 'Sent when a job application is deleted. Its record can no longer be fetched: a request for `resource.id` answers 404.',
+    description: 'Sent when a job application is deleted. The record can no longer be fetched: a request with `resource.id` gets 404.',
     resourceType: 'job_application',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -215,7 +215,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'payment.created': {
     name: 'payment.created',
     summary: 'A payment was created.',
-    description: 'Sent once for each new payment. A payment is created as `pending`; no money has moved yet.',
+    description: 'Sent once for each new payment. A new payment is `pending`: no money has moved yet.',
     resourceType: 'payment',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -240,8 +240,8 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   },
   'payment.updated': {
     name: 'payment.updated',
-    summary: 'A payment was changed.',
-    description: 'Sent for each change of at least one field of a payment. An update that changes nothing sends nothing. This includes a payment that loses its task because the task is deleted.',
+    summary: 'A payment was updated.',
+    description: 'Sent for each update that changes at least one field of a payment. An update that changes nothing sends no event. Deleting a task also updates its payments.',
     resourceType: 'payment',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -254,7 +254,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'payment.deleted': {
     name: 'payment.deleted',
     summary: 'A payment was deleted.',
-    description: 'Sent when a payment is deleted. Its record can no longer be fetched: a request for `resource.id` answers 404.',
+    description: 'Sent when a payment is deleted. The record can no longer be fetched: a request with `resource.id` gets 404.',
     resourceType: 'payment',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -280,7 +280,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'export.completed': {
     name: 'export.completed',
     summary: 'An export is ready.',
-    description: 'Sent when the file of an export can be downloaded, from `GET /public/v1/exports/{export}/file`. It stays for 7 days.',
+    description: 'Sent when the file of an export is ready. Download it from `GET /public/v1/exports/{export}/file` within 7 days.',
     resourceType: 'export',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {
@@ -293,7 +293,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
   'export.failed': {
     name: 'export.failed',
     summary: 'An export failed.',
-    description: 'Sent when an export could not be made. The `error` field of the export says why; request a new one.',
+    description: 'Sent when an export has failed. The `error` field of the export has the reason. Request a new export.',
     resourceType: 'export',
     dataSchema: { type: 'array', description: 'Always empty for this event.', maxItems: 0, items: {} },
     example: {

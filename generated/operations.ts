@@ -4,7 +4,7 @@ import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
 
 /** SHA-256 of openapi.yaml and asyncapi.yaml. */
-export const contractHash = '402083324d13e52f44c8eaac7af70f355cce8ebea128904b55bea965bc6a3fb0'
+export const contractHash = 'eeec3ab6bae9640199e97f197ce0e6e5b49de85bfb51e5cdc18b7548215bfd32'
 
 export type OperationId =
   | 'listParticipants'

@@ -63,7 +63,7 @@ export const resources: readonly Resource[] = [
     slug: 'participants',
     type: 'participant',
     module: 'participants',
-    description: 'The people whom you work with.',
+    description: 'People you work with.',
     operations: {
       list: 'listParticipants',
       get: 'getParticipant',
@@ -74,18 +74,26 @@ export const resources: readonly Resource[] = [
     },
     record: {
       type: 'object',
-      description: 'A person whom you work with.',
+      description: 'A person you work with.',
       required: ['id', 'full_name', 'email', 'phone', 'status', 'tags', 'external_id', 'created_at', 'updated_at'],
       properties: {
         id: { type: 'string', format: 'uuid' },
-        full_name: { type: 'string', description: 'The whole name.' },
-        email: { type: 'string', nullable: true, description: 'Unique in your account, whatever its case.' },
-        phone: { type: 'string', nullable: true, description: 'As you write it.' },
-        status: { type: 'string', description: 'Where you stand with a participant.', enum: ['active', 'inactive', 'archived'] },
-        tags: { type: 'array', description: 'Words of your own to find participants by.', items: { type: 'string' } },
-        external_id: { type: 'string', nullable: true, description: 'Your own id of the participant. Unique in your account.' },
-        created_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
-        updated_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
+        full_name: { type: 'string', description: 'The full name.' },
+        email: { type: 'string', nullable: true, description: 'Unique in your account, ignoring case.' },
+        phone: { type: 'string', nullable: true, description: 'Free text: any notation is accepted.' },
+        status: { type: 'string', description: 'The status of a participant.', enum: ['active', 'inactive', 'archived'] },
+        tags: {
+          type: 'array',
+          description: 'Your labels. Lists of participants can be filtered by them.',
+          items: { type: 'string' },
+        },
+        external_id: {
+          type: 'string',
+          nullable: true,
+          description: 'The ID of the participant in your own system. Unique in your account.',
+        },
+        created_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
+        updated_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
       },
     },
     creation: {
@@ -94,24 +102,30 @@ export const resources: readonly Resource[] = [
       required: ['full_name'],
       additionalProperties: false,
       properties: {
-        full_name: { type: 'string', description: 'The whole name.', minLength: 1, maxLength: 200 },
+        full_name: { type: 'string', description: 'The full name.', minLength: 1, maxLength: 200 },
         email: {
           type: 'string',
           nullable: true,
-          description: 'Unique in your account, whatever its case.',
+          description: 'Unique in your account, ignoring case.',
           maxLength: 254,
           format: 'email',
         },
-        phone: { type: 'string', nullable: true, description: 'As you write it.', minLength: 1, maxLength: 50 },
+        phone: {
+          type: 'string',
+          nullable: true,
+          description: 'Free text: any notation is accepted.',
+          minLength: 1,
+          maxLength: 50,
+        },
         status: {
           type: 'string',
-          description: 'Where you stand with the participant.',
+          description: 'The status of the participant.',
           enum: ['active', 'inactive', 'archived'],
           default: 'active',
         },
         tags: {
           type: 'array',
-          description: 'Words of your own to find participants by.',
+          description: 'Your labels. Lists of participants can be filtered by them.',
           maxItems: 50,
           uniqueItems: true,
           items: { type: 'string', minLength: 1, maxLength: 50 },
@@ -120,7 +134,7 @@ export const resources: readonly Resource[] = [
         external_id: {
           type: 'string',
           nullable: true,
-          description: 'Your own id of the participant. Unique in your account.',
+          description: 'The ID of the participant in your own system. Unique in your account.',
           minLength: 1,
           maxLength: 200,
         },
@@ -128,22 +142,28 @@ export const resources: readonly Resource[] = [
     },
     change: {
       type: 'object',
-      description: 'The fields to change.',
+      description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        full_name: { type: 'string', description: 'The whole name.', minLength: 1, maxLength: 200 },
+        full_name: { type: 'string', description: 'The full name.', minLength: 1, maxLength: 200 },
         email: {
           type: 'string',
           nullable: true,
-          description: 'Unique in your account, whatever its case.',
+          description: 'Unique in your account, ignoring case.',
           maxLength: 254,
           format: 'email',
         },
-        phone: { type: 'string', nullable: true, description: 'As you write it.', minLength: 1, maxLength: 50 },
-        status: { type: 'string', description: 'Where you stand with a participant.', enum: ['active', 'inactive', 'archived'] },
+        phone: {
+          type: 'string',
+          nullable: true,
+          description: 'Free text: any notation is accepted.',
+          minLength: 1,
+          maxLength: 50,
+        },
+        status: { type: 'string', description: 'The status of a participant.', enum: ['active', 'inactive', 'archived'] },
         tags: {
           type: 'array',
-          description: 'Words of your own to find participants by.',
+          description: 'Your labels. Lists of participants can be filtered by them.',
           maxItems: 50,
           uniqueItems: true,
           items: { type: 'string', minLength: 1, maxLength: 50 },
@@ -151,7 +171,7 @@ export const resources: readonly Resource[] = [
         external_id: {
           type: 'string',
           nullable: true,
-          description: 'Your own id of the participant. Unique in your account.',
+          description: 'The ID of the participant in your own system. Unique in your account.',
           minLength: 1,
           maxLength: 200,
         },
@@ -160,32 +180,28 @@ export const resources: readonly Resource[] = [
     filters: [
       {
         name: 'status',
-        description: 'Only participants in one of these states.',
+        description: 'Only participants with one of these statuses.',
         schema: {
           type: 'array',
           minItems: 1,
           maxItems: 25,
           uniqueItems: true,
-          items: {
-            type: 'string',
-            description: 'Where you stand with a participant.',
-            enum: ['active', 'inactive', 'archived'],
-          },
+          items: { type: 'string', description: 'The status of a participant.', enum: ['active', 'inactive', 'archived'] },
         },
       },
       {
         name: 'email',
-        description: 'Only the participant with this address, whatever its case.',
+        description: 'Only the participant with this email, ignoring case.',
         schema: { type: 'string', minLength: 1, maxLength: 254 },
       },
       {
         name: 'external_id',
-        description: 'Only the participant with this id of yours.',
+        description: 'Only the participant with this external ID.',
         schema: { type: 'string', minLength: 1, maxLength: 200 },
       },
       {
         name: 'tag',
-        description: 'Only participants that carry this tag.',
+        description: 'Only participants with this tag.',
         schema: { type: 'string', minLength: 1, maxLength: 50 },
       },
       {
@@ -194,7 +210,7 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'string',
           format: 'date-time',
-          description: 'RFC 3339 with any offset, from the year 1000 to 2999.',
+          description: 'A time as RFC 3339 with any offset, from the year 1000 to 2999.',
           pattern: '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$',
           maxLength: 35,
         },
@@ -205,14 +221,14 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'string',
           format: 'date-time',
-          description: 'RFC 3339 with any offset, from the year 1000 to 2999.',
+          description: 'A time as RFC 3339 with any offset, from the year 1000 to 2999.',
           pattern: '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$',
           maxLength: 35,
         },
       },
       {
         name: 'search',
-        description: 'Only participants whose name or email address contains this text, whatever its case.',
+        description: 'Only participants whose name or email contains this text, ignoring case.',
         schema: { type: 'string', minLength: 1, maxLength: 200 },
       },
     ],
@@ -221,26 +237,26 @@ export const resources: readonly Resource[] = [
     slug: 'tasks',
     type: 'task',
     module: 'tasks',
-    description: 'Things to be done, for a participant or for nobody in particular.',
+    description: 'To-dos, optionally for a participant.',
     operations: { list: 'listTasks', get: 'getTask', create: 'createTask', update: 'updateTask', delete: 'deleteTask', file: null },
     record: {
       type: 'object',
-      description: 'Something to be done.',
+      description: 'A to-do.',
       required: ['id', 'title', 'description', 'status', 'participant_id', 'due_at', 'completed_at', 'created_at', 'updated_at'],
       properties: {
         id: { type: 'string', format: 'uuid' },
-        title: { type: 'string', description: 'What is to be done.' },
-        description: { type: 'string', description: 'More about it.' },
+        title: { type: 'string', description: 'A short summary of the task.' },
+        description: { type: 'string', description: 'Details, as plain text.' },
         status: {
           type: 'string',
-          description: 'The state of a task. `completed` and `cancelled` are final.',
+          description: 'The status of a task. `completed` and `cancelled` are final.',
           enum: ['open', 'in_progress', 'completed', 'cancelled'],
         },
-        participant_id: { type: 'string', format: 'uuid', nullable: true, description: 'The participant whom it concerns.' },
-        due_at: { type: 'string', format: 'date-time', nullable: true, description: 'When it is to be done.' },
-        completed_at: { type: 'string', format: 'date-time', nullable: true, description: 'When it was completed.' },
-        created_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
-        updated_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
+        participant_id: { type: 'string', format: 'uuid', nullable: true, description: 'The participant that the task is about.' },
+        due_at: { type: 'string', format: 'date-time', nullable: true, description: 'The time by which the task is due.' },
+        completed_at: { type: 'string', format: 'date-time', nullable: true, description: 'The time when the task was completed.' },
+        created_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
+        updated_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
       },
     },
     creation: {
@@ -249,15 +265,15 @@ export const resources: readonly Resource[] = [
       required: ['title'],
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'What is to be done.', minLength: 1, maxLength: 200 },
-        description: { type: 'string', description: 'More about it.', maxLength: 10000, default: '' },
-        status: { type: 'string', description: 'The state to begin with.', enum: ['open', 'in_progress'], default: 'open' },
-        participant_id: { type: 'string', format: 'uuid', nullable: true, description: 'The participant whom it concerns.' },
+        title: { type: 'string', description: 'A short summary of the task.', minLength: 1, maxLength: 200 },
+        description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000, default: '' },
+        status: { type: 'string', description: 'The initial status.', enum: ['open', 'in_progress'], default: 'open' },
+        participant_id: { type: 'string', format: 'uuid', nullable: true, description: 'The participant that the task is about.' },
         due_at: {
           type: 'string',
           format: 'date-time',
           nullable: true,
-          description: 'When it is to be done.',
+          description: 'The time by which the task is due.',
           pattern: '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$',
           maxLength: 35,
         },
@@ -265,22 +281,22 @@ export const resources: readonly Resource[] = [
     },
     change: {
       type: 'object',
-      description: 'The fields to change.',
+      description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'What is to be done.', minLength: 1, maxLength: 200 },
-        description: { type: 'string', description: 'More about it.', maxLength: 10000 },
+        title: { type: 'string', description: 'A short summary of the task.', minLength: 1, maxLength: 200 },
+        description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000 },
         status: {
           type: 'string',
-          description: 'The state of a task. `completed` and `cancelled` are final.',
+          description: 'The status of a task. `completed` and `cancelled` are final.',
           enum: ['open', 'in_progress', 'completed', 'cancelled'],
         },
-        participant_id: { type: 'string', format: 'uuid', nullable: true, description: 'The participant whom it concerns.' },
+        participant_id: { type: 'string', format: 'uuid', nullable: true, description: 'The participant that the task is about.' },
         due_at: {
           type: 'string',
           format: 'date-time',
           nullable: true,
-          description: 'When it is to be done.',
+          description: 'The time by which the task is due.',
           pattern: '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$',
           maxLength: 35,
         },
@@ -289,7 +305,7 @@ export const resources: readonly Resource[] = [
     filters: [
       {
         name: 'status',
-        description: 'Only tasks in one of these states.',
+        description: 'Only tasks with one of these statuses.',
         schema: {
           type: 'array',
           minItems: 1,
@@ -297,7 +313,7 @@ export const resources: readonly Resource[] = [
           uniqueItems: true,
           items: {
             type: 'string',
-            description: 'The state of a task. `completed` and `cancelled` are final.',
+            description: 'The status of a task. `completed` and `cancelled` are final.',
             enum: ['open', 'in_progress', 'completed', 'cancelled'],
           },
         },
@@ -313,7 +329,7 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'string',
           format: 'date-time',
-          description: 'RFC 3339 with any offset, from the year 1000 to 2999.',
+          description: 'A time as RFC 3339 with any offset, from the year 1000 to 2999.',
           pattern: '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$',
           maxLength: 35,
         },
@@ -324,7 +340,7 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'string',
           format: 'date-time',
-          description: 'RFC 3339 with any offset, from the year 1000 to 2999.',
+          description: 'A time as RFC 3339 with any offset, from the year 1000 to 2999.',
           pattern: '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$',
           maxLength: 35,
         },
@@ -343,35 +359,39 @@ export const resources: readonly Resource[] = [
       required: ['id', 'title', 'description', 'status', 'screening_questions', 'created_at', 'updated_at'],
       properties: {
         id: { type: 'string', format: 'uuid' },
-        title: { type: 'string', description: 'What the job is called.' },
-        description: { type: 'string', description: 'More about it.' },
-        status: { type: 'string', description: 'Only an open job takes applications.', enum: ['draft', 'open', 'closed'] },
+        title: { type: 'string', description: 'The name of the job.' },
+        description: { type: 'string', description: 'Details, as plain text.' },
+        status: {
+          type: 'string',
+          description: 'The status of a job. Only an `open` job accepts applications.',
+          enum: ['draft', 'open', 'closed'],
+        },
         screening_questions: {
           type: 'array',
           description: 'At most 50 questions.',
           maxItems: 50,
           items: {
             type: 'object',
-            description: 'A question whose answer is compared with the expected one.',
+            description: 'A question for applicants. Their answer is compared with the expected one.',
             required: ['key', 'label', 'requirement', 'expected'],
             additionalProperties: false,
             properties: {
               key: {
                 type: 'string',
-                description: 'Names the answer. Unique in the job.',
+                description: 'The name of the answer. Unique in the job.',
                 pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
               },
-              label: { type: 'string', description: 'The question, for people.', minLength: 1, maxLength: 500 },
+              label: { type: 'string', description: 'The question as shown to people.', minLength: 1, maxLength: 500 },
               requirement: { type: 'string', enum: ['must_have', 'nice_to_have'] },
               expected: {
-                description: 'The answer that meets the question, of the same type.',
+                description: 'The expected answer. An answer must equal it in type and value.',
                 oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }],
               },
             },
           },
         },
-        created_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
-        updated_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
+        created_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
+        updated_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
       },
     },
     creation: {
@@ -380,28 +400,28 @@ export const resources: readonly Resource[] = [
       required: ['title'],
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'What the job is called.', minLength: 1, maxLength: 200 },
-        description: { type: 'string', description: 'More about it.', maxLength: 10000, default: '' },
-        status: { type: 'string', description: 'The state to begin with.', enum: ['draft', 'open'], default: 'draft' },
+        title: { type: 'string', description: 'The name of the job.', minLength: 1, maxLength: 200 },
+        description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000, default: '' },
+        status: { type: 'string', description: 'The initial status.', enum: ['draft', 'open'], default: 'draft' },
         screening_questions: {
           type: 'array',
           description: 'At most 50 questions.',
           maxItems: 50,
           items: {
             type: 'object',
-            description: 'A question whose answer is compared with the expected one.',
+            description: 'A question for applicants. Their answer is compared with the expected one.',
             required: ['key', 'label', 'requirement', 'expected'],
             additionalProperties: false,
             properties: {
               key: {
                 type: 'string',
-                description: 'Names the answer. Unique in the job.',
+                description: 'The name of the answer. Unique in the job.',
                 pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
               },
-              label: { type: 'string', description: 'The question, for people.', minLength: 1, maxLength: 500 },
+              label: { type: 'string', description: 'The question as shown to people.', minLength: 1, maxLength: 500 },
               requirement: { type: 'string', enum: ['must_have', 'nice_to_have'] },
               expected: {
-                description: 'The answer that meets the question, of the same type.',
+                description: 'The expected answer. An answer must equal it in type and value.',
                 oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }],
               },
             },
@@ -412,31 +432,35 @@ export const resources: readonly Resource[] = [
     },
     change: {
       type: 'object',
-      description: 'The fields to change.',
+      description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'What the job is called.', minLength: 1, maxLength: 200 },
-        description: { type: 'string', description: 'More about it.', maxLength: 10000 },
-        status: { type: 'string', description: 'Only an open job takes applications.', enum: ['draft', 'open', 'closed'] },
+        title: { type: 'string', description: 'The name of the job.', minLength: 1, maxLength: 200 },
+        description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000 },
+        status: {
+          type: 'string',
+          description: 'The status of a job. Only an `open` job accepts applications.',
+          enum: ['draft', 'open', 'closed'],
+        },
         screening_questions: {
           type: 'array',
           description: 'At most 50 questions.',
           maxItems: 50,
           items: {
             type: 'object',
-            description: 'A question whose answer is compared with the expected one.',
+            description: 'A question for applicants. Their answer is compared with the expected one.',
             required: ['key', 'label', 'requirement', 'expected'],
             additionalProperties: false,
             properties: {
               key: {
                 type: 'string',
-                description: 'Names the answer. Unique in the job.',
+                description: 'The name of the answer. Unique in the job.',
                 pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
               },
-              label: { type: 'string', description: 'The question, for people.', minLength: 1, maxLength: 500 },
+              label: { type: 'string', description: 'The question as shown to people.', minLength: 1, maxLength: 500 },
               requirement: { type: 'string', enum: ['must_have', 'nice_to_have'] },
               expected: {
-                description: 'The answer that meets the question, of the same type.',
+                description: 'The expected answer. An answer must equal it in type and value.',
                 oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }],
               },
             },
@@ -447,18 +471,22 @@ export const resources: readonly Resource[] = [
     filters: [
       {
         name: 'status',
-        description: 'Only jobs in one of these states.',
+        description: 'Only jobs with one of these statuses.',
         schema: {
           type: 'array',
           minItems: 1,
           maxItems: 25,
           uniqueItems: true,
-          items: { type: 'string', description: 'Only an open job takes applications.', enum: ['draft', 'open', 'closed'] },
+          items: {
+            type: 'string',
+            description: 'The status of a job. Only an `open` job accepts applications.',
+            enum: ['draft', 'open', 'closed'],
+          },
         },
       },
       {
         name: 'search',
-        description: 'Only jobs whose title or description contains this text, whatever its case.',
+        description: 'Only jobs whose title or description contains this text, ignoring case.',
         schema: { type: 'string', minLength: 1, maxLength: 200 },
       },
     ],
@@ -467,7 +495,7 @@ export const resources: readonly Resource[] = [
     slug: 'job-applications',
     type: 'job_application',
     module: 'jobs',
-    description: "A participant's application for a job, and the outcome of its screening.",
+    description: "A participant's application for a job, with the screening outcome.",
     operations: {
       list: 'listJobApplications',
       get: 'getJobApplication',
@@ -482,27 +510,27 @@ export const resources: readonly Resource[] = [
       required: ['id', 'job_id', 'participant_id', 'status', 'answers', 'screening_outcome', 'created_at', 'updated_at'],
       properties: {
         id: { type: 'string', format: 'uuid' },
-        job_id: { type: 'string', format: 'uuid', description: 'The job.' },
+        job_id: { type: 'string', format: 'uuid', description: 'The job applied for.' },
         participant_id: { type: 'string', format: 'uuid', description: 'The participant who applies.' },
         status: {
           type: 'string',
-          description: 'The state of an application. `accepted`, `rejected` and `withdrawn` are final.',
+          description: 'The status of an application. `accepted`, `rejected` and `withdrawn` are final.',
           enum: ['submitted', 'shortlisted', 'accepted', 'rejected', 'withdrawn'],
         },
         answers: {
           type: 'object',
-          description: 'The answers, by the key of their question.',
+          description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
           additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }] },
         },
         screening_outcome: {
           type: 'string',
           nullable: true,
-          description: 'The result of the screening questions at the moment the application was created; null when the job had none.',
+          description: 'The result of the screening questions when the application was created. Null if the job had no questions.',
           enum: ['meets_all', 'missing_must_have', 'missing_nice_to_have', null],
         },
-        created_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
-        updated_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
+        created_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
+        updated_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
       },
     },
     creation: {
@@ -511,11 +539,11 @@ export const resources: readonly Resource[] = [
       required: ['job_id', 'participant_id'],
       additionalProperties: false,
       properties: {
-        job_id: { type: 'string', format: 'uuid', description: 'The job. It must be open.' },
+        job_id: { type: 'string', format: 'uuid', description: 'The job to apply for. It must be open.' },
         participant_id: { type: 'string', format: 'uuid', description: 'The participant who applies.' },
         answers: {
           type: 'object',
-          description: 'The answers, by the key of their question.',
+          description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
           additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }] },
         },
@@ -523,17 +551,17 @@ export const resources: readonly Resource[] = [
     },
     change: {
       type: 'object',
-      description: 'The fields to change.',
+      description: 'The fields to update.',
       additionalProperties: false,
       properties: {
         status: {
           type: 'string',
-          description: 'The state of an application. `accepted`, `rejected` and `withdrawn` are final.',
+          description: 'The status of an application. `accepted`, `rejected` and `withdrawn` are final.',
           enum: ['submitted', 'shortlisted', 'accepted', 'rejected', 'withdrawn'],
         },
         answers: {
           type: 'object',
-          description: 'The answers, by the key of their question.',
+          description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
           additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }] },
         },
@@ -542,7 +570,7 @@ export const resources: readonly Resource[] = [
     filters: [
       {
         name: 'status',
-        description: 'Only applications in one of these states.',
+        description: 'Only applications with one of these statuses.',
         schema: {
           type: 'array',
           minItems: 1,
@@ -550,7 +578,7 @@ export const resources: readonly Resource[] = [
           uniqueItems: true,
           items: {
             type: 'string',
-            description: 'The state of an application. `accepted`, `rejected` and `withdrawn` are final.',
+            description: 'The status of an application. `accepted`, `rejected` and `withdrawn` are final.',
             enum: ['submitted', 'shortlisted', 'accepted', 'rejected', 'withdrawn'],
           },
         },
@@ -571,7 +599,7 @@ export const resources: readonly Resource[] = [
           uniqueItems: true,
           items: {
             type: 'string',
-            description: 'The result of screening questions.',
+            description: 'The result of the screening questions.',
             enum: ['meets_all', 'missing_must_have', 'missing_nice_to_have'],
           },
         },
@@ -582,11 +610,11 @@ export const resources: readonly Resource[] = [
     slug: 'exports',
     type: 'export',
     module: 'exports',
-    description: 'All records of a kind in one file, made in the background.',
+    description: 'All records of one resource in a file, created in the background.',
     operations: { list: 'listExports', get: 'getExport', create: 'createExport', update: null, delete: null, file: 'getExportFile' },
     record: {
       type: 'object',
-      description: 'A file with all records of a resource.',
+      description: 'A file with the records of one resource.',
       required: [
         'id',
         'resource',
@@ -606,46 +634,50 @@ export const resources: readonly Resource[] = [
         id: { type: 'string', format: 'uuid' },
         resource: {
           type: 'string',
-          description: 'What an export holds.',
+          description: 'The resource that an export contains.',
           enum: ['participants', 'tasks', 'jobs', 'job_applications', 'payments'],
         },
-        format: { type: 'string', description: 'The form of the file.', enum: ['csv', 'json'] },
+        format: { type: 'string', description: 'The format of the file.', enum: ['csv', 'json'] },
         filters: {
           type: 'object',
-          description: "Filters of the resource's list, by name, such as `status`, with what the list takes in `filter[status]`.",
+          description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`.",
           maxProperties: 10,
           additionalProperties: { type: 'string', maxLength: 500 },
         },
         status: {
           type: 'string',
-          description: 'The state of an export. `completed` and `failed` are final.',
+          description: 'The status of an export. `completed` and `failed` are final.',
           enum: ['queued', 'processing', 'completed', 'failed'],
         },
-        row_count: { type: 'integer', nullable: true, description: 'Records in the file; while it is being made, records so far.' },
-        byte_size: { type: 'integer', nullable: true, description: 'Size of the file.' },
-        sha256: { type: 'string', nullable: true, description: 'SHA-256 of the file, in hexadecimal.' },
-        error: { type: 'string', nullable: true, description: 'Why the export failed.' },
-        completed_at: { type: 'string', format: 'date-time', nullable: true, description: 'When the file was ready.' },
-        expires_at: { type: 'string', format: 'date-time', nullable: true, description: 'When the file will be removed.' },
-        created_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
-        updated_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
+        row_count: {
+          type: 'integer',
+          nullable: true,
+          description: 'The number of records in the file, or of those written so far.',
+        },
+        byte_size: { type: 'integer', nullable: true, description: 'The size of the file in bytes.' },
+        sha256: { type: 'string', nullable: true, description: 'The SHA-256 of the file, in hexadecimal.' },
+        error: { type: 'string', nullable: true, description: 'The reason why the export failed.' },
+        completed_at: { type: 'string', format: 'date-time', nullable: true, description: 'The time when the file was completed.' },
+        expires_at: { type: 'string', format: 'date-time', nullable: true, description: 'The time when the file will be deleted.' },
+        created_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
+        updated_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
       },
     },
     creation: {
       type: 'object',
-      description: 'What to export.',
+      description: 'A new export.',
       required: ['resource', 'format'],
       additionalProperties: false,
       properties: {
         resource: {
           type: 'string',
-          description: 'What an export holds.',
+          description: 'The resource that an export contains.',
           enum: ['participants', 'tasks', 'jobs', 'job_applications', 'payments'],
         },
-        format: { type: 'string', description: 'The form of the file.', enum: ['csv', 'json'] },
+        format: { type: 'string', description: 'The format of the file.', enum: ['csv', 'json'] },
         filters: {
           type: 'object',
-          description: "Filters of the resource's list, by name, such as `status`, with what the list takes in `filter[status]`.",
+          description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`.",
           maxProperties: 10,
           additionalProperties: { type: 'string', maxLength: 500 },
           default: {},
@@ -656,7 +688,7 @@ export const resources: readonly Resource[] = [
     filters: [
       {
         name: 'status',
-        description: 'Only exports in one of these states.',
+        description: 'Only exports with one of these statuses.',
         schema: {
           type: 'array',
           minItems: 1,
@@ -664,7 +696,7 @@ export const resources: readonly Resource[] = [
           uniqueItems: true,
           items: {
             type: 'string',
-            description: 'The state of an export. `completed` and `failed` are final.',
+            description: 'The status of an export. `completed` and `failed` are final.',
             enum: ['queued', 'processing', 'completed', 'failed'],
           },
         },
@@ -679,7 +711,7 @@ export const resources: readonly Resource[] = [
           uniqueItems: true,
           items: {
             type: 'string',
-            description: 'What an export holds.',
+            description: 'The resource that an export contains.',
             enum: ['participants', 'tasks', 'jobs', 'job_applications', 'payments'],
           },
         },
@@ -690,7 +722,7 @@ export const resources: readonly Resource[] = [
     slug: 'payments',
     type: 'payment',
     module: 'finance',
-    description: 'What participants are paid. These are the Finance endpoints.',
+    description: 'Payments to participants. They need the Finance permission.',
     operations: {
       list: 'listPayments',
       get: 'getPayment',
@@ -701,7 +733,7 @@ export const resources: readonly Resource[] = [
     },
     record: {
       type: 'object',
-      description: 'What a participant is paid.',
+      description: 'A payment to a participant.',
       required: [
         'id',
         'participant_id',
@@ -716,11 +748,11 @@ export const resources: readonly Resource[] = [
       ],
       properties: {
         id: { type: 'string', format: 'uuid' },
-        participant_id: { type: 'string', format: 'uuid', description: 'Who is paid.' },
-        task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that it is for.' },
+        participant_id: { type: 'string', format: 'uuid', description: 'The participant who is paid.' },
+        task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that the payment is for.' },
         amount_minor: {
           type: 'integer',
-          description: "The amount in the currency's minor unit, such as cents.",
+          description: "The amount in the currency's minor unit, for example cents.",
           'x-currency': 'currency',
         },
         currency: {
@@ -886,13 +918,13 @@ export const resources: readonly Resource[] = [
         },
         status: {
           type: 'string',
-          description: 'The state of a payment. `paid` and `cancelled` are final.',
+          description: 'The status of a payment. `paid` and `cancelled` are final.',
           enum: ['pending', 'paid', 'cancelled'],
         },
-        note: { type: 'string', nullable: true, description: 'For your own use.' },
-        paid_at: { type: 'string', format: 'date-time', nullable: true, description: 'When it was paid.' },
-        created_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
-        updated_at: { type: 'string', format: 'date-time', description: 'RFC 3339 in UTC with milliseconds.' },
+        note: { type: 'string', nullable: true, description: 'A note for your own use.' },
+        paid_at: { type: 'string', format: 'date-time', nullable: true, description: 'The time when the payment was paid.' },
+        created_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
+        updated_at: { type: 'string', format: 'date-time', description: 'A time as RFC 3339 in UTC with milliseconds.' },
       },
     },
     creation: {
@@ -901,11 +933,11 @@ export const resources: readonly Resource[] = [
       required: ['participant_id', 'amount_minor', 'currency'],
       additionalProperties: false,
       properties: {
-        participant_id: { type: 'string', format: 'uuid', description: 'Who is paid.' },
-        task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that it is for.' },
+        participant_id: { type: 'string', format: 'uuid', description: 'The participant who is paid.' },
+        task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that the payment is for.' },
         amount_minor: {
           type: 'integer',
-          description: "The amount in the currency's minor unit, such as cents.",
+          description: "The amount in the currency's minor unit, for example cents.",
           minimum: 1,
           maximum: 999999999999,
         },
@@ -1070,18 +1102,18 @@ export const resources: readonly Resource[] = [
             'ZWG',
           ],
         },
-        note: { type: 'string', nullable: true, description: 'For your own use.', maxLength: 2000 },
+        note: { type: 'string', nullable: true, description: 'A note for your own use.', maxLength: 2000 },
       },
     },
     change: {
       type: 'object',
-      description: 'The fields to change.',
+      description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that it is for.' },
+        task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that the payment is for.' },
         amount_minor: {
           type: 'integer',
-          description: "The amount in the currency's minor unit, such as cents.",
+          description: "The amount in the currency's minor unit, for example cents.",
           minimum: 1,
           maximum: 999999999999,
         },
@@ -1248,16 +1280,16 @@ export const resources: readonly Resource[] = [
         },
         status: {
           type: 'string',
-          description: 'The state of a payment. `paid` and `cancelled` are final.',
+          description: 'The status of a payment. `paid` and `cancelled` are final.',
           enum: ['pending', 'paid', 'cancelled'],
         },
-        note: { type: 'string', nullable: true, description: 'For your own use.', maxLength: 2000 },
+        note: { type: 'string', nullable: true, description: 'A note for your own use.', maxLength: 2000 },
       },
     },
     filters: [
       {
         name: 'status',
-        description: 'Only payments in one of these states.',
+        description: 'Only payments with one of these statuses.',
         schema: {
           type: 'array',
           minItems: 1,
@@ -1265,7 +1297,7 @@ export const resources: readonly Resource[] = [
           uniqueItems: true,
           items: {
             type: 'string',
-            description: 'The state of a payment. `paid` and `cancelled` are final.',
+            description: 'The status of a payment. `paid` and `cancelled` are final.',
             enum: ['pending', 'paid', 'cancelled'],
           },
         },
