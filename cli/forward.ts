@@ -1,22 +1,22 @@
 import { request } from 'undici'
 
-/** What came of passing a delivery on. */
+/** The response to a forwarded delivery. */
 export interface Forwarded {
-  /** Of the answer; 502 or 504 when there is none. */
+  /** 502 or 504 if there is no response. */
   status: number
-  /** What the sender of the delivery acts on, or shows. */
+  /** Only the headers that the sender uses or shows. */
   headers: Record<string, string>
   body: Buffer
   durationMs: number
-  /** Why there is no answer. */
+  /** Why there is no response. */
   error: string | null
 }
 
-/** As long as Muster waits itself. */
+/** The timeout of Muster's own attempts. */
 const TIMEOUT_MS = 15_000
 const MAX_BODY_BYTES = 1024 * 1024
-/** Of one connection, not of the request (RFC 9110 §7.6.1), and what the new connection has of its own. */
-const NOT_PASSED_ON = [
+/** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that the new connection sets itself. */
+const HOP_BY_HOP_HEADERS = [
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -27,19 +27,20 @@ const NOT_PASSED_ON = [
   'expect',
   'host',
 ]
-const PASSED_BACK = ['content-type', 'retry-after']
+const RETURNED_HEADERS = ['content-type', 'retry-after']
 
-/** Sends the same bytes with the same headers to `url` and brings its answer. Follows no redirect, and never throws. */
+/** Sends the same bytes and headers to `url` and returns its response.
+ *  Does not follow redirects. Never throws. */
 export async function forward(url: string, rawHeaders: string[], body: Buffer): Promise<Forwarded> {
-  const begun = performance.now()
-  const end = (answer: Omit<Forwarded, 'durationMs'>): Forwarded => ({
-    ...answer,
-    durationMs: Math.round(performance.now() - begun),
+  const startedAt = performance.now()
+  const toForwarded = (response: Omit<Forwarded, 'durationMs'>): Forwarded => ({
+    ...response,
+    durationMs: Math.round(performance.now() - startedAt),
   })
   try {
     const response = await request(url, {
       method: 'POST',
-      headers: passedOn(rawHeaders),
+      headers: removeHopByHop(rawHeaders),
       body,
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
@@ -49,27 +50,33 @@ export async function forward(url: string, rawHeaders: string[], body: Buffer): 
       byteSize += chunk.length
       if (byteSize <= MAX_BODY_BYTES) chunks.push(chunk)
     }
-    const headers = PASSED_BACK.flatMap((name) => {
+    const headers = RETURNED_HEADERS.flatMap((name) => {
       const value = response.headers[name]
       return typeof value === 'string' ? [[name, value]] : []
     })
-    return end({
+    return toForwarded({
       status: response.statusCode,
       headers: Object.fromEntries(headers),
       body: Buffer.concat(chunks),
       error: null,
     })
   } catch (error) {
-    const isLate = (error as Error).name === 'TimeoutError'
+    const isTimeout = (error as Error).name === 'TimeoutError'
     const { message, code } = error as NodeJS.ErrnoException
-    const reason = isLate ? `no answer within ${TIMEOUT_MS / 1000} s` : message || String(code)
-    return end({ status: isLate ? 504 : 502, headers: {}, body: Buffer.alloc(0), error: reason })
+    const reason = isTimeout ? `no response within ${TIMEOUT_MS / 1000} s` : message || String(code)
+    return toForwarded({
+      status: isTimeout ? 504 : 502,
+      headers: {},
+      body: Buffer.alloc(0),
+      error: reason,
+    })
   }
 }
 
-/** Names and values in turn, as Node.js and undici have them. */
-function passedOn(rawHeaders: string[]): string[] {
+/** `rawHeaders` alternates names and values, as in Node.js and undici. */
+function removeHopByHop(rawHeaders: string[]): string[] {
   return rawHeaders.filter(
-    (_, index) => !NOT_PASSED_ON.includes((rawHeaders[index - (index % 2)] ?? '').toLowerCase()),
+    (_, index) =>
+      !HOP_BY_HOP_HEADERS.includes((rawHeaders[index - (index % 2)] ?? '').toLowerCase()),
   )
 }

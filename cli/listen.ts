@@ -16,53 +16,53 @@ interface ListenOptions {
   json?: boolean
 }
 
-/** One request, and what we make of it. */
+/** A request and the findings about it. */
 interface Received {
   receivedAt: string
-  /** Null: without a secret nothing can be said. */
+  /** Null: without a secret the signature cannot be verified. */
   verified: boolean | null
-  /** How it differs from what asyncapi.yaml promises. Empty: not at all. */
+  /** Differences from asyncapi.yaml. */
   problems: string[]
-  /** Has a delivery of this id come before? Receivers must ignore those. */
+  /** A delivery with this ID arrived before. Receivers must ignore repeats. */
   repeated: boolean
   body: unknown
 }
 
-interface Answered extends Received {
-  /** What the sender was told. */
+interface Handled extends Received {
+  /** The status that the sender got. */
   status: number
-  /** Null: it was passed on to nobody. */
+  /** Null: not forwarded. */
   forwarded: Forwarded | null
 }
 
 const DEFAULT_PORT = 4000
 const HOST = '127.0.0.1'
 const MAX_BODY_BYTES = 1024 * 1024
-const REMEMBERED_IDS = 10_000
-/** Standard Webhooks 1.0.0, "Verifying webhook authenticity": what is older may be a replay. */
+const MAX_SEEN_IDS = 10_000
+/** Standard Webhooks 1.0.0, "Verifying webhook authenticity": an older delivery may be a replay. */
 const TOLERANCE_MS = 5 * 60_000
 
 export function addListen(program: Command, shell: Shell): void {
   program
     .command('listen')
     .description(
-      'Receive webhook deliveries on this machine and show them: verified when a secret is given, and held against the schema of their event in asyncapi.yaml. With --forward, your own server gets the same bytes and headers, and its answer is what Muster is told.',
+      'Receive webhook deliveries on this machine and print them. With --secret, verify their ' +
+        'signatures. Each delivery is checked against the schema of its event in asyncapi.yaml. ' +
+        'With --forward, send the same bytes and headers to your own server and return its response.',
     )
-    .option('--port <port>', 'where to listen; 0 lets the system choose', portOf, DEFAULT_PORT)
+    .option('--port <port>', 'the port to listen on; 0 picks a free one', portOf, DEFAULT_PORT)
     .option(
       '--secret <secret>',
-      "the webhook's signing secret, or - to read it from standard input; what it does not sign is answered with 403",
+      "the webhook's signing secret, or - to read it from standard input; " +
+        'respond 403 to deliveries that it did not sign',
       signingSecretOf,
     )
     .option(
       '--forward <url>',
-      'pass each delivery on to this address, unless its signature is wrong',
+      'forward each delivery to this URL, unless its signature is wrong',
       httpUrlOf,
     )
-    .option(
-      '--json',
-      'print one JSON document per delivery, each on its own line, and nothing else',
-    )
+    .option('--json', 'print only JSON: one document per line and delivery')
     .addHelpText(
       'after',
       examples(
@@ -74,11 +74,11 @@ export function addListen(program: Command, shell: Shell): void {
     .action(shell.action((options: ListenOptions) => listen(shell, options)))
 }
 
-/** The whole secret: both signatures are made with it. */
-export function signingSecretOf(given: string): string {
-  const secret = secretOf(given)
+/** Parses an option that takes a whole signing secret. Both signatures are computed with it. */
+export function signingSecretOf(text: string): string {
+  const secret = secretOf(text)
   if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))
-    throw new InvalidArgumentError('It must be the whole secret, which begins with whsec_.')
+    throw new InvalidArgumentError('It must be the whole secret, starting with whsec_.')
   return secret
 }
 
@@ -86,20 +86,20 @@ async function listen(
   shell: Shell,
   { port, secret, forward: target, json = false }: ListenOptions,
 ): Promise<undefined> {
-  const receive = newReceiver(secret)
+  const receive = newReceive(secret)
   const server = createServer((request, response) => {
-    answer(request, response, receive, target)
-      .then((answered) => {
-        if (answered)
-          shell.print(json ? JSON.stringify(documentOf(answered)) : sayAnswered(answered, target))
+    respond(request, response, receive, target)
+      .then((handled) => {
+        if (handled)
+          shell.print(json ? JSON.stringify(toDocument(handled)) : formatHandled(handled, target))
       })
-      .catch((error: Error) => console.error(`A request broke off: ${error.message}`))
+      .catch((error: Error) => console.error(`A request was aborted: ${error.message}`))
   })
   const stopping = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
   })
   const url = await listenOn(server, port)
-  const welcome = sayListening(url, secret !== undefined, target)
+  const welcome = formatWelcome(url, secret !== undefined, target)
   if (json) console.error(welcome)
   else shell.print(welcome)
   await stopping
@@ -113,19 +113,19 @@ async function listenOn(server: Server, port: number): Promise<string> {
     server.listen(port, HOST, resolve)
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EADDRINUSE')
-      throw new Refused(`Port ${port} is in use: choose another with --port`, { cause: error })
+      throw new Refused(`Port ${port} is in use. Choose another one with --port.`, { cause: error })
     throw error
   })
   return `http://${HOST}:${(server.address() as AddressInfo).port}/`
 }
 
-type Receiver = (headers: IncomingMessage['headers'], body: Buffer) => Received
+type Receive = (headers: IncomingMessage['headers'], body: Buffer) => Received
 
-function newReceiver(secret: string | undefined): Receiver {
-  const seen = new Set<string>()
+function newReceive(secret: string | undefined): Receive {
+  const seenIds = new Set<string>()
   const keys = secret === undefined ? undefined : signingKeys(secret)
 
-  /** Signs again what came and compares: all signatures must be there and be right. */
+  /** Signs the body again and compares. Every signature must be present and correct. */
   function isVerified(
     headers: IncomingMessage['headers'],
     body: Buffer,
@@ -140,42 +140,42 @@ function newReceiver(secret: string | undefined): Receiver {
     )
   }
 
-  function problemsOf(headers: IncomingMessage['headers'], body: unknown): string[] {
+  function findProblems(headers: IncomingMessage['headers'], body: unknown): string[] {
     const type = isRecord(body) ? String(body.event_type) : ''
     const validators = Object.entries(events).find(([known]) => known === type)?.[1]
     if (!validators) return [`event_type: "${type}" is not in asyncapi.yaml`]
     return [
-      ...errorsOf('body', validators.payload, body),
-      ...errorsOf('header', validators.headers, headers),
+      ...listErrors('body', validators.payload, body),
+      ...listErrors('header', validators.headers, headers),
       ...(isRecord(body) && body.id === headers['webhook-id']
         ? []
-        : ['header webhook-id: is not the id of the body']),
+        : ['header webhook-id: differs from the ID in the body']),
     ]
   }
 
   return (headers, bytes) => {
     const now = new Date()
-    const body = parsed(bytes)
+    const body = parseJson(bytes)
     const id = isRecord(body) && typeof body.id === 'string' ? body.id : undefined
     const received = {
       receivedAt: now.toISOString(),
       verified: keys ? isVerified(headers, bytes, keys, now) : null,
-      problems: body === undefined ? ['body: is not JSON'] : problemsOf(headers, body),
-      repeated: id !== undefined && seen.has(id),
+      problems: body === undefined ? ['body: is not JSON'] : findProblems(headers, body),
+      repeated: id !== undefined && seenIds.has(id),
       body: body ?? bytes.toString('utf8'),
     }
-    if (id !== undefined && received.verified !== false) seen.add(id)
-    if (seen.size > REMEMBERED_IDS) seen.clear()
+    if (id !== undefined && received.verified !== false) seenIds.add(id)
+    if (seenIds.size > MAX_SEEN_IDS) seenIds.clear()
     return received
   }
 }
 
-async function answer(
+async function respond(
   request: IncomingMessage,
   response: ServerResponse,
-  receive: Receiver,
+  receive: Receive,
   target: string | undefined,
-): Promise<Answered | undefined> {
+): Promise<Handled | undefined> {
   if (request.method !== 'POST') {
     response.writeHead(405, { allow: 'POST' }).end()
     return undefined
@@ -200,8 +200,8 @@ async function answer(
   return { ...received, status, forwarded }
 }
 
-function isSame(given: string, expected: string): boolean {
-  const [left, right] = [Buffer.from(given), Buffer.from(expected)]
+function isSame(actual: string, expected: string): boolean {
+  const [left, right] = [Buffer.from(actual), Buffer.from(expected)]
   return left.length === right.length && timingSafeEqual(left, right)
 }
 
@@ -209,7 +209,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-function parsed(bytes: Buffer): unknown {
+function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'))
   } catch {
@@ -221,16 +221,16 @@ type Validator = ((data: unknown) => boolean) & {
   errors?: { instancePath: string; message?: string; params: object }[] | null
 }
 
-function errorsOf(what: string, validator: Validator, data: unknown): string[] {
+function listErrors(part: string, validator: Validator, data: unknown): string[] {
   if (validator(data)) return []
   return (validator.errors ?? []).map(
     ({ instancePath, message, params }) =>
-      `${what} ${instancePath || '/'}: ${message}${detailOf(params as Record<string, unknown>)}`,
+      `${part} ${instancePath || '/'}: ${message}${formatDetail(params as Record<string, unknown>)}`,
   )
 }
 
-/** What the message leaves open. */
-function detailOf({
+/** The value that Ajv's message does not contain. */
+function formatDetail({
   allowedValue,
   allowedValues,
   additionalProperty,
@@ -239,28 +239,28 @@ function detailOf({
   return detail === undefined ? '' : `: ${[detail].flat().join(', ')}`
 }
 
-function documentOf({ receivedAt, forwarded, ...answered }: Answered) {
-  const passedOn = forwarded && {
+function toDocument({ receivedAt, forwarded, ...handled }: Handled) {
+  const response = forwarded && {
     status: forwarded.status,
     duration_ms: forwarded.durationMs,
     error: forwarded.error,
   }
-  return { received_at: receivedAt, ...answered, forwarded: passedOn }
+  return { received_at: receivedAt, ...handled, forwarded: response }
 }
 
-function sayAnswered(
-  { receivedAt, verified, problems, repeated, body, status, forwarded }: Answered,
+function formatHandled(
+  { receivedAt, verified, problems, repeated, body, status, forwarded }: Handled,
   target: string | undefined,
 ): string {
-  const verdict = verified === null ? 'not checked (no --secret)' : verified ? 'right' : 'WRONG'
+  const verdict = verified === null ? 'not checked (no --secret)' : verified ? 'valid' : 'INVALID'
   const { event_type: type, id, resource, data } = isRecord(body) ? body : {}
   const lines = [
     ['Delivery', `${id}${repeated ? '  (seen before)' : ''}`],
     ['Resource', isRecord(resource) ? `${resource.type} ${resource.id}` : 'none'],
     ['Data', JSON.stringify(data)],
-    ['Signature', `${verdict}${forwarded === null ? `, answered ${status}` : ''}`],
+    ['Signature', `${verdict}${forwarded === null ? `, responded ${status}` : ''}`],
     ...problems.map((problem) => ['Problem', problem]),
-    ...(forwarded === null ? [] : [['Forwarded', sayForwarded(forwarded, target)]]),
+    ...(forwarded === null ? [] : [['Forwarded', formatForwarded(forwarded, target)]]),
   ]
   return [
     `${receivedAt}  ${type}`,
@@ -269,24 +269,32 @@ function sayAnswered(
   ].join('\n')
 }
 
-const SHOWN = 200
+const MAX_SHOWN_CHARACTERS = 200
 
-/** Where to, what it answered, how long it took; and what it said, if that was no success. */
-function sayForwarded(
+/** Includes the start of the response body unless the status is 2xx. */
+function formatForwarded(
   { status, body, durationMs, error }: Forwarded,
   target: string | undefined,
 ): string {
-  if (error !== null) return `${target} FAILED after ${durationMs} ms, answered ${status}: ${error}`
-  const said = status >= 300 && body.length > 0 ? `: ${body.toString('utf8').slice(0, SHOWN)}` : ''
-  return `${target} answered ${status} in ${durationMs} ms${said}`
+  if (error !== null)
+    return `${target} FAILED after ${durationMs} ms, responded ${status}: ${error}`
+  const text =
+    status >= 300 && body.length > 0
+      ? `: ${body.toString('utf8').slice(0, MAX_SHOWN_CHARACTERS)}`
+      : ''
+  return `${target} responded ${status} in ${durationMs} ms${text}`
 }
 
-function sayListening(url: string, hasSecret: boolean, target: string | undefined): string {
-  return `Listening on ${url} (Ctrl-C ends).${target === undefined ? '' : `\nEach delivery is passed on to ${target}`}
+function formatWelcome(url: string, hasSecret: boolean, target: string | undefined): string {
+  const forwarding = target === undefined ? '' : `\nForwarding deliveries to ${target}`
+  const hint = hasSecret
+    ? ''
+    : '\nTo verify signatures, restart with the secret that this prints:  muster listen --secret whsec_…\n'
+  return `Listening on ${url} (press Ctrl-C to stop).${forwarding}
 
-Point a webhook at it. Both the server and this command must be allowed to reach this machine:
+Point a webhook at this URL. Both commands need permission to reach this machine:
 
   WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8 muster serve
   WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8 muster webhook create --account ID --url ${url} --events '*'
-${hasSecret ? '' : '\nTo verify signatures too, start again with the secret that this prints:  muster listen --secret whsec_…\n'}`
+${hint}`
 }

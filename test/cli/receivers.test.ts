@@ -60,8 +60,8 @@ describe('listen', () => {
       `job_application.created\n  Delivery  ${example.id}\n  Resource  job_application ${example.resource.id}\n`,
     )
     expect(stdout).toContain(`Delivery  ${example.id}  (seen before)`)
-    expect(stdout.match(/Signature right, answered 204/g)).toHaveLength(2)
-    expect(stdout.match(/Signature WRONG, answered 403/g)).toHaveLength(1)
+    expect(stdout.match(/Signature valid, responded 204/g)).toHaveLength(2)
+    expect(stdout.match(/Signature INVALID, responded 403/g)).toHaveLength(1)
     expect(stdout).not.toContain('Problem')
   })
 
@@ -150,10 +150,10 @@ describe('listen', () => {
     expect(own.requests).toHaveLength(2)
     const { stdout } = await stopped(listener)
     expect(stdout).toMatch(
-      new RegExp(`Signature right\n  Forwarded ${own.url} answered 503 in \\d+ ms: busy\n`),
+      new RegExp(`Signature valid\n  Forwarded ${own.url} responded 503 in \\d+ ms: busy\n`),
     )
-    expect(stdout).toMatch(new RegExp(`Forwarded ${own.url} answered 200 in \\d+ ms\n`))
-    expect(stdout).toContain('Signature WRONG, answered 403\n')
+    expect(stdout).toMatch(new RegExp(`Forwarded ${own.url} responded 200 in \\d+ ms\n`))
+    expect(stdout).toContain('Signature INVALID, responded 403\n')
   })
 
   it('--forward to where nobody is: the sender is told 502, and the developer why', async () => {
@@ -183,7 +183,7 @@ describe('listen', () => {
     expect(await muster.run(['listen', '--port', port])).toEqual({
       status: 1,
       stdout: '',
-      stderr: `Port ${port} is in use: choose another with --port\n`,
+      stderr: `Port ${port} is in use. Choose another one with --port.\n`,
     })
   })
 })
@@ -361,16 +361,16 @@ describe('check-receiver', () => {
     ])
     expect(status).toBe(1)
     expect(stdout).toMatch(
-      /^FAIL {2}Answers 403 to what is not signed\n {8}without a signature {6}expected 403, answered 200 after \d+ ms\n/m,
+      /^FAIL {2}Responds 403 to an unsigned request\n {8}without a signature {6}expected 403, got 200 after \d+ ms\n/m,
     )
-    expect(stdout).toMatch(/^ {6}→ Take a missing X-Service-Signature as an empty one/m)
-    expect(stdout).toContain('The receiver is not conformant: 2 of 7 rules are not kept.\n')
+    expect(stdout).toMatch(/^ {6}→ Treat a missing X-Service-Signature like an empty one/m)
+    expect(stdout).toContain('The receiver is not conformant: it breaks 2 of 7 rules.\n')
     const xml = await readFile(file, 'utf8')
     expect(xml).toMatch(
       /<testsuite name="muster check-receiver http:[^"]+" tests="39" failures="8">/,
     )
     expect(xml).toMatch(
-      /<testcase classname="missing-signature" name="without a signature" time="\d+\.\d{3}"><failure message="expected 403, answered 200 /,
+      /<testcase classname="missing-signature" name="without a signature" time="\d+\.\d{3}"><failure message="expected 403, got 200 /,
     )
   })
 
@@ -391,7 +391,7 @@ describe('check-receiver', () => {
     await using receiver = await startReceiver({ validate: false, answers: ['hang'] })
     const { rules } = await check(muster, receiver.url, newSecret())
     expect(rules[0].checks).toMatchObject([
-      { status: null, error: 'no answer within 15 s', passed: false },
+      { status: null, error: 'no response within 15 s', passed: false },
     ])
   })
 })

@@ -1,0 +1,243 @@
+/** The `deliveries` commands that read: list, undelivered, attempts. */
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { validate as isUuid } from 'uuid'
+import { Refused } from '../errors.ts'
+import type { Db } from '../records/database/open.ts'
+import {
+  type Attempt,
+  type Delivery,
+  type DeliveryState,
+  deliveryStates,
+  type FailureReason,
+  listAttempts,
+  listDeliveries,
+  listUndelivered,
+  type Undelivered,
+} from '../records/deliveries.ts'
+import { findAccountOfWebhook } from '../records/webhooks.ts'
+import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
+import { examples, type Output, type Shell, table, timeOf } from './shell.ts'
+
+interface ListOptions {
+  webhook: string
+  state?: DeliveryState
+  limit: number
+}
+
+export function addList(deliveries: Command, shell: Shell): void {
+  deliveries
+    .command('list')
+    .summary('list the deliveries of a webhook')
+    .description('List the deliveries of a webhook, newest first.')
+    .requiredOption('--webhook <id>', 'the webhook')
+    .addOption(
+      new Option('--state <state>', 'only deliveries in this state').choices(deliveryStates),
+    )
+    .option(
+      '--limit <n>',
+      'most rows to print (default: all)',
+      parseCount,
+      Number.POSITIVE_INFINITY,
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'muster deliveries list --webhook ID --limit 20',
+        'muster deliveries list --webhook ID --state failed --json',
+      ),
+    )
+    .action(
+      shell.action(({ webhook: webhookId, state, limit }: ListOptions) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          const scope = readScope(db, await lookUpWebhookAccount(db, webhookId))
+          const found = await readAllPages(limit, (page) =>
+            listDeliveries(scope, { webhookId, state, ...page }),
+          )
+          return {
+            document: found.map(deliveryDocument),
+            text: found.length === 0 ? 'No deliveries match.' : deliveryTable(found),
+          }
+        }),
+      ),
+    )
+}
+
+interface UndeliveredOptions {
+  account: string
+  webhook?: string
+  limit: number
+}
+
+export function addUndelivered(deliveries: Command, shell: Shell): void {
+  deliveries
+    .command('undelivered')
+    .summary('list the undelivered events of an account')
+    .description(
+      'List the deliveries of an account that are pending, retrying or failed, newest first.',
+    )
+    .requiredOption('--account <id>', 'the account')
+    .option('--webhook <id>', 'only deliveries of this webhook')
+    .option(
+      '--limit <n>',
+      'most rows to print (default: all)',
+      parseCount,
+      Number.POSITIVE_INFINITY,
+    )
+    .addHelpText('after', examples('muster deliveries undelivered --account ID --limit 20'))
+    .action(
+      shell.action(({ account, webhook, limit }: UndeliveredOptions) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          await assertAccount(db, account)
+          if (webhook !== undefined) await assertWebhookOfAccount(db, webhook, account)
+          const scope = readScope(db, account)
+          const found = await readAllPages(limit, (page) =>
+            listUndelivered(scope, { webhookId: webhook, ...page }),
+          )
+          return {
+            document: found.map(undeliveredDocument),
+            text: found.length === 0 ? 'Everything is delivered.' : undeliveredTable(found),
+          }
+        }),
+      ),
+    )
+}
+
+async function assertWebhookOfAccount(db: Db, webhook: string, account: string): Promise<void> {
+  if (!isUuid(webhook) || (await findAccountOfWebhook(db.read, webhook)) !== account)
+    throw new Refused(`There is no webhook ${webhook} in account ${account}`)
+}
+
+export function addAttempts(deliveries: Command, shell: Shell): void {
+  deliveries
+    .command('attempts')
+    .summary('list the attempts of a delivery')
+    .description('List the attempts of a delivery, oldest first, with their responses.')
+    .argument('<id>', 'the delivery')
+    .addHelpText(
+      'after',
+      examples('muster deliveries attempts 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'),
+    )
+    .action(
+      shell.action((id: string) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          const scope = readScope(db, await lookUpDeliveryAccount(db, id))
+          const attempts = await listAttempts(scope, id)
+          return {
+            document: attempts.map(attemptDocument),
+            text: attempts.length === 0 ? 'No attempts yet.' : attemptTable(attempts),
+          }
+        }),
+      ),
+    )
+}
+
+function parseCount(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new InvalidArgumentError('It must be a whole number, 1 or more.')
+  return Number(text)
+}
+
+const PAGE_ROWS = 1_000
+
+async function readAllPages<T extends { id: string }>(
+  limit: number,
+  readPage: (page: { limit: number; beforeId?: string }) => Promise<T[]>,
+): Promise<T[]> {
+  const all: T[] = []
+  while (all.length < limit) {
+    const size = Math.min(PAGE_ROWS, limit - all.length)
+    const page = await readPage({ limit: size, beforeId: all.at(-1)?.id })
+    all.push(...page)
+    if (page.length < size) break
+  }
+  return all
+}
+
+function deliveryDocument(delivery: Delivery) {
+  return {
+    id: delivery.id,
+    event_type: delivery.eventType,
+    state: delivery.state,
+    attempts: delivery.attempts,
+    next_attempt_at: timeOf(delivery.nextAttemptAt),
+  }
+}
+
+function deliveryTable(deliveries: Delivery[]): string {
+  return table(
+    ['ID', 'EVENT', 'STATE', 'ATTEMPTS', 'NEXT ATTEMPT'],
+    deliveries.map(({ id, eventType, state, attempts, nextAttemptAt }) => [
+      id,
+      eventType,
+      state,
+      String(attempts),
+      timeOf(nextAttemptAt) ?? 'none',
+    ]),
+  )
+}
+
+const FAILURE_REASONS: Record<FailureReason, string> = {
+  attempts_exhausted: 'All attempts failed.',
+  attempt_failed: 'The manual attempt failed.',
+  webhook_disabled: 'The webhook was disabled.',
+  webhook_deleted: 'The webhook was deleted.',
+  cancelled: 'The delivery was cancelled.',
+}
+
+function undeliveredDocument(delivery: Undelivered) {
+  return {
+    ...deliveryDocument(delivery),
+    webhook_id: delivery.webhookId,
+    failure_reason: delivery.failureReason,
+    last_error: delivery.lastError,
+    created_at: timeOf(delivery.createdAt),
+  }
+}
+
+function undeliveredTable(deliveries: Undelivered[]): string {
+  return table(
+    ['ID', 'WEBHOOK', 'EVENT', 'STATE', 'ATTEMPTS', 'NEXT ATTEMPT', 'LAST ERROR'],
+    deliveries.map((delivery) => [
+      delivery.id,
+      delivery.webhookId,
+      delivery.eventType,
+      delivery.state,
+      String(delivery.attempts),
+      timeOf(delivery.nextAttemptAt) ?? 'none',
+      [delivery.lastError, delivery.failureReason && FAILURE_REASONS[delivery.failureReason]]
+        .filter(Boolean)
+        .join(' '),
+    ]),
+  )
+}
+
+function attemptDocument(attempt: Attempt) {
+  return {
+    number: attempt.number,
+    trigger: attempt.trigger,
+    started_at: timeOf(attempt.startedAt),
+    duration_ms: attempt.durationMs,
+    outcome: attempt.outcome,
+    status: attempt.status,
+    response_headers: attempt.responseHeaders,
+    response_body: attempt.responseBody,
+    error: attempt.error,
+    address: attempt.address,
+    phases: attempt.phases,
+  }
+}
+
+function attemptTable(attempts: Attempt[]): string {
+  return table(
+    ['NO', 'TRIGGER', 'STARTED', 'DURATION', 'OUTCOME', 'STATUS', 'ERROR'],
+    attempts.map((attempt) => [
+      String(attempt.number),
+      attempt.trigger,
+      timeOf(attempt.startedAt),
+      `${attempt.durationMs} ms`,
+      attempt.outcome,
+      attempt.status === null ? '' : String(attempt.status),
+      attempt.error ?? '',
+    ]),
+  )
+}

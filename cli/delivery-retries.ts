@@ -1,0 +1,158 @@
+/** The `deliveries` commands that change: retry, retry-failed, cancel. */
+import { type Command, Option } from 'commander'
+import { Refused } from '../errors.ts'
+import { eventTypes } from '../generated/events.ts'
+import { countSelected } from '../records/bulk-jobs.ts'
+import { type WriteScope, writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
+import {
+  attemptNow,
+  cancelDelivery,
+  findDelivery,
+  resendDelivery,
+  retryDelivery,
+} from '../records/deliveries.ts'
+import { DEFAULT_RATE, failedIn, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
+import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
+import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
+import { examples, listOf, type Output, type Shell, WrongUsage } from './shell.ts'
+
+export function addRetry(deliveries: Command, shell: Shell): void {
+  deliveries
+    .command('retry')
+    .summary('attempt a delivery now')
+    .description(
+      'Attempt a delivery now: make the next attempt of a scheduled one, retry a failed one, ' +
+        'resend a delivered one. Retries and resends do not use up the schedule. ' +
+        'Running this again before the attempt starts changes nothing.',
+    )
+    .argument('<id>', 'the delivery')
+    .addHelpText('after', examples('muster deliveries retry 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(
+      shell.action((id: string) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          const accountId = await lookUpDeliveryAccount(db, id)
+          const trigger = await transaction(db, (trx) =>
+            attemptByState(writeScope(trx, accountId), id, new Date()),
+          )
+          return {
+            document: { id, trigger },
+            text: [
+              ATTEMPT_MESSAGES[trigger](id),
+              `See the result:  muster deliveries attempts ${id}`,
+            ].join('\n'),
+          }
+        }),
+      ),
+    )
+}
+
+type AttemptTrigger = 'schedule' | 'retry' | 'resend'
+
+/** Plans an attempt and returns its trigger. Throws `DeliveryRefused`. */
+async function attemptByState(scope: WriteScope, id: string, now: Date): Promise<AttemptTrigger> {
+  const delivery = await findDelivery(scope, id)
+  const [trigger, plan] = (
+    {
+      pending: ['schedule', attemptNow],
+      retrying: ['schedule', attemptNow],
+      failed: ['retry', retryDelivery],
+      delivered: ['resend', resendDelivery],
+    } as const
+  )[delivery?.state ?? 'failed']
+  const planned = await plan(scope, id, now)
+  if (!planned) throw new Refused(`There is no delivery ${id}`)
+  if (trigger === 'schedule' && planned.nextAttemptAt === null)
+    throw new Refused(
+      `Delivery ${id} is waiting until an earlier event of its resource is delivered.`,
+    )
+  return trigger
+}
+
+const ATTEMPT_MESSAGES: Record<AttemptTrigger, (id: string) => string> = {
+  schedule: (id) =>
+    `Delivery ${id}: a running server makes the next scheduled attempt within a second.`,
+  retry: (id) => `Retrying delivery ${id}: a running server makes one attempt within a second.`,
+  resend: (id) =>
+    `Resending delivery ${id}: a running server makes one attempt within a second. ` +
+    'The delivery stays delivered whatever the response.',
+}
+
+interface RetryFailedOptions {
+  webhook?: string
+  account?: string
+  type?: string[]
+  since: Date
+  until?: Date
+  rate: number
+  preview?: boolean
+}
+
+export function addRetryFailed(deliveries: Command, shell: Shell): void {
+  deliveries
+    .command('retry-failed')
+    .summary('retry all deliveries that failed in a period')
+    .description(
+      'Retry every delivery of a webhook, or of an account, that failed in a period. Each gets ' +
+        'one attempt. Runs in the background and continues after a restart.',
+    )
+    .addOption(new Option('--webhook <id>', 'deliveries of this webhook').conflicts('account'))
+    .option('--account <id>', 'deliveries of all enabled webhooks of this account')
+    .option(
+      '--type <list>',
+      'only these event types, for example participant.created,task.completed',
+      listOf(...Object.keys(eventTypes)),
+    )
+    .requiredOption('--since <time>', 'start of the period', momentOf)
+    .option('--until <time>', 'end of the period (default: now)', momentOf)
+    .option('--rate <n>', `maximum deliveries per second, up to ${MAX_RATE}`, rateOf, DEFAULT_RATE)
+    .option('--preview', 'only count the deliveries')
+    .addHelpText(
+      'after',
+      examples(
+        'muster deliveries retry-failed --webhook ID --since 2026-11-21T09:00:00Z --preview',
+        'muster deliveries retry-failed --account ID --type participant.created --since 2026-11-21',
+      ),
+    )
+    .action(shell.action((options: RetryFailedOptions) => retryFailed(shell, options)))
+}
+
+function retryFailed(shell: Shell, options: RetryFailedOptions): Promise<Output> {
+  const { webhook, account, type: types, since, until, rate, preview } = options
+  if (webhook === undefined && account === undefined)
+    throw new WrongUsage("use one of the options '--webhook <id>' and '--account <id>'")
+  assertSpan({ since, until })
+  return shell.records(async ({ db }) => {
+    const now = new Date()
+    if (account !== undefined) await assertAccount(db, account)
+    const accountId = account ?? (await lookUpWebhookAccount(db, webhook ?? ''))
+    const selection = failedIn(webhook ?? null, types ?? null, { since, until }, now)
+    if (preview)
+      return sayPreview(selection, await countSelected(readScope(db, accountId), selection))
+    return sayStarted(await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now))
+  })
+}
+
+export function addCancel(deliveries: Command, shell: Shell): void {
+  deliveries
+    .command('cancel')
+    .summary('cancel the scheduled attempts of a delivery')
+    .description(
+      'Cancel the scheduled attempts of a delivery and mark it failed. If an attempt in progress ' +
+        'succeeds, the delivery is delivered nevertheless. A cancelled delivery can be retried.',
+    )
+    .argument('<id>', 'the delivery')
+    .addHelpText('after', examples('muster deliveries cancel 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(
+      shell.action((id: string) =>
+        shell.records(async ({ db }): Promise<Output> => {
+          const accountId = await lookUpDeliveryAccount(db, id)
+          await transaction(db, (trx) => cancelDelivery(writeScope(trx, accountId), id, new Date()))
+          return {
+            document: { id, state: 'failed', failure_reason: 'cancelled' },
+            text: `Cancelled delivery ${id}. It is marked failed.`,
+          }
+        }),
+      ),
+    )
+}

@@ -1,0 +1,33 @@
+/** Looks up the records that a command line names. Everything here throws `Refused` when a record does not exist. */
+import { validate as isUuid } from 'uuid'
+import { Refused } from '../errors.ts'
+import { hasAccount } from '../records/accounts.ts'
+import type { Db } from '../records/database/open.ts'
+import { accountScope, type Scope } from '../records/database/scope.ts'
+import { findAccountOfDelivery } from '../records/deliveries.ts'
+import { findAccountOfWebhook } from '../records/webhooks.ts'
+
+export async function assertAccount(db: Db, id: string): Promise<void> {
+  if (!isUuid(id) || !(await hasAccount(db.read, id)))
+    throw new Refused(`There is no account ${id}`)
+}
+
+/** The ID of the account that the webhook belongs to. */
+export async function lookUpWebhookAccount(db: Db, webhookId: string): Promise<string> {
+  const accountId = isUuid(webhookId) ? await findAccountOfWebhook(db.read, webhookId) : undefined
+  if (accountId === undefined) throw new Refused(`There is no webhook ${webhookId}`)
+  return accountId
+}
+
+/** The ID of the account that the delivery belongs to. */
+export async function lookUpDeliveryAccount(db: Db, deliveryId: string): Promise<string> {
+  const accountId = isUuid(deliveryId)
+    ? await findAccountOfDelivery(db.read, deliveryId)
+    : undefined
+  if (accountId === undefined) throw new Refused(`There is no delivery ${deliveryId}`)
+  return accountId
+}
+
+export function readScope(db: Db, accountId: string): Scope {
+  return accountScope({ dialect: db.dialect, sql: db.read }, accountId)
+}
