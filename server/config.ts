@@ -4,17 +4,15 @@ import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSyn
 import { join, resolve } from 'node:path'
 import { cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
 import ipaddr from 'ipaddr.js'
+import type { QueueBackend } from '../webhooks/queue/queue.ts'
+import type { Cidr } from '../webhooks/transport/egress.ts'
 
 /** The environment holds a setting that cannot be. Its message names each. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
 }
 
-export type Cidr = ReturnType<typeof ipaddr.parseCIDR>
-
-/** What speaks the protocol of PostgreSQL at DATABASE_URL: pg-boss works around what some cannot do. */
-export const queueBackends = ['postgres', 'citus', 'cockroachdb', 'yugabytedb'] as const
-export type QueueBackend = (typeof queueBackends)[number]
+const queueBackends: QueueBackend[] = ['postgres', 'citus', 'cockroachdb', 'yugabytedb']
 
 export interface Config {
   /** 0 lets the system choose. */

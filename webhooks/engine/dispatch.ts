@@ -18,6 +18,7 @@ import {
   markQueued,
   planStuckInOrder,
 } from '../../records/planned-attempts.ts'
+import { queueQuota, selectWithinQuota, webhooksAtQuota } from '../policy/fairness.ts'
 import type { Queue } from '../queue/queue.ts'
 import { wakeable } from './wakeable.ts'
 
@@ -53,10 +54,6 @@ const REPAIR_MS = 5_000
 const REPAIR_QUEUED_MS = 15_000
 const REPAIR_OVERDUE_MS = 5_000
 const REPAIR_BATCH = 500
-/** Due attempts in the queue, about. More would only lengthen every fetch. */
-const ENOUGH = 1_536
-/** Each webhook has an equal part of them, but at least this. */
-const FEWEST = 16
 const REFILL_MS = 100
 /** How often it is asked what others have settled, when that was nothing for a while. */
 const ALONE_MS = 1_000
@@ -89,11 +86,11 @@ export async function startDispatcher({
   /** What this process has just planned itself, which need not be looked for. */
   let handed: PlannedAttempt[] = []
   let mustLook = true
-  let part = ENOUGH
+  let part = queueQuota(0)
   /** When it was last asked what others have settled, and when that was last anything. */
   let forgotAt = Number.NEGATIVE_INFINITY
   let othersAt = Number.NEGATIVE_INFINITY
-  let crowded: string[] = []
+  let crowded = new Set<string>()
   let crowdedAt = 0
   let refilling: NodeJS.Timeout | undefined
   let repairedAt = performance.now()
@@ -119,12 +116,12 @@ export async function startDispatcher({
       await queueHanded()
       if (!mustLook) return
       mustLook = false
-      if (crowded.length > 0) await findCrowded()
+      if (crowded.size > 0) await findCrowded()
       while (await queueRound()) await findCrowded()
-      const were = crowded.length
+      const were = crowded.size
       if (performance.now() - crowdedAt >= SWEEP_MS) await findCrowded()
       // What still waits of them comes before what is handed over.
-      if (crowded.length < were) look()
+      if (crowded.size < were) look()
       // Nobody tells what others settle.
       if (!isAlone()) refill()
       await setTimer()
@@ -180,12 +177,12 @@ export async function startDispatcher({
   async function queueRound(): Promise<boolean> {
     const at = now()
     const until = new Date(at.getTime() + horizonMs)
-    const isFull = crowded.length > 0
+    const isFull = crowded.size > 0
     const listed = isFull
       ? await listUnqueuedOfEach(db, until, [...unnoted.keys()], part, queued)
       : await listUnqueued(db, until, [...unnoted.keys()], BATCH)
     if (listed.length === 0) return false
-    const planned = listed.filter((attempt) => hasRoom(attempt, at.getTime()))
+    const planned = takeQuota(listed, at.getTime())
     const [due, later] = partition(planned, ({ dueAt }) => dueAt <= at.getTime())
     await queue.add(planned, at)
     await areQueued(due)
@@ -200,12 +197,11 @@ export async function startDispatcher({
     const planned = handed.filter((attempt) => !unnoted.has(attempt.deliveryId))
     handed = []
     if (planned.length === 0) return
-    const isFree = (attempt: PlannedAttempt): boolean =>
-      !crowded.includes(attempt.webhookId) &&
-      attempt.dueAt <= at.getTime() &&
-      hasRoom(attempt, at.getTime())
-    const [due, others] = partition(planned, isFree)
-    if (others.length > 0) mustLook = true
+    const due = takeQuota(
+      planned.filter(({ webhookId, dueAt }) => !crowded.has(webhookId) && dueAt <= at.getTime()),
+      at.getTime(),
+    )
+    if (due.length < planned.length) mustLook = true
     await queue.add(due, at)
     await areQueued(due)
   }
@@ -256,21 +252,20 @@ export async function startDispatcher({
     queued = await countQueued(db, now())
     for (const { planned } of unnoted.values())
       queued.set(planned.webhookId, (queued.get(planned.webhookId) ?? 0) + 1)
-    part = Math.max(FEWEST, Math.floor(ENOUGH / Math.max(1, queued.size)))
-    crowded = [...queued].filter(([, count]) => count >= part).map(([id]) => id)
+    part = queueQuota(queued.size)
+    crowded = webhooksAtQuota(queued, part)
   }
 
-  /** What is due of a webhook whose endpoint hangs is older than all the rest: without this it would fill every batch. */
-  function hasRoom({ webhookId, dueAt }: PlannedAttempt, at: number): boolean {
-    if (dueAt > at) return true
-    const count = queued.get(webhookId) ?? 0
-    queued.set(webhookId, count + 1)
-    return count < part
+  function takeQuota(attempts: PlannedAttempt[], at: number): PlannedAttempt[] {
+    const selected = selectWithinQuota(attempts, queued, part, at)
+    for (const { webhookId, dueAt } of selected)
+      if (dueAt <= at) queued.set(webhookId, (queued.get(webhookId) ?? 0) + 1)
+    return selected
   }
 
   /** What other processes have settled. */
   async function forgetSettled(): Promise<void> {
-    if (crowded.length === 0 || (isAlone() && performance.now() - forgotAt < ALONE_MS)) return
+    if (crowded.size === 0 || (isAlone() && performance.now() - forgotAt < ALONE_MS)) return
     const ofOthers = [...unnoted.values()]
       .map((entry) => entry.planned)
       .filter(({ deliveryId }) => !isHeld(deliveryId))
@@ -288,7 +283,7 @@ export async function startDispatcher({
 
   /** Looks again, in a moment, whether attempts of crowded webhooks may follow. */
   function refill(): void {
-    if (crowded.length === 0) return
+    if (crowded.size === 0) return
     refilling ??= setTimeout(
       () => {
         refilling = undefined

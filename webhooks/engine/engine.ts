@@ -5,9 +5,8 @@ import type { Db } from '../../records/database/open.ts'
 import type { DeliveryState, Outcome } from '../../records/deliveries.ts'
 import { ATTEMPTS_QUEUED, ATTEMPTS_SCHEDULED, JOBS_DUE } from '../../records/due-work.ts'
 import { findOldestDueAt } from '../../records/planned-attempts.ts'
-import type { Config, QueueBackend } from '../../server/config.ts'
-import { type BackgroundJobs, type Queue, startQueue } from '../queue/queue.ts'
-import { guardedAgent } from '../transport/egress.ts'
+import { type BackgroundJobs, type Queue, type QueueBackend, startQueue } from '../queue/queue.ts'
+import { type Cidr, guardedAgent } from '../transport/egress.ts'
 import { secretOpener } from '../transport/secret.ts'
 import { type Dispatcher, startDispatcher } from './dispatch.ts'
 import { type Pump, startPump } from './pump.ts'
@@ -16,6 +15,17 @@ import { wakeable } from './wakeable.ts'
 
 export type { BackgroundJobs } from '../queue/queue.ts'
 
+export interface EngineConfig {
+  /** Ranges that webhooks may reach although they are not public. */
+  webhookAllowAddresses: Cidr[]
+  /** Delays before attempts 2, 3 and so on, each counted from the end of the attempt before. */
+  webhookRetryDelaysMs: number[]
+  /** The longest that one attempt may take, from the start of connecting to the end of the body. */
+  webhookTimeoutMs: number
+  /** Encrypts webhook signing secrets at rest. */
+  secretKey: string
+}
+
 export interface EngineOptions {
   db: Db
   /** Where PostgreSQL is, when the records are there. */
@@ -23,10 +33,7 @@ export interface EngineOptions {
   backend?: QueueBackend
   /** Where the embedded queue may keep what makes its next start quicker. */
   cacheDir?: string
-  config: Pick<
-    Config,
-    'webhookAllowAddresses' | 'webhookRetryDelaysMs' | 'webhookTimeoutMs' | 'secretKey'
-  >
+  config: EngineConfig
   log: Logger
   now?: () => Date
   /** How far ahead attempts are queued. What is due later waits in the records, where it costs a fetch nothing. */

@@ -7,6 +7,15 @@ import { whileLocked } from '../../records/database/transaction.ts'
 import type { Outcome } from '../../records/deliveries.ts'
 import { loadSendables, type Sendable } from '../../records/planned-attempts.ts'
 import type { MadeAttempt } from '../../records/settlements.ts'
+import {
+  type EndpointHealth,
+  healthAfter,
+  isAtLimit,
+  type LeaseRound,
+  normalRound,
+  probeRound,
+  quickRound,
+} from '../policy/fairness.ts'
 import type { Claim, Queue } from '../queue/queue.ts'
 import { type SecretOpener, SecretUnreadable } from '../transport/secret.ts'
 import { type SendResult, send } from '../transport/send.ts'
@@ -49,30 +58,24 @@ const CLAIM_AT = PLACES / 4
 const IDLE_MS = 100
 /** The longest that a claim waits for the sends of the one before to begin. */
 const BEGIN_MS = 20
-/** Attempts of one webhook under way at once, results to be stored included: a slow endpoint cannot take all the places. */
-const SHARE = 16
-/** And of one whose endpoint has just answered quickly: for most of the time, storing is what they wait for. */
-const QUICK_SHARE = 128
-const QUICK_MS = 250
-const JUST_MS = 1_000
-/** And of one whose endpoint let so many in a row time out: it is probed, and has its share again once it answers anything. */
-const SLOW_SHARE = 1
-const SLOW_AFTER = SHARE
 const PROBE_MS = 200
-/** Not to be reached counts as a time-out when it took this long to find out. */
-const LONG_MS = 5_000
 const POLL_MS = 1_000
 const TOUCH_MS = 3_000
 const RETRY_MS = 500
+
+const NEW_ENDPOINT: EndpointHealth = {
+  inFlight: 0,
+  timeoutsInARow: 0,
+  quickAt: Number.NEGATIVE_INFINITY,
+}
 
 export function startPump(options: PumpOptions): Pump {
   const { db, queue, agent, openSecret, timeoutMs, now, log, onSettled, onClaimed } = options
   const held = new Map<string, Claim>()
   const deliveries = new Set<string>()
-  const webhooks = new Map<string, { held: number; quickAt: number }>()
+  const webhooks = new Map<string, EndpointHealth>()
   /** Deliveries of which an attempt is being sent, or its result not stored yet. */
   const underWay = new Set<string>()
-  const timeoutsInARow = new Map<string, number>()
   const outcomes: Record<Outcome, number> = {
     success: 0,
     http_error: 0,
@@ -87,8 +90,6 @@ export function startPump(options: PumpOptions): Pump {
   let soon: NodeJS.Timeout | undefined
   let stopping = false
 
-  const isSlow = (webhookId: string): boolean => (timeoutsInARow.get(webhookId) ?? 0) >= SLOW_AFTER
-
   const loop = wakeable(
     async () => {
       clearTimeout(soon)
@@ -101,10 +102,9 @@ export function startPump(options: PumpOptions): Pump {
           return
         }
         claimedAt = performance.now()
-        const slow = [...timeoutsInARow.keys()].filter(isSlow)
-        const claimed = await take(await claim(free, slow))
+        const claimed = await take(await claim(free))
         onClaimed()
-        const probes = await take(await claimProbes(free - claimed, slow))
+        const probes = await take(await claimProbes(free - claimed))
         if (claimed + probes === 0) return
       }
     },
@@ -125,28 +125,30 @@ export function startPump(options: PumpOptions): Pump {
     return claims.length
   }
 
-  /** Fewer than asked for does not mean that the queue is empty: a webhook's share may have cut the answer short. */
-  async function claim(free: number, slow: string[]): Promise<Claim[]> {
-    const claims = await queue.claim(free, SHARE, slow)
-    return claims.length > 0 ? claims : claimMoreOfQuick(free, slow)
+  /** Fewer than the limit does not mean that the queue is empty: concurrency limits may have cut the round short. */
+  async function claim(free: number): Promise<Claim[]> {
+    const claims = await claimRound(free, normalRound(webhooks, performance.now()))
+    return claims.length > 0 ? claims : claimRound(free, quickRound(webhooks, performance.now()))
   }
 
-  /** One of each slow webhook, when nothing else wants the places. */
-  async function claimProbes(free: number, slow: string[]): Promise<Claim[]> {
-    const isProbed = slow.every((id) => webhooks.has(id))
-    if (isProbed || free <= 0 || performance.now() - probedAt < PROBE_MS) return []
+  async function claimProbes(free: number): Promise<Claim[]> {
+    const round = probeRound(webhooks, performance.now())
+    if (!round || free <= 0 || performance.now() - probedAt < PROBE_MS) return []
     probedAt = performance.now()
-    return queue.claim(free, SLOW_SHARE)
+    return claimRound(free, round)
   }
 
-  /** When every webhook that has something due has its share: more for those that are quick. */
-  async function claimMoreOfQuick(free: number, slow: string[]): Promise<Claim[]> {
-    const full = [...webhooks].filter(([, { held }]) => held >= SHARE)
-    const isQuick = ({ quickAt }: { quickAt: number }): boolean =>
-      performance.now() - quickAt < JUST_MS
-    if (!full.some(([, webhook]) => isQuick(webhook) && webhook.held < QUICK_SHARE)) return []
-    const others = full.filter(([, webhook]) => !isQuick(webhook)).map(([id]) => id)
-    return queue.claim(free, QUICK_SHARE, [...others, ...slow])
+  async function claimRound(free: number, round: LeaseRound | undefined): Promise<Claim[]> {
+    return round ? queue.claim(free, round.limit, round.skip) : []
+  }
+
+  function healthOf(webhookId: string): EndpointHealth {
+    return webhooks.get(webhookId) ?? NEW_ENDPOINT
+  }
+
+  function setHealth(webhookId: string, health: EndpointHealth): void {
+    if (health.inFlight === 0 && health.timeoutsInARow === 0) webhooks.delete(webhookId)
+    else webhooks.set(webhookId, health)
   }
 
   /** Takes a place. False when this process makes the attempt already: its claim had lapsed, and is now renewed. */
@@ -159,19 +161,16 @@ export function startPump(options: PumpOptions): Pump {
     held.set(claim.jobId, claim)
     const { webhookId, deliveryId } = claim.planned
     deliveries.add(deliveryId)
-    const webhook = webhooks.get(webhookId)
-    if (webhook) webhook.held++
-    else webhooks.set(webhookId, { held: 1, quickAt: Number.NEGATIVE_INFINITY })
+    const health = healthOf(webhookId)
+    setHealth(webhookId, { ...health, inFlight: health.inFlight + 1 })
     return true
   }
 
   function letGo({ jobId, planned: { webhookId, deliveryId } }: Claim): void {
     if (!held.delete(jobId)) return
     deliveries.delete(deliveryId)
-    const webhook = webhooks.get(webhookId)
-    if (!webhook) return
-    webhook.held--
-    if (webhook.held === 0) webhooks.delete(webhookId)
+    const health = healthOf(webhookId)
+    setHealth(webhookId, { ...health, inFlight: health.inFlight - 1 })
   }
 
   async function makeAttempts(claims: Claim[], onBegun: () => void): Promise<void> {
@@ -231,7 +230,7 @@ export function startPump(options: PumpOptions): Pump {
     if (delivery?.webhook === undefined) return onSettled({ claim })
     const { webhook, orderingKey } = delivery
     if (!webhook.enabled) {
-      timeoutsInARow.delete(webhook.id)
+      setHealth(webhook.id, { ...healthOf(webhook.id), timeoutsInARow: 0 })
       const notMade = webhook.deleted ? 'webhook_deleted' : 'webhook_disabled'
       return onSettled({
         claim,
@@ -242,15 +241,10 @@ export function startPump(options: PumpOptions): Pump {
     const result = await sendOne(delivery, webhook)
     const attempt: MadeAttempt = { trigger: delivery.trigger, ...result }
     outcomes[attempt.outcome]++
-    // A name that is not resolved holds a place as long as an endpoint that does not answer.
-    const isTimeout =
-      result.outcome === 'timeout' ||
-      (result.outcome === 'unreachable' && result.durationMs >= LONG_MS)
-    if (isTimeout) timeoutsInARow.set(webhook.id, (timeoutsInARow.get(webhook.id) ?? 0) + 1)
-    else if (timeoutsInARow.delete(webhook.id)) loop.wake()
-    const known = webhooks.get(webhook.id)
-    if (known && result.status !== null && result.durationMs <= QUICK_MS)
-      known.quickAt = performance.now()
+    const health = healthOf(webhook.id)
+    const after = healthAfter(health, result, performance.now())
+    setHealth(webhook.id, after)
+    if (after.timeoutsInARow < health.timeoutsInARow) loop.wake()
     const fields = {
       delivery: delivery.id,
       webhook: webhook.id,
@@ -311,7 +305,7 @@ export function startPump(options: PumpOptions): Pump {
       for (const { claim, settlement } of settled) {
         const { webhookId, deliveryId } = claim.planned
         if (settlement) underWay.delete(deliveryId)
-        shareFreed ||= (webhooks.get(webhookId)?.held ?? 0) >= SHARE || isSlow(webhookId)
+        shareFreed ||= isAtLimit(healthOf(webhookId), performance.now())
         letGo(claim)
       }
       if (shareFreed || (waitingForPlaces && PLACES - held.size >= CLAIM_AT)) loop.wake()

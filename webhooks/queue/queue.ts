@@ -6,8 +6,10 @@ import { type ConstructorOptions, fromKnex, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { Trx } from '../../records/database/transaction.ts'
 import type { PlannedAttempt } from '../../records/due-work.ts'
-import type { QueueBackend } from '../../server/config.ts'
 import { type Pglite, startPglite } from './pglite.ts'
+
+/** The database behind DATABASE_URL: pg-boss works around the features that some of them lack. */
+export type QueueBackend = 'postgres' | 'citus' | 'cockroachdb' | 'yugabytedb'
 
 /** A planned attempt that this process holds until it drops, releases or loses it. */
 export interface Claim {

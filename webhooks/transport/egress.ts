@@ -10,7 +10,9 @@ import { isIP, type LookupFunction, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { Agent, buildConnector, Client, type Dispatcher, Pool } from 'undici'
 import { Refused } from '../../errors.ts'
-import type { Cidr } from '../../server/config.ts'
+
+/** An IP address range: its first address and the bits of its prefix. */
+export type Cidr = ReturnType<typeof ipaddr.parseCIDR>
 
 /** A connection that was refused before a byte was sent. */
 export class BlockedAddress extends Error {
