@@ -323,7 +323,7 @@ describe('check-receiver', () => {
     expect(people).toMatchObject({
       status: 0,
       stdout: expect.stringMatching(
-        /^ok {4}Takes every event type \(22 requests, the slowest \d+ ms\)$/m,
+        /^ok {4}Accepts every event type \(22 requests, the slowest \d+ ms\)$/m,
       ),
     })
     expect(people.stdout).toContain('The receiver is conformant.\n')

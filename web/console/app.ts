@@ -1,6 +1,6 @@
 /** The web console at /console: headers, sessions, forms and errors of its pages, which are in web/console. */
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -34,6 +34,7 @@ import type { Config } from '../../server/config.ts'
 import { errorPage, type Frame, layout, POLICY, type Theme, themes } from './layout.ts'
 import type { Access, Answer, GuestVisit, Page, Route, ThrottleName, Visit } from './page.ts'
 import { routes } from './routes.ts'
+import { stylesheets } from './stylesheets.ts'
 
 export interface ConsoleServices {
   db: Db
@@ -406,12 +407,7 @@ const YEAR_S = 365 * 24 * 60 * MINUTE_S
 
 function readAssets(): Assets {
   const read = (file: string): Buffer => readFileSync(join(ROOT, file))
-  const styles = readdirSync(join(ROOT, CLIENT))
-    .filter((name) => name.endsWith('.css'))
-    .sort()
-  const css = Buffer.concat(
-    ['web/shared/tokens.css', ...styles.map((name) => `${CLIENT}/${name}`)].map(read),
-  )
+  const css = Buffer.concat(stylesheets.map(read))
   const font = (name: string): { type: string; bytes: Buffer } => ({
     type: 'font/woff2',
     bytes: read(`node_modules/@fontsource-variable/${name}/files/${name}-latin-wght-normal.woff2`),

@@ -7,7 +7,7 @@ export interface Sample {
   code: string
 }
 
-/** As people write them. The ones with a tab are in `LANGUAGES` of client/docs.css, too. */
+/** As people write them. The ones with a tab are in the selectors of client/code.css, too. */
 const NAMES: Record<string, string> = {
   curl: 'curl',
   typescript: 'TypeScript',

@@ -82,9 +82,13 @@ const TYPES: Record<string, string> = {
   woff2: 'font/woff2',
   yaml: 'application/yaml',
 }
-const ASSETS: Record<string, string> = {
+/** In the order of the cascade. */
+const STYLESHEETS = ['base', 'frame', 'home', 'reference', 'code', 'try', 'search', 'media'].map(
+  (name) => `web/docs/client/${name}.css`,
+)
+const ASSETS: Record<string, string | string[]> = {
   'tokens.css': 'web/shared/tokens.css',
-  'docs.css': 'web/docs/client/docs.css',
+  'docs.css': STYLESHEETS,
   'theme.js': 'web/docs/client/theme.js',
   'docs.js': 'web/docs/client/docs.js',
   'try.js': 'web/docs/client/try.js',
@@ -108,11 +112,11 @@ export function openSite(options: SiteOptions): Site {
   const api = readApi(root)
   const guides = readGuides(root)
   const makers = pageMakers(api, guides, root)
-  const read = ([name, file]: [string, string]): [string, Asset] => [
+  const read = ([name, files]: [string, string | string[]]): [string, Asset] => [
     name,
     {
       type: TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
-      bytes: readFileSync(join(root, file)),
+      bytes: Buffer.concat([files].flat().map((file) => readFileSync(join(root, file)))),
     },
   ]
   const suffix = options.edition === 'static' ? '.html' : ''
