@@ -1,0 +1,125 @@
+/** The rules for imports. `npm run check` fails when one is broken; style, names and formatting are Biome's. */
+
+/** From top to bottom. A folder imports itself and the rows below it; two folders of one row do not import each other. */
+const ROWS = [
+  ['bin/'],
+  ['cli/'],
+  ['server/'],
+  ['web/'],
+  ['operations/'],
+  ['(handlers/|generated/handlers\\.ts$)'],
+  ['webhooks/', 'auth/'],
+  ['records/'],
+  ['generated/(?!handlers\\.ts$)'],
+]
+
+/** Each of these packages is imported in one place only. The place is a folder or a file. */
+const OWNERS = {
+  '@electric-sql/pglite': 'webhooks/queue/',
+  '@koa/cors': 'server/cross-origin\\.ts$',
+  '@koa/router': '(server|web)/',
+  ajv: '(scripts/generate/|operations/|generated/validators)',
+  commander: 'cli/',
+  'content-type': 'server/body\\.ts$',
+  'currency-codes': 'web/console/records/values\\.ts$',
+  envalid: 'server/config\\.ts$',
+  'highlight.js': 'web/docs/',
+  knex: 'records/database/',
+  'markdown-it': 'web/docs/markdown\\.ts$',
+  minisearch: 'web/docs/',
+  'openapi-backend': 'server/',
+  pg: '(records/database|webhooks/queue)/',
+  'pg-boss': 'webhooks/queue/',
+  'prom-client': 'server/metrics\\.ts$',
+  'rate-limiter-flexible': 'auth/rate-limit\\.ts$',
+  sqlite3: 'records/database/',
+  undici: '(webhooks/transport|cli)/',
+}
+
+/** Violations that are still open, by the rule's name. The rule does not look at these files. */
+const OPEN = {
+  'no-cycle': ['web/docs/', 'scripts/lint/', 'records/database/'],
+  'no-import-upwards: web/': ['web/docs/routes', 'web/console/'],
+  'no-import-upwards: operations/': ['operations/call'],
+  'no-import-upwards: handlers/': ['handlers/', 'generated/handlers'],
+  'no-import-upwards: records/': ['records/exports'],
+  'no-import-upwards: generated/': ['generated/resources'],
+  'cli-is-the-top': ['scripts/contract/'],
+  'scripts-stand-alone': ['scripts/contract/', 'scripts/generate/resources', 'scripts/mock/'],
+}
+
+const place = (paths) => `^(${[paths].flat().join('|')})`
+
+const withoutOpen = ({ name, from }) => ({
+  ...from,
+  pathNot: [from.pathNot ?? [], (OPEN[name] ?? []).map(place)].flat(),
+})
+
+const above = ROWS.flatMap((row, index) =>
+  row.map((folder) => ({
+    name: `no-import-upwards: ${/\w+/.exec(folder)}/`,
+    from: { path: place(folder) },
+    to: { path: place(ROWS.slice(0, index + 1).flat()), pathNot: place(folder) },
+  })),
+)
+
+const owners = Object.entries(OWNERS).map(([name, owner]) => ({
+  name: `one-importer: ${name}`,
+  from: { path: place([...ROWS.flat(), 'scripts/']), pathNot: place(owner) },
+  to: { path: `^node_modules/${name}/`, dependencyTypesNot: ['type-only'] },
+}))
+
+const PRODUCT = place([...ROWS.flat(), 'scripts/', 'client/', 'errors\\.ts$'])
+
+export default {
+  forbidden: [
+    { name: 'no-cycle', from: {}, to: { circular: true } },
+    {
+      name: 'no-unresolved-import',
+      comment: 'Dredd itself provides "hooks".',
+      from: {},
+      to: { couldNotResolve: true, pathNot: '^hooks$' },
+    },
+    ...above,
+    {
+      name: 'cli-is-the-top',
+      comment: 'Only bin/ and tests import a command.',
+      from: { pathNot: '^(bin|cli|test)/' },
+      to: { path: '^cli/' },
+    },
+    {
+      name: 'scripts-stand-alone',
+      comment: 'The toolchain reads the contracts, not the service.',
+      from: { path: '^scripts/' },
+      to: { path: place(ROWS.slice(0, -1).flat()) },
+    },
+    {
+      name: 'toolchain-only-for-commands',
+      comment: 'Other rows may import only the contract model.',
+      from: { path: place(ROWS.flat()), pathNot: '^cli/' },
+      to: { path: '^scripts/(?!model/)' },
+    },
+    { name: 'errors-is-the-bottom', from: { path: '^errors\\.ts$' }, to: { path: '.' } },
+    { name: 'no-import-of-tests', from: { path: PRODUCT }, to: { path: '^test/' } },
+    {
+      name: 'serve-without-toolchain',
+      comment: 'A server is installed with "npm ci --omit=dev".',
+      from: { path: '^cli/serve\\.ts$' },
+      to: { path: '^scripts/(?!model/)', reachable: true },
+    },
+    {
+      name: 'no-development-package',
+      comment: 'A server is installed with "npm ci --omit=dev".',
+      from: { path: place([...ROWS.flat(), 'scripts/model/', 'errors\\.ts$']) },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+    },
+    ...owners,
+  ].map((rule) => ({ severity: 'error', ...rule, from: withoutOpen(rule) })),
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^(web/\\w+/client/|generated/\\w+\\.json$)' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'types'] },
+  },
+}
