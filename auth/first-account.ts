@@ -19,7 +19,7 @@ const EMAIL = 'owner@muster.local'
 const NAME = 'My account'
 
 /** Makes an account to begin with, where there is none: its Owner's password and key are in the answer and nowhere else.
- *  Undefined: there is one already. Call it inside `whileAlone`. */
+ *  Undefined: there is one already. Call it inside `withSetupLock`. */
 export async function createFirstAccount(db: Db, now: Date): Promise<FirstAccount | undefined> {
   if (await hasAccount(db.write)) return undefined
   const password = newPassword()

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { validate as isUuid } from 'uuid'
+import { Refused } from '../errors.ts'
 import { newShell, type Shell, WrongUsage } from './shell.ts'
 
 interface Entry {
@@ -97,7 +98,7 @@ export async function main(
     await program.parseAsync(args.map(storedId), { from: 'user' })
     return shell.exitStatus
   } catch (error) {
-    return await answer(error)
+    return await reportError(error)
   }
 }
 
@@ -145,39 +146,24 @@ function leavesOf(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf)
 }
 
-/** Says on standard error what went wrong, and returns the exit status. */
-async function answer(error: unknown): Promise<number> {
-  // commander has said what is wrong, or has printed the help that was asked for.
+/** Prints the error on standard error and returns the exit status. */
+async function reportError(error: unknown): Promise<number> {
+  // commander has already printed the error, or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? OK : WRONG_USAGE
   if (error instanceof WrongUsage) {
     console.error(`error: ${error.message}`)
     return WRONG_USAGE
   }
-  console.error(isRefusal(error) ? error.message : ((await sayUnavailable(error)) ?? error))
+  console.error(await describeError(error))
   return REFUSED
 }
 
-/** By name, since only the commands that need the modules of these load them. */
-const REFUSALS = new Set([
-  'ConfigError',
-  'ContractError',
-  'DeliveryRefused',
-  'Locked',
-  'NoNextSecret',
-  'Refused',
-  'TooManyWebhooks',
-  'UnacceptableUrl',
-])
-
-/** A refusal is a sentence for whoever gave the command. Anything else is shown with its stack: somebody has to look into it. */
-function isRefusal(error: unknown): error is Error {
-  return error instanceof Error && REFUSALS.has(error.name)
-}
-
-async function sayUnavailable(error: unknown): Promise<string | undefined> {
+/** A sentence for the user. An unexpected error is printed with its stack. */
+async function describeError(error: unknown): Promise<unknown> {
+  if (error instanceof Refused) return error.message
   const { errorCode, isUnavailable } = await import('../records/database/errors.ts')
-  if (!isUnavailable(error)) return undefined
-  // A connection refused on every address of a name has a code and no message.
+  if (!isUnavailable(error)) return error
+  // An error for a name with several IP addresses has a code and no message.
   return `The database cannot be reached or is overloaded: ${(error as Error).message || errorCode(error)}`
 }
 

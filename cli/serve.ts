@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { createFirstAccount, type FirstAccount } from '../auth/first-account.ts'
 import { Refused } from '../errors.ts'
-import { acquireFileLock, Locked } from '../records/database/lock.ts'
-import { migrate, whileAlone } from '../records/database/migrate.ts'
+import { acquireFileLock, FileLocked } from '../records/database/lock.ts'
+import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { openDatabase } from '../records/database/open.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
@@ -78,7 +78,7 @@ async function takeServeLock({
   try {
     return await acquireFileLock(join(database.dataDir, 'serve.lock'), LOCK_WAIT_MS)
   } catch (error) {
-    if (!(error instanceof Locked)) throw error
+    if (!(error instanceof FileLocked)) throw error
     throw new Refused(
       `Another muster serve is already running on DATA_DIR ${database.dataDir}. Stop it, choose another DATA_DIR, or set DATABASE_URL to run several on PostgreSQL.`,
       { cause: error },
@@ -90,7 +90,7 @@ async function takeServeLock({
 async function setUp({ database }: Config): Promise<FirstAccount | undefined> {
   const db = openDatabase(database)
   try {
-    return await whileAlone(database, async () => {
+    return await withSetupLock(database, async () => {
       await migrate(db)
       return createFirstAccount(db, new Date())
     })

@@ -44,13 +44,13 @@ export function newShell(environment: Record<string, string | undefined>): Shell
     exitStatus: 0,
     async records(work) {
       const settings = await config()
-      const [{ openDatabase }, { migrate, whileAlone }] = await Promise.all([
+      const [{ openDatabase }, { migrate, withSetupLock }] = await Promise.all([
         import('../records/database/open.ts'),
         import('../records/database/migrate.ts'),
       ])
       const db = openDatabase(settings.database)
       try {
-        const migrated = await whileAlone(settings.database, () => migrate(db))
+        const migrated = await withSetupLock(settings.database, () => migrate(db))
         return await work({ db, config: settings, migrated })
       } finally {
         await db.close()

@@ -4,7 +4,7 @@ import type { components } from '../generated/openapi.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
 import { containing, folded, type Listing, toTimestamp } from './list.ts'
-import { counted, countRows, findRow } from './references.ts'
+import { countNoun, countRows, findRow } from './references.ts'
 
 export type Job = components['schemas']['Job']
 export type ScreeningQuestion = components['schemas']['ScreeningQuestion']
@@ -113,7 +113,7 @@ export async function deleteJobRow(scope: Scope, id: string): Promise<void> {
   if (applications > 0)
     throw new InvalidInput({
       job: [
-        `still has ${counted(applications, 'job application')}. Delete them first, or close the job.`,
+        `still has ${countNoun(applications, 'job application')}. Delete them first, or close the job.`,
       ],
     })
   await scope.rows('jobs').where({ id }).delete()

@@ -5,7 +5,7 @@ import { nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
 import { containing, folded, type Listing, toTimestamp } from './list.ts'
-import { clearReferences, counted, countRows, findRow } from './references.ts'
+import { clearReferences, countNoun, countRows, findRow } from './references.ts'
 
 export type Participant = components['schemas']['Participant']
 type NewParticipant = components['schemas']['ParticipantCreate']
@@ -145,8 +145,8 @@ export async function deleteParticipantRow(
   const payments = await countRows(scope, 'payments', { participant_id: id })
   if (applications + payments > 0) {
     const what = [
-      applications && counted(applications, 'job application'),
-      payments && counted(payments, 'payment'),
+      applications && countNoun(applications, 'job application'),
+      payments && countNoun(payments, 'payment'),
     ].filter(Boolean)
     throw new InvalidInput({
       participant: [

@@ -2,7 +2,7 @@
  *  can be made again from them. */
 
 import type { Db } from './database/open.ts'
-import { given, inOrder, type Sql, select } from './database/statements.ts'
+import { jsonRows, runInOrder, type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
 import type { Trigger } from './deliveries.ts'
 import { ATTEMPTS_SCHEDULED, type PlannedAttempt } from './due-work.ts'
@@ -72,8 +72,8 @@ export async function listUnqueuedOfEach(
       ) as due where place <= with_room.room
     ) as due
     from (
-      select waiting.webhook_id, coalesce(given.room, ?) as room
-      from waiting left join ${given(dialect, { webhook_id: 'uuid', room: 'integer' })} on given.webhook_id = waiting.webhook_id
+      select waiting.webhook_id, coalesce(input.room, ?) as room
+      from waiting left join ${jsonRows(dialect, { webhook_id: 'uuid', room: 'integer' })} on input.webhook_id = waiting.webhook_id
       where waiting.webhook_id is not null
     ) as with_room where room > 0`
   const bindings = [dueUntil.getTime(), ...ids, limit, limit, JSON.stringify(rooms)]
@@ -138,8 +138,8 @@ export async function listOverdueQueued(
 
 /** The deliveries that still want the attempts of one JSON parameter, as a statement's `from`. */
 const stillPlanned = (dialect: Db['dialect']): string =>
-  `${given(dialect, { deliveryId: 'uuid', dueAt: 'bigint' })} join deliveries
-   on deliveries.id = given."deliveryId" and next_attempt_at = given."dueAt"`
+  `${jsonRows(dialect, { deliveryId: 'uuid', dueAt: 'bigint' })} join deliveries
+   on deliveries.id = input."deliveryId" and next_attempt_at = input."dueAt"`
 
 /** Notes that the queue has these, unless one has been made or replaced since, or is at this moment. */
 export async function markQueued(
@@ -268,7 +268,7 @@ export async function loadSendables(
   const webhookIds = asList(dialect, [...new Set(planned.map(({ webhookId }) => webhookId))])
   // Planning both takes half as long as planning a join of them. The webhooks come last: what they forbid is never older than
   // what their deliveries say.
-  const [rows, endpointRows] = await inOrder(
+  const [rows, endpointRows] = await runInOrder(
     source,
     () =>
       select<SendableRow>(

@@ -80,6 +80,6 @@ export async function clearReferences(
 }
 
 /** `2 job applications`, `1 payment`. */
-export function counted(count: number, name: string): string {
+export function countNoun(count: number, name: string): string {
   return `${count} ${name}${count === 1 ? '' : 's'}`
 }

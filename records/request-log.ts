@@ -1,9 +1,9 @@
 /** The log of requests: what the API Dashboard lists. */
 import { setImmediate } from 'node:timers/promises'
 import { v7 as uuidv7 } from 'uuid'
+import { UNPREPARED } from './database/knex-internals.ts'
 import type { Db } from './database/open.ts'
 import type { Scope } from './database/scope.ts'
-import { ONCE } from './database/sqlite-client.ts'
 import { insertText, type Sql, select } from './database/statements.ts'
 import type { Condition } from './list.ts'
 import { countRequests, deleteOldCounts } from './reports/request-counts.ts'
@@ -54,7 +54,7 @@ export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promi
 
 async function insertRows(sql: Sql, rows: Record<string, string | number | null>[]): Promise<void> {
   const text = insertText('request_log', Object.keys(rows[0] ?? {}), rows.length)
-  await sql.raw(text, rows.flatMap(Object.values)).options(ONCE)
+  await sql.raw(text, rows.flatMap(Object.values)).options(UNPREPARED)
 }
 
 /** Removes what is older than 30 days, in batches that hold up nobody. */

@@ -1,6 +1,6 @@
 /** Results of attempts, stored: what was made, and what becomes of its delivery. Over all accounts. */
 
-import { given } from './database/statements.ts'
+import { jsonRows } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import type { Attempt, DeliveryState, FailureReason, Trigger } from './deliveries.ts'
 import { ATTEMPTS_SCHEDULED, type PlannedAttempt } from './due-work.ts'
@@ -67,10 +67,10 @@ async function planNextInOrder(trx: Trx, settlements: Settlement[]): Promise<voi
   const result = await sql.raw(
     `update deliveries set next_attempt_at = ?, queued_at = null
      where state = 'pending' and next_attempt_at is null and id in (
-       select (select first.id from deliveries as first where first.webhook_id = given.webhook_id and first.ordering_key = given.ordering_key
+       select (select first.id from deliveries as first where first.webhook_id = input.webhook_id and first.ordering_key = input.ordering_key
                and first.state in ('pending', 'retrying')
                order by first.next_attempt_at is null, first.id limit 1)
-       from ${given(dialect, { webhook_id: 'uuid', ordering_key: 'uuid' })})
+       from ${jsonRows(dialect, { webhook_id: 'uuid', ordering_key: 'uuid' })})
      returning id`,
     [at, JSON.stringify(keys)],
   )
@@ -87,7 +87,7 @@ export function hasSucceeded(settlement: Settlement): settlement is Success {
 
 /** The attempt that is planned, or one whose plan was withdrawn while it was under way and that nothing came after. */
 const IS_NEW =
-  '(deliveries.next_attempt_at = given.due_at or deliveries.attempts = given.number - 1)'
+  '(deliveries.next_attempt_at = input.due_at or deliveries.attempts = input.number - 1)'
 
 /** Nearly all results are successes, and what becomes of those does not hang on what is there: no row needs to be read first. */
 async function settleSuccesses(
@@ -104,19 +104,19 @@ async function settleSuccesses(
       due_at: planned.dueAt,
     }))
     .sort((a, b) => (a.delivery_id < b.delivery_id ? -1 : 1))
-  const source = given(dialect, { ...ATTEMPT_COLUMNS, ended_at: 'bigint', due_at: 'bigint' })
+  const source = jsonRows(dialect, { ...ATTEMPT_COLUMNS, ended_at: 'bigint', due_at: 'bigint' })
   const update = (from: string): string => `update deliveries
-    set state = ?, failure_reason = ?, next_attempt_at = ?, next_trigger = ?, attempts = deliveries.attempts + 1, updated_at = given.ended_at, queued_at = null
-    from ${from} where deliveries.id = given.delivery_id and ${IS_NEW}
+    set state = ?, failure_reason = ?, next_attempt_at = ?, next_trigger = ?, attempts = deliveries.attempts + 1, updated_at = input.ended_at, queued_at = null
+    from ${from} where deliveries.id = input.delivery_id and ${IS_NEW}
     returning deliveries.id, deliveries.account_id, deliveries.attempts`
   const changed = [plan.state, plan.failureReason, plan.nextAttemptAt, plan.nextTrigger]
   const text = JSON.stringify(rows)
   if (dialect === 'postgres') {
     const columns = ATTEMPT_FIELDS.filter((name) => name !== 'number').join(', ')
     const { rowCount } = await sql.raw(
-      `with given as (select * from ${source}), stored as (${update('given')})
+      `with input as (select * from ${source}), stored as (${update('input')})
        insert into attempts (account_id, number, ${columns})
-       select stored.account_id, stored.attempts, ${columns} from given join stored on stored.id = given.delivery_id
+       select stored.account_id, stored.attempts, ${columns} from input join stored on stored.id = input.delivery_id
        on conflict (delivery_id, number) do nothing`,
       [text, ...changed],
     )
@@ -182,9 +182,9 @@ async function settleOthers(
   if (changes.length > 0) {
     const changed = Object.keys(PLAN_COLUMNS).filter((column) => column !== 'id')
     await trx.sql.raw(
-      `update deliveries set ${changed.map((column) => `${column} = given.${column}`).join(', ')},
-         queued_at = case when deliveries.next_attempt_at = given.next_attempt_at then queued_at end
-       from ${given(trx.dialect, PLAN_COLUMNS)} where deliveries.id = given.id`,
+      `update deliveries set ${changed.map((column) => `${column} = input.${column}`).join(', ')},
+         queued_at = case when deliveries.next_attempt_at = input.next_attempt_at then queued_at end
+       from ${jsonRows(trx.dialect, PLAN_COLUMNS)} where deliveries.id = input.id`,
       [JSON.stringify(changes)],
     )
   }
@@ -198,7 +198,7 @@ async function insertAttempts(
   if (attempts.length === 0) return
   const columns = ['account_id', ...ATTEMPT_FIELDS].join(', ')
   await sql.raw(
-    `insert into attempts (${columns}) select ${columns} from ${given(dialect, { account_id: 'uuid', ...ATTEMPT_COLUMNS })} where true
+    `insert into attempts (${columns}) select ${columns} from ${jsonRows(dialect, { account_id: 'uuid', ...ATTEMPT_COLUMNS })} where true
      on conflict (delivery_id, number) do nothing`,
     [JSON.stringify(attempts)],
   )

@@ -4,11 +4,12 @@ import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSyn
 import { join, resolve } from 'node:path'
 import { cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
 import ipaddr from 'ipaddr.js'
+import { Refused } from '../errors.ts'
 import type { QueueBackend } from '../webhooks/queue/queue.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
 
 /** The environment holds a setting that cannot be. Its message names each. */
-export class ConfigError extends Error {
+export class ConfigError extends Refused {
   override name = 'ConfigError'
 }
 

@@ -10,7 +10,7 @@ import type { OperationId } from '../generated/operations.ts'
 import { operations } from '../generated/operations.ts'
 import { insertAccount } from '../records/accounts.ts'
 import type { AccessLevel } from '../records/api-keys.ts'
-import { migrate, whileAlone } from '../records/database/migrate.ts'
+import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { openDatabase } from '../records/database/open.ts'
 import { accountScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
@@ -205,7 +205,7 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
 }
 
 async function migrated(config: Config): Promise<void> {
-  await whileAlone(config.database, async () => {
+  await withSetupLock(config.database, async () => {
     const db = openDatabase(config.database)
     await migrate(db).finally(() => db.close())
   })

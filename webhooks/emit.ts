@@ -3,7 +3,7 @@ import type { DeliveredType, EventData, EventPayloads, EventType } from '../gene
 import { eventTypes } from '../generated/events.ts'
 import { type Validator, events as validators } from '../generated/validators.js'
 import type { WriteScope } from '../records/database/scope.ts'
-import { inOrder } from '../records/database/statements.ts'
+import { runInOrder } from '../records/database/statements.ts'
 import {
   DeliveryRefused,
   insertDeliveries,
@@ -60,7 +60,7 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
       deliveries.push(newDelivery(webhook, id, payload))
     }
   }
-  await inOrder(
+  await runInOrder(
     scope,
     () => insertEvents(scope, rows),
     () => insertDeliveries(scope, deliveries, now),

@@ -3,14 +3,14 @@ import { Refused } from '../../errors.ts'
 import { errorCode } from './errors.ts'
 import type { Db } from './open.ts'
 
-/** Copies the SQLite database, as of one moment, to a new file; returns its size in bytes. Readers and writers go on meanwhile.
- *  The file appears whole, on disk, or not at all. Throws `Refused` when there is one of that name or it cannot be written. */
+/** Copies a snapshot of the SQLite database to a new file and returns its size in bytes. Reads and writes continue.
+ *  The file appears complete and synced, or not at all. Throws `Refused` when it exists or cannot be written. */
 export async function writeBackup(db: Db, file: string): Promise<number> {
   const draft = `${file}.${process.pid}.partial`
   try {
-    // Made empty first, which VACUUM INTO accepts: so nobody else can read the copy while it grows.
-    const made = await open(draft, 'wx', 0o600)
-    await made.close()
+    // VACUUM INTO accepts an empty file. Its mode keeps other users from reading the copy while it grows.
+    const empty = await open(draft, 'wx', 0o600)
+    await empty.close()
     await db.write.raw('vacuum into ?', [draft])
     const copy = await open(draft, 'r+')
     await copy.sync()
@@ -19,14 +19,19 @@ export async function writeBackup(db: Db, file: string): Promise<number> {
     await link(draft, file)
     return size
   } catch (error) {
-    if (errorCode(error) === 'EEXIST')
-      throw new Refused(`${file} exists already, and is left alone`, { cause: error })
-    if (errorCode(error) === 'ENOENT')
-      throw new Refused(`${file} cannot be written: its folder does not exist`, { cause: error })
-    if (['EACCES', 'EROFS', 'EISDIR', 'ENOTDIR'].includes(errorCode(error)))
-      throw new Refused(`${file} cannot be written: ${(error as Error).message}`, { cause: error })
-    throw error
+    throw toRefused(file, error) ?? error
   } finally {
     await rm(draft, { force: true })
   }
+}
+
+function toRefused(file: string, error: unknown): Refused | undefined {
+  const code = errorCode(error)
+  if (code === 'EEXIST')
+    return new Refused(`${file} already exists. Choose another file name.`, { cause: error })
+  if (code === 'ENOENT')
+    return new Refused(`The folder of ${file} does not exist. Create it first.`, { cause: error })
+  if (['EACCES', 'EROFS', 'EISDIR', 'ENOTDIR'].includes(code))
+    return new Refused(`${file} cannot be written: ${(error as Error).message}`, { cause: error })
+  return undefined
 }

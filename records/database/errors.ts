@@ -1,11 +1,11 @@
-/** What an error of the database means. */
+/** Classifies errors of the two databases. */
 
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : ''
 }
 
-/** The unique index that a write ran into, or undefined for any other error.
- *  SQLite names the columns ("participants.account_id, participants.email_key"), PostgreSQL the constraint: both hold the column's name. */
+/** The violated unique index, or undefined for any other error. SQLite returns its columns
+ *  ("participants.account_id, participants.email_key"), PostgreSQL its name; both contain the column's name. */
 export function uniqueViolation(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (errorCode(error) === '23505')
@@ -13,18 +13,40 @@ export function uniqueViolation(error: unknown): string | undefined {
   return error.message.match(/UNIQUE constraint failed: (.*)$/)?.[1]
 }
 
-/** Is the database out of reach or overloaded, so that the same request may succeed later (503)? */
+/** Codes of errors after which the same request may succeed later (503). PostgreSQL's are SQLSTATEs, "Appendix A". */
+const UNAVAILABLE_CODES: [codes: RegExp, reason: string][] = [
+  [/^08...$/, 'PostgreSQL: connection exception'],
+  [/^53[0-4]00$/, 'PostgreSQL: out of memory, disk, connections or another limit'],
+  [/^57P0[1-5]$/, 'PostgreSQL: shutting down, starting up, or a session that was ended'],
+  [/^55000$/, 'PostgreSQL: the database accepts no connections'],
+  [/^55P03$/, 'PostgreSQL: lock_timeout'],
+  [/^25P03$/, 'PostgreSQL: idle_in_transaction_session_timeout'],
+  [/^3D000$/, 'PostgreSQL: the database does not exist, for example during a restore'],
+  [/^25006$/, 'PostgreSQL: read-only, for example a standby before its promotion'],
+  [/^40P01$|^40001$/, 'PostgreSQL: deadlock or serialization failure, also in the last run'],
+  [/^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT)$/, 'network: no connection, or a lost one'],
+  [/^(ENOTFOUND|EAI_AGAIN)$/, 'DNS: no IP address for the host'],
+  [/^SQLITE_(BUSY|LOCKED)/, 'SQLite: another process holds the write lock'],
+  [/^SQLITE_(FULL|IOERR|CANTOPEN|READONLY)/, 'SQLite: the disk is full, faulty or read-only'],
+]
+
+/** The same for errors that have no code. */
+const UNAVAILABLE_MESSAGES: [messages: RegExp, reason: string][] = [
+  [/Connection terminated|is not queryable/, 'pg: the connection was lost'],
+  [/timeout expired|Query read timeout|timeout exceeded when trying to connect/, 'pg: timeouts'],
+  [
+    /Unable to acquire a connection|^aborted$/,
+    'knex and its pool: closed, or no connection in time',
+  ],
+]
+
+/** Is the database unreachable or overloaded, so that the same request may succeed later (503)? */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = errorCode(error)
   return (
     error.name === 'KnexTimeoutError' ||
-    // PostgreSQL: connection exceptions, too many connections, disk full, shutting down or starting up, closed to connections, locked, read-only.
-    /^(08...|53[0-4]00|57P0[1-5]|55000|55P03|25P03|3D000|25006|40P01|40001)$/.test(code) ||
-    /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN)$/.test(code) ||
-    /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CANTOPEN|READONLY)/.test(code) ||
-    /Connection terminated|is not queryable|timeout expired|Query read timeout|timeout exceeded when trying to connect|Unable to acquire a connection|^aborted$/.test(
-      error.message,
-    )
+    UNAVAILABLE_CODES.some(([codes]) => codes.test(code)) ||
+    UNAVAILABLE_MESSAGES.some(([messages]) => messages.test(error.message))
   )
 }

@@ -2,43 +2,48 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { acquireFileLock } from './lock.ts'
-import type { Db } from './open.ts'
+import type { DatabaseOptions, Db } from './open.ts'
 
-/** Any fixed number: the key of the advisory lock under which one node at a time migrates and sets up. */
-const SETUP_LOCK = 4_687_787
-const WAIT_MS = 60_000
+/** PostgreSQL advisory lock: any number that nothing else locks. */
+const SETUP_LOCK_KEY = 4_687_787
+const LOCK_WAIT_MS = 60_000
+const CONNECT_TIMEOUT_MS = 10_000
 
-/** Runs `work` while no other process of this installation does: several nodes may start at once. */
-export async function whileAlone<T>(
-  where: { databaseUrl: string } | { dataDir: string },
-  work: () => Promise<T>,
-): Promise<T> {
-  if ('dataDir' in where) {
-    const lock = await acquireFileLock(join(where.dataDir, 'setup.lock'), WAIT_MS)
-    return work().finally(() => lock.release())
-  }
-  // A connection of its own: the lock ends with it, also when this process is killed.
+/** Runs `work` while no other process of this installation does: several nodes may start at the same time. */
+export function withSetupLock<T>(database: DatabaseOptions, work: () => Promise<T>): Promise<T> {
+  return 'dataDir' in database
+    ? withFileLock(join(database.dataDir, 'setup.lock'), work)
+    : withAdvisoryLock(database.databaseUrl, work)
+}
+
+async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T> {
+  const lock = await acquireFileLock(file, LOCK_WAIT_MS)
+  return work().finally(() => lock.release())
+}
+
+/** Uses an own connection: the lock ends with it, also when this process is killed. */
+async function withAdvisoryLock<T>(databaseUrl: string, work: () => Promise<T>): Promise<T> {
   const client = new pg.Client({
-    connectionString: where.databaseUrl,
-    connectionTimeoutMillis: 10_000,
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   })
   await client.connect()
   try {
-    await client.query(`set lock_timeout = ${WAIT_MS}`)
-    await client.query('select pg_advisory_lock($1)', [SETUP_LOCK])
+    await client.query(`set lock_timeout = ${LOCK_WAIT_MS}`)
+    await client.query('select pg_advisory_lock($1)', [SETUP_LOCK_KEY])
     return await work()
   } finally {
     await client.end()
   }
 }
 
-/** Brings the tables up to date; returns the names of the migrations it ran. Call it inside `whileAlone`. */
+/** Runs the pending migrations and returns their names. Call it inside `withSetupLock`. */
 export async function migrate(db: Db): Promise<string[]> {
   const config = {
     directory: join(fileURLToPath(new URL('..', import.meta.url)), 'migrations'),
     loadExtensions: ['.ts'],
   }
-  // We hold the real lock. What knex's own lock table says is left over from a process killed in a migration.
+  // The setup lock is the real lock. knex's own lock row is stale after a process was killed during a migration.
   await db.write.migrate.forceFreeMigrationsLock(config)
   const [, names] = (await db.write.migrate.latest(config)) as [number, string[]]
   return names

@@ -1,26 +1,26 @@
-/** The database: one SQLite file (the embedded default) or PostgreSQL, both through knex. The only file that makes a knex. */
+/** The database: one SQLite file (the embedded default) or PostgreSQL, both through knex. The only file that creates a knex. */
 import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
 import { type Announcements, createAnnouncements } from './announcements.ts'
-import { TunedSqlite } from './sqlite-client.ts'
+import { PreparingSqliteClient } from './knex-internals.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
 export interface Db extends Announcements {
   dialect: 'sqlite' | 'postgres'
-  /** For reads outside a transaction. On SQLite a pool of read-only connections, so that no reader waits for the writer. */
+  /** Reads outside a transaction. On SQLite a pool of read-only connections, so no reader waits for the writer. */
   read: Knex
-  /** For transactions. On SQLite the only connection that writes. */
+  /** Transactions. On SQLite the only connection that writes. */
   write: Knex
   close(): Promise<void>
 }
 
 export type DatabaseOptions = { databaseUrl: string } | { dataDir: string }
 
-/** knex would print connection errors on standard output, where only answers belong. They are thrown too, and logged where they are caught. */
-const QUIET = {
+/** knex prints connection errors on standard output, which is for the output of commands. It also throws them. */
+const NO_LOG = {
   warn: () => undefined,
   error: () => undefined,
   deprecate: () => undefined,
@@ -28,16 +28,19 @@ const QUIET = {
 }
 
 const SQLITE_READERS = 4
-/** Each connection fills its own as the file grows, and beneath them the system caches the same file: a page that a reader lacks is not far. */
+/** Each connection has its own page cache. The operating system caches the file as well, so a miss is cheap. */
 const WRITER_CACHE_KIB = 32_000
 const READER_CACHE_KIB = 8_000
 const POSTGRES_CONNECTIONS = 12
-/** Statements are sent while those before them are under way. A setting of pg that knex's types do not know. */
+/** pg sends statements before earlier ones have completed. knex's types do not declare this setting of pg. */
 const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
+/** A request that waits longer for a row lock gets a 503. */
 const LOCK_TIMEOUT_MS = 10_000
+/** A node that hangs must not keep its rows locked. */
+const IDLE_IN_TRANSACTION_MS = 20_000
 
-/** `queryTimeoutMs`: on PostgreSQL, when a query is given up; never, unless given. SQLite has its own file and is never away. */
+/** `queryTimeoutMs`: PostgreSQL only; no timeout by default. */
 export function openDatabase(
   options: DatabaseOptions,
   { queryTimeoutMs }: { queryTimeoutMs?: number } = {},
@@ -51,15 +54,14 @@ function openPostgres(connection: string, queryTimeoutMs?: number): Db {
   const pool = knex({
     client: 'pg',
     compileSqlOnError: false,
-    log: QUIET,
+    log: NO_LOG,
     connection: {
       connectionString: connection,
       application_name: 'muster',
       ...PIPELINED,
       connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
       query_timeout: queryTimeoutMs,
-      // A request that waits for another's row longer than this is better answered with 503; a node that hangs must not keep rows locked.
-      options: `-c lock_timeout=${LOCK_TIMEOUT_MS} -c idle_in_transaction_session_timeout=${2 * LOCK_TIMEOUT_MS}`,
+      options: `-c lock_timeout=${LOCK_TIMEOUT_MS} -c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
     },
     pool: { min: 0, max: POSTGRES_CONNECTIONS },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
@@ -76,12 +78,12 @@ function openPostgres(connection: string, queryTimeoutMs?: number): Db {
 function openSqlite(filename: string): Db {
   const open = (max: number, pragmas: string[]): Knex =>
     knex({
-      client: TunedSqlite as unknown as typeof Knex.Client,
+      client: PreparingSqliteClient,
       connection: { filename },
       useNullAsDefault: true,
-      // The values of a statement that fails are nobody's business: among them are hashes and people's data.
+      // Error messages must not contain values: they include hashes and personal data.
       compileSqlOnError: false,
-      log: QUIET,
+      log: NO_LOG,
       acquireConnectionTimeout: 15_000,
       pool: {
         min: 1,

@@ -1,12 +1,14 @@
 import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { Db } from './open.ts'
-import { inOrder, insertText, type Sql } from './statements.ts'
+import { insertText, runInOrder, type Sql } from './statements.ts'
 import type { Trx } from './transaction.ts'
 
 const MAX_INSERTED_ROWS = 500
-/** An insert of so many comes again and again: PostgreSQL plans it once per connection. */
-const FEW_ROWS = 8
+/** SQLite accepts 32,766 in a statement. */
+const MAX_VARIABLES = 30_000
+/** PostgreSQL plans inserts of up to this many rows once per connection: they are frequent. */
+const MAX_NAMED_INSERT_ROWS = 8
 
 async function insertRows(
   sql: Sql,
@@ -17,18 +19,20 @@ async function insertRows(
   const values = rows.flatMap((row) => columns.map((column) => row[column]))
   const text = insertText(table, columns, rows.length)
   const insert = sql.raw(text, values as Knex.RawBinding[])
-  await (rows.length <= FEW_ROWS ? insert.options({ name: hash('sha1', text) }) : insert)
+  await (rows.length <= MAX_NAMED_INSERT_ROWS
+    ? insert.options({ name: hash('sha1', text) })
+    : insert)
 }
 
-/** Everything a query may touch on behalf of one account. Handlers get this and never a bare connection,
- *  so a query that forgets the account cannot be written there. */
+/** All that a query of one account may use. Handlers get a scope and never a connection, so they cannot write a query
+ *  without the account. */
 export interface Scope {
   accountId: string
   dialect: Db['dialect']
   sql: Sql
-  /** The account's rows of a table. */
+  /** A query on the account's rows of a table. */
   rows(table: string): Knex.QueryBuilder
-  /** Inserts rows as the account's own. */
+  /** Adds the account ID to the rows. */
   insert(table: string, rows: Record<string, unknown> | Record<string, unknown>[]): Promise<void>
 }
 
@@ -48,17 +52,19 @@ export function accountScope(
         account_id: accountId,
       }))
       const columns = Object.keys(own[0] ?? {})
-      // SQLite takes at most 32,766 variables in a statement.
-      const size = Math.min(MAX_INSERTED_ROWS, Math.max(1, Math.floor(30_000 / columns.length)))
+      const size = Math.min(
+        MAX_INSERTED_ROWS,
+        Math.max(1, Math.floor(MAX_VARIABLES / columns.length)),
+      )
       const inserts: (() => Promise<void>)[] = []
       for (let from = 0; from < own.length; from += size)
         inserts.push(() => insertRows(sql, table, columns, own.slice(from, from + size)))
-      await inOrder(source, ...inserts)
+      await runInOrder(source, ...inserts)
     },
   }
 }
 
-/** The scope of an account inside a transaction that can also make attempts due. */
+/** The scope of an account in a transaction. */
 export interface WriteScope extends Scope {
   trx: Trx
 }

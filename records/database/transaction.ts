@@ -1,6 +1,13 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Knex } from 'knex'
 import type { Topic } from './announcements.ts'
 import { errorCode } from './errors.ts'
-import { holdTransaction } from './held-transaction.ts'
+import {
+  acquireConnection,
+  discardConnection,
+  releaseConnection,
+  TransactionConnection,
+} from './knex-internals.ts'
 import type { Db } from './open.ts'
 import type { Sql } from './statements.ts'
 
@@ -8,27 +15,29 @@ import type { Sql } from './statements.ts'
 export interface Trx {
   dialect: Db['dialect']
   sql: Sql
-  /** Calls `listener` once it is committed or undone. */
+  /** Calls `listener` after the commit or rollback. */
   onEnd(listener: () => void): void
-  /** Publishes the topic once the transaction is committed, however often it was announced. */
+  /** Publishes the topic once, after the commit, however often it was announced. */
   announce<Payload>(topic: Topic<Payload>, payload?: Payload): void
 }
 
-/** PostgreSQL: deadlock_detected and serialization_failure. The transaction is undone and may simply be run again. */
-const RETRYABLE = new Set(['40P01', '40001'])
+/** PostgreSQL: deadlock_detected and serialization_failure. The transaction was rolled back and may be run again. */
+const RETRYABLE_CODES = new Set(['40P01', '40001'])
+const MAX_RUNS = 3
+const ROLLBACK_TIMEOUT_MS = 5_000
 
-/** Runs `work` in one transaction and commits it. Whatever `work` throws undoes all of it. */
+/** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again after a deadlock. */
 export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
+  for (let run = 1; ; run++) {
     try {
-      return await transactOnce(db, work)
+      return await runOnce(db, work)
     } catch (error) {
-      if (attempt === 3 || !RETRYABLE.has(errorCode(error))) throw error
+      if (run === MAX_RUNS || !RETRYABLE_CODES.has(errorCode(error))) throw error
     }
   }
 }
 
-async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
   const announced = new Map<Topic<unknown>, unknown[]>()
   const endListeners: (() => void)[] = []
   const trx = {
@@ -46,7 +55,7 @@ async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<
       ? [...announced.keys()].map(({ name }) => db.notifyStatement(name))
       : []
   try {
-    const result = await holdTransaction(db.write, { last: notifyStatements }, (sql) =>
+    const result = await runOnConnection(db.write, { sentWithCommit: notifyStatements }, (sql) =>
       work({ ...trx, sql }),
     )
     for (const [topic, payloads] of announced) db.publish(topic.name, topic.merge?.(payloads))
@@ -56,16 +65,81 @@ async function transactOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<
   }
 }
 
-/** PostgreSQL alone: what `use` does at once is done before anybody else can change the rows that `read` has locked. BEGIN and the reads are sent
- *  together, which saves a round trip, so `read` must not write. Tries once. */
-export function whileLocked<T>(
+/** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must not write, since it
+ *  is sent together with BEGIN, which saves a round trip. Runs once. */
+export function withLockedRows<T>(
   db: Db,
   read: (source: Pick<Trx, 'dialect' | 'sql'>) => Promise<T>,
   use: (result: T) => void,
 ): Promise<void> {
-  return holdTransaction(db.write, { readsAhead: true }, async (sql, begun) => {
+  return runOnConnection(db.write, { sendsBeforeBegun: true }, async (sql, begun) => {
     const result = await read({ dialect: db.dialect, sql })
     await begun
     use(result)
   })
+}
+
+interface TransactionOptions {
+  /** `work` starts before BEGIN has succeeded. It must await `begun` before it relies on locks, and must not write:
+   *  when BEGIN fails, PostgreSQL commits every write that was sent after it. */
+  sendsBeforeBegun?: boolean
+  /** Statements without parameters that are sent in one message with COMMIT. */
+  sentWithCommit?: () => string[]
+}
+
+/** Commits after `work` has resolved. Otherwise rolls back and throws the error of `work`. */
+async function runOnConnection<T>(
+  knex: Knex,
+  { sendsBeforeBegun, sentWithCommit = () => [] }: TransactionOptions,
+  work: (sql: Sql, begun: Promise<unknown>) => Promise<T>,
+): Promise<T> {
+  const connection = await acquireConnection(knex)
+  const own = new TransactionConnection(connection)
+  const raw: Sql['raw'] = (text, bindings = []) => knex.raw(text, bindings).connection(own)
+  const sql = Object.assign(
+    (table: string | Knex.QueryBuilder) => knex(table as string).connection(own),
+    { raw },
+  )
+  // Sends the statement now. A knex query sends nothing before its `then` is called.
+  const send = (text: string): Promise<unknown> =>
+    new Promise(
+      (resolve, reject) => void knex.raw(text).connection(connection).then(resolve, reject),
+    )
+  const begun = send('BEGIN;')
+  begun.catch(() => undefined)
+  try {
+    if (!sendsBeforeBegun) await begun
+    const value = await work(sql, begun)
+    await own.end()
+    await begun
+    const results = [await send([...sentWithCommit(), 'COMMIT;'].join(';'))].flat() as {
+      command?: string
+    }[]
+    // PostgreSQL responds to COMMIT with ROLLBACK when a statement failed and `work` ignored the error.
+    if (results.at(-1)?.command === 'ROLLBACK')
+      throw new Error('The transaction was rolled back, because one of its statements had failed')
+    return value
+  } catch (error) {
+    await own.end()
+    const rolledBack = begun.then(
+      () => send('ROLLBACK;'),
+      () => undefined,
+    )
+    await withTimeout(rolledBack).catch((failure: Error) =>
+      discardConnection(connection, failure.message),
+    )
+    throw error
+  } finally {
+    releaseConnection(knex, connection)
+  }
+}
+
+/** Throws when the rollback takes too long: the connection may be lost. */
+async function withTimeout(rolledBack: Promise<unknown>): Promise<void> {
+  const timer = new AbortController()
+  const expire = async (): Promise<void> => {
+    await delay(ROLLBACK_TIMEOUT_MS, undefined, { signal: timer.signal })
+    throw new Error('The rollback timed out')
+  }
+  await Promise.race([rolledBack, expire()]).finally(() => timer.abort())
 }

@@ -2,7 +2,7 @@
  *  and the answer says when it was. */
 
 import type { Scope } from '../database/scope.ts'
-import { given, select } from '../database/statements.ts'
+import { jsonRows, select } from '../database/statements.ts'
 import { isUndelivered, TEST_EVENT } from '../deliveries.ts'
 import { lowestIdAt } from '../ids.ts'
 
@@ -76,7 +76,7 @@ export async function findDeliveryHealth(
 }
 
 /** Not the account of the deliveries: told of it, SQLite takes the wrong index. */
-const OWN = 'join webhooks on webhooks.id = given.webhook and webhooks.account_id = ?'
+const OWN = 'join webhooks on webhooks.id = input.webhook and webhooks.account_id = ?'
 
 const sum = (numbers: number[]): number => numbers.reduce((total, number) => total + number, 0)
 
@@ -102,13 +102,13 @@ async function sampleHours(
   // The three counts in one text: no other shape of it is the same in both databases and reads the rows once.
   const rows = await select<{ webhook: string; hour: number; counts: string }>(
     scope.sql,
-    `select given.webhook, given.hour, (
+    `select input.webhook, input.hour, (
        select count(case when state = 'delivered' then 1 end) || ' ' || count(case when state = 'failed' then 1 end) || ' ' || count(*)
        from (select state from deliveries
-             where webhook_id = webhooks.id and id >= given.low and id < given.high and event_type <> '${TEST_EVENT}'
+             where webhook_id = webhooks.id and id >= input.low and id < input.high and event_type <> '${TEST_EVENT}'
              order by id desc limit ${size}) as newest
      ) as counts
-     from ${given(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })} ${OWN}`,
+     from ${jsonRows(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })} ${OWN}`,
     [JSON.stringify(wanted), scope.accountId],
   )
   const found = new Map<string, HourHealth[]>(webhookIds.map((id) => [id, []]))
@@ -142,8 +142,8 @@ async function countUndelivered(
       Record<`oldest_${Waiting}`, number | null>
   >(
     scope.sql,
-    `select given.webhook, ${newest('failed', ' and id >= ?')}, ${WAITING.map((state) => newest(state)).join(', ')}, ${WAITING.map(oldest).join(', ')}
-     from ${given(scope.dialect, { webhook: 'uuid' })} ${OWN}`,
+    `select input.webhook, ${newest('failed', ' and id >= ?')}, ${WAITING.map((state) => newest(state)).join(', ')}, ${WAITING.map(oldest).join(', ')}
+     from ${jsonRows(scope.dialect, { webhook: 'uuid' })} ${OWN}`,
     [
       lowestIdAt(now.getTime() - HOURS * HOUR_MS),
       JSON.stringify(webhookIds.map((webhook) => ({ webhook }))),

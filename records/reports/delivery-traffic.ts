@@ -1,7 +1,7 @@
 /** Deliveries of the last 24 hours, hour by hour. Counted in indexes alone and only so far, so that it costs the same with a million of them. */
 
 import type { Scope } from '../database/scope.ts'
-import { given, select } from '../database/statements.ts'
+import { jsonRows, select } from '../database/statements.ts'
 import { lowestIdAt } from '../ids.ts'
 import { HOUR_MS } from './request-counts.ts'
 
@@ -80,7 +80,7 @@ function countHours(
   hours: { startsAt: number }[],
   upTo: number,
 ): Promise<CountRow[]> {
-  const inHour = 'webhook_id = given.webhook and id >= given.low and id < given.high'
+  const inHour = 'webhook_id = input.webhook and id >= input.low and id < input.high'
   const counted = (name: string, where: string): string =>
     `(select count(*) from (select 1 as one from deliveries where ${where} and ${inHour} limit ${upTo}) as bounded) as ${name}`
   // Word for word as in the index.
@@ -96,8 +96,8 @@ function countHours(
   )
   return select<CountRow>(
     scope.sql,
-    `select given.webhook, given.hour, ${[counted('made', 'true'), ...['failed', 'retrying', 'pending'].map(inState)].join(', ')}
-     from ${given(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })}`,
+    `select input.webhook, input.hour, ${[counted('made', 'true'), ...['failed', 'retrying', 'pending'].map(inState)].join(', ')}
+     from ${jsonRows(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })}`,
     [JSON.stringify(wanted)],
   )
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { issueApiKey } from '../../auth/api-key.ts'
 import { insertAccount } from '../../records/accounts.ts'
-import { migrate, whileAlone } from '../../records/database/migrate.ts'
+import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { accountScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
@@ -42,7 +42,7 @@ async function startServer({
     ...readConfig({ ...settings, RATE_LIMIT_PER_MINUTE: String(perMinute) }),
     role,
   }
-  await whileAlone(config.database, async () => {
+  await withSetupLock(config.database, async () => {
     const db = openDatabase(config.database)
     await migrate(db).finally(() => db.close())
   })

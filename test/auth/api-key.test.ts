@@ -15,7 +15,7 @@ import {
   touchApiKeys,
   updateApiKey,
 } from '../../records/api-keys.ts'
-import { migrate, whileAlone } from '../../records/database/migrate.ts'
+import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { accountScope } from '../../records/database/scope.ts'
 import { findCredentials, insertUser, updateAccess, updateUserStatus } from '../../records/users.ts'
@@ -36,7 +36,7 @@ async function newInstallation(): Promise<Installation> {
   const muster = await newMuster()
   const where = { dataDir: muster.dataDir }
   const db = openDatabase(where)
-  const first = await whileAlone(where, async () => {
+  const first = await withSetupLock(where, async () => {
     await migrate(db)
     return createFirstAccount(db, NOW)
   })

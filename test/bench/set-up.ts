@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { issueApiKey } from '../../auth/api-key.ts'
 import { insertAccount } from '../../records/accounts.ts'
-import { migrate, whileAlone } from '../../records/database/migrate.ts'
+import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { type WriteScope, writeScope } from '../../records/database/scope.ts'
 import { type Trx, transaction } from '../../records/database/transaction.ts'
@@ -67,7 +67,7 @@ export async function withRecords<T>(
   const config = readConfig(environment)
   const db = openDatabase(config.database)
   try {
-    await whileAlone(config.database, () => migrate(db))
+    await withSetupLock(config.database, () => migrate(db))
     const made = await transaction(db, (trx) => work(trx, config))
     // As autovacuum would, but not in the middle of a measure.
     if (db.dialect === 'postgres') await db.write.raw('vacuum analyze')

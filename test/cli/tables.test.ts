@@ -53,12 +53,12 @@ describe('backup', () => {
     expect(await muster.run(['backup', file])).toEqual({
       status: 1,
       stdout: '',
-      stderr: `${file} exists already, and is left alone\n`,
+      stderr: `${file} already exists. Choose another file name.\n`,
     })
     const nowhere = join(muster.dataDir, 'nowhere', 'file')
     expect(await muster.run(['backup', nowhere])).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining('its folder does not exist'),
+      stderr: expect.stringContaining('nowhere/file does not exist. Create it first.'),
     })
 
     const environment = {

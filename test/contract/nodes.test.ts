@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
-import { migrate, whileAlone } from '../../records/database/migrate.ts'
+import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
@@ -32,7 +32,7 @@ onPostgres('several nodes', () => {
     const { database: where } = readConfig({ ...database.environment })
     const ran = await Promise.all(
       [1, 2, 3].map(() =>
-        whileAlone(where, async () => {
+        withSetupLock(where, async () => {
           const db = openDatabase(where)
           return migrate(db).finally(() => db.close())
         }),

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
 import { type Db, openDatabase } from '../../records/database/open.ts'
-import { type Trx, transaction, whileLocked } from '../../records/database/transaction.ts'
+import { type Trx, transaction, withLockedRows } from '../../records/database/transaction.ts'
 import { createDatabase } from '../postgres.ts'
 
 const onPostgres = inject('database') === 'postgres'
@@ -93,7 +93,7 @@ test.runIf(onPostgres)(
       await note(trx, 'one')
       await note(trx, null).catch(() => undefined)
     })
-    await expect(written).rejects.toThrow('Nothing of a transaction was kept')
+    await expect(written).rejects.toThrow('one of its statements had failed')
     expect(await kept()).toEqual([])
   },
 )
@@ -120,7 +120,7 @@ test.runIf(onPostgres).each([
   ['awaits', async (statement: PromiseLike<Rows>) => await statement],
   ['chains', (statement: PromiseLike<Rows>) => statement.then((result) => result)],
 ])(
-  'whileLocked: what was read and locked stays so until it was used, by work that %s',
+  'withLockedRows: what was read and locked stays so until it was used, by work that %s',
   async (_, result) => {
     await transaction(db, (trx) => note(trx, 'one'))
     const change = (): Promise<unknown> =>
@@ -129,7 +129,7 @@ test.runIf(onPostgres).each([
         await sql.raw("update notes set text = 'changed'")
       })
     const used: string[][] = []
-    await whileLocked(
+    await withLockedRows(
       db,
       async ({ sql }) => {
         const { rows } = await result(sql.raw('select text from notes for share'))

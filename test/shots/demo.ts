@@ -15,7 +15,7 @@ import { startSession } from '../../auth/session.ts'
 import { operations } from '../../generated/operations.ts'
 import { insertAccount } from '../../records/accounts.ts'
 import { type AuditTarget, insertAuditEntry, type NewAuditEntry } from '../../records/audit-log.ts'
-import { migrate, whileAlone } from '../../records/database/migrate.ts'
+import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { accountScope, type WriteScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
@@ -53,7 +53,7 @@ export async function startDemo(): Promise<Demo> {
     WEBHOOK_RETRY_DELAYS: '0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1',
   }
   const config: Config = readConfig(settings)
-  await whileAlone(config.database, async () => {
+  await withSetupLock(config.database, async () => {
     const db = openDatabase(config.database)
     await migrate(db).finally(() => db.close())
   })

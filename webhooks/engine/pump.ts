@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Agent } from 'undici'
 import type { Db } from '../../records/database/open.ts'
-import { whileLocked } from '../../records/database/transaction.ts'
+import { withLockedRows } from '../../records/database/transaction.ts'
 import type { Outcome } from '../../records/deliveries.ts'
 import { loadSendables, type Sendable } from '../../records/planned-attempts.ts'
 import type { MadeAttempt } from '../../records/settlements.ts'
@@ -206,7 +206,7 @@ export function startPump(options: PumpOptions): Pump {
     try {
       if (db.dialect === 'sqlite')
         beginWith(await loadSendables({ dialect: db.dialect, sql: db.read }, planned))
-      else await whileLocked(db, (source) => loadSendables(source, planned), beginWith)
+      else await withLockedRows(db, (source) => loadSendables(source, planned), beginWith)
     } catch (error) {
       if (left === claims)
         log.warn({ err: error }, 'deliveries could not be loaded, and will be tried again')

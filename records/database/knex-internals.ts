@@ -1,0 +1,163 @@
+/** The only file that relies on private parts of knex and sqlite3; test/records/knex-internals.test.ts fails when an update changes them.
+ *  - The SQLite client prepares each statement once per connection. knex and sqlite3 prepare it for each query,
+ *    which takes about as long as a small query itself.
+ *  - Transactions use a connection of the pool directly. knex.transaction() builds a knex of more than a hundred
+ *    functions, which takes as long as a small statement and stays in memory until the next full garbage collection.
+ *    On SQLite it also rolls back without waiting for running statements. */
+import { createRequire } from 'node:module'
+import type { Knex } from 'knex'
+
+type Callback = (this: unknown, error: Error | null, result?: unknown) => void
+
+interface PreparedStatement {
+  all(bindings: unknown[], callback: Callback): void
+  run(bindings: unknown[], callback: Callback): void
+  finalize(): void
+}
+
+interface SqliteConnection {
+  all(sql: string, bindings: unknown[] | undefined, callback: Callback): void
+  run(sql: string, bindings: unknown[] | undefined, callback: Callback): void
+  prepare(sql: string, callback: (error: Error | null) => void): PreparedStatement
+}
+
+/** A connection of knex's pool, of pg or sqlite3. */
+interface PooledConnection {
+  query?(...args: unknown[]): unknown
+  /** knex's pool closes a connection with this mark instead of reusing it. */
+  __knex__disposed?: string
+}
+
+export function acquireConnection({ client }: Knex): Promise<PooledConnection> {
+  return client.acquireConnection()
+}
+
+export function releaseConnection({ client }: Knex, connection: PooledConnection): void {
+  client.releaseConnection(connection)
+}
+
+/** The pool closes the connection at its release. */
+export function discardConnection(connection: PooledConnection, reason: string): void {
+  connection.__knex__disposed = reason
+}
+
+/** The connection of one transaction. knex passes it to its clients in place of the pooled connection.
+ *  A statement that comes after the end of the transaction throws, so it cannot run in another transaction. */
+export class TransactionConnection {
+  readonly #connection: PooledConnection
+  readonly #running = new Set<Promise<unknown>>()
+  #hasEnded = false
+
+  constructor(connection: PooledConnection) {
+    this.#connection = connection
+  }
+
+  get pooled(): PooledConnection {
+    if (this.#hasEnded) throw new Error('A statement came after the end of its transaction')
+    return this.#connection
+  }
+
+  /** Called by knex's PostgreSQL client. pg runs queries in the order of the calls. */
+  query(...args: unknown[]): unknown {
+    return this.pooled.query?.(...args)
+  }
+
+  /** Delays the end of the transaction until the statement has ended. */
+  async track<T>(statement: Promise<T>): Promise<T> {
+    this.#running.add(statement)
+    try {
+      return await statement
+    } finally {
+      this.#running.delete(statement)
+    }
+  }
+
+  /** Refuses new statements and waits for the tracked ones. */
+  async end(): Promise<void> {
+    this.#hasEnded = true
+    await Promise.allSettled(this.#running)
+  }
+}
+
+interface SqliteQuery {
+  sql: string
+  options?: Partial<typeof UNPREPARED>
+}
+
+/** knex's types do not declare `_query` and `destroyRawConnection`. */
+declare class KnexSqliteClient extends Knex.Client {
+  _query(connection: unknown, query: SqliteQuery): Promise<unknown>
+  destroyRawConnection(connection: unknown): Promise<void>
+}
+
+const SqliteClient: typeof KnexSqliteClient = createRequire(import.meta.url)(
+  'knex/lib/dialects/sqlite3/index.js',
+)
+
+/** Query options that keep a statement from being prepared: a prepared statement keeps its last values in memory. */
+export const UNPREPARED = { unprepared: true }
+const MAX_PREPARED_STATEMENTS = 200
+/** Longer statements are written for a number of rows or IDs and rarely come twice. */
+const MAX_PREPARED_CHARACTERS = 4_000
+
+const preparedByConnection = new WeakMap<SqliteConnection, Map<string, PreparedStatement>>()
+
+export class PreparingSqliteClient extends SqliteClient {
+  override async _query(
+    connection: SqliteConnection | TransactionConnection,
+    query: SqliteQuery,
+  ): Promise<unknown> {
+    // sqlite3 runs statements in parallel, so the end of the transaction has to wait for them.
+    if (connection instanceof TransactionConnection)
+      return connection.track(this._query(connection.pooled as SqliteConnection, query))
+    // A deferred transaction that reads first fails with SQLITE_BUSY_SNAPSHOT when another process, for example
+    // a command beside the server, has written in between.
+    if (query.sql === 'BEGIN;') query.sql = 'BEGIN IMMEDIATE;'
+    return super._query(preparing(connection, query.options?.unprepared), query)
+  }
+
+  /** SQLite does not close a connection that has open statements. */
+  override destroyRawConnection(connection: SqliteConnection): Promise<void> {
+    for (const statement of findPrepared(connection).values()) statement.finalize()
+    preparedByConnection.delete(connection)
+    return super.destroyRawConnection(connection)
+  }
+}
+
+/** The two methods that knex calls, with prepared statements. */
+function preparing(
+  connection: SqliteConnection,
+  isUnprepared = false,
+): Pick<SqliteConnection, 'all' | 'run'> {
+  const execute =
+    (method: 'all' | 'run'): SqliteConnection['all'] =>
+    (sql, bindings, callback) => {
+      if (sql.length > MAX_PREPARED_CHARACTERS || isUnprepared)
+        return connection[method](sql, bindings, callback)
+      const statements = findPrepared(connection)
+      const prepared = statements.get(sql)
+      if (prepared) return prepared[method](bindings ?? [], callback)
+      const statement = connection.prepare(sql, (error) => {
+        if (!error) return statement[method](bindings ?? [], callback)
+        statements.delete(sql)
+        callback.call(statement, error)
+      })
+      statements.set(sql, statement)
+      if (statements.size > MAX_PREPARED_STATEMENTS) finalizeOldest(statements)
+    }
+  return { all: execute('all'), run: execute('run') }
+}
+
+function findPrepared(connection: SqliteConnection): Map<string, PreparedStatement> {
+  const statements = preparedByConnection.get(connection) ?? new Map<string, PreparedStatement>()
+  preparedByConnection.set(connection, statements)
+  return statements
+}
+
+function finalizeOldest(statements: Map<string, PreparedStatement>): void {
+  for (const [sql, statement] of statements) {
+    statements.delete(sql)
+    statement.finalize()
+    return
+  }
+}

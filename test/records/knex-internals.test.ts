@@ -1,0 +1,120 @@
+/** The private parts of knex and sqlite3 that records/database/knex-internals.ts relies on. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest'
+import {
+  acquireConnection,
+  discardConnection,
+  releaseConnection,
+  UNPREPARED,
+} from '../../records/database/knex-internals.ts'
+import { type Db, openDatabase } from '../../records/database/open.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { createDatabase } from '../postgres.ts'
+
+const onPostgres = inject('database') === 'postgres'
+
+let directory: string
+let db: Db
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'muster-knex-internals-'))
+  db = openDatabase(
+    onPostgres
+      ? { databaseUrl: await createDatabase(inject('postgresUrl')) }
+      : { dataDir: directory },
+  )
+  await db.write.raw('create table notes (text varchar(10))')
+})
+afterAll(async () => {
+  await db.close()
+  await rm(directory, { recursive: true })
+})
+
+/** What `use` does with the only writing connection, whose `prepare` counts its calls. */
+async function countPrepared(use: () => Promise<unknown>): Promise<number> {
+  const connection = (await acquireConnection(db.write)) as unknown as { prepare(): unknown }
+  const prepare = vi.spyOn(connection, 'prepare')
+  releaseConnection(db.write, connection as object)
+  await use()
+  const calls = prepare.mock.calls.length
+  prepare.mockRestore()
+  return calls
+}
+
+test('a discarded connection is closed, and a released one is reused', async () => {
+  const first = await acquireConnection(db.write)
+  releaseConnection(db.write, first)
+  const second = await acquireConnection(db.write)
+  discardConnection(second, 'broken')
+  releaseConnection(db.write, second)
+  const third = await acquireConnection(db.write)
+  releaseConnection(db.write, third)
+  expect(second).toBe(first)
+  expect(third).not.toBe(first)
+})
+
+test.runIf(onPostgres)('knex calls `query` of the connection that a query names', async () => {
+  const queries: unknown[] = []
+  const connection = await acquireConnection(db.write)
+  const recording = {
+    query(...args: unknown[]) {
+      queries.push(args[0])
+      return connection.query?.(...args)
+    },
+  }
+  await db.write.raw('select 1').connection(recording)
+  releaseConnection(db.write, connection)
+  expect(queries).toMatchObject([{ text: 'select 1' }])
+})
+
+test.skipIf(onPostgres).each(['_query', 'destroyRawConnection', 'acquireRawConnection'])(
+  "knex's SQLite client has %s",
+  (method) => {
+    const client = createRequire(import.meta.url)('knex/lib/dialects/sqlite3/index.js')
+    expect(client.prototype[method]).toBeTypeOf('function')
+  },
+)
+
+test.skipIf(onPostgres)('a statement is prepared once, also in transactions', async () => {
+  const calls = await countPrepared(async () => {
+    for (const text of ['one', 'two', 'three']) {
+      await db.write('notes').insert({ text })
+      await transaction(db, ({ sql }) => sql('notes').insert({ text }))
+    }
+  })
+  const controlStatements = ['BEGIN IMMEDIATE;', 'COMMIT;'].length
+  expect(calls).toBe(1 + controlStatements)
+  expect(await db.read('notes').count({ count: '*' })).toEqual([{ count: 6 }])
+})
+
+test.skipIf(onPostgres)('UNPREPARED and long statements are not prepared', async () => {
+  const long = `select ${Array.from({ length: 1_000 }, () => '?').join(', ')}, 'some more text'`
+  const calls = await countPrepared(async () => {
+    await db.write.raw('select ?', [1]).options(UNPREPARED)
+    await db.write.raw(`${long}${' '.repeat(4_000)}`, new Array(1_000).fill(1))
+  })
+  expect(calls).toBe(0)
+})
+
+test.skipIf(onPostgres)('a statement that fails to prepare fails each time', async () => {
+  for (let run = 0; run < 2; run++)
+    await expect(db.write.raw('select missing from notes')).rejects.toThrow('no such column')
+})
+
+test.skipIf(onPostgres)('a transaction locks the database before its first statement', async () => {
+  const other = openDatabase({ dataDir: directory })
+  await other.write.raw('pragma busy_timeout = 0')
+  await transaction(db, async () => {
+    await expect(other.write('notes').insert({ text: 'other' })).rejects.toThrow('SQLITE_BUSY')
+  })
+  await other.close()
+})
+
+test.skipIf(onPostgres)('a database with prepared statements closes', async () => {
+  const other = openDatabase({ dataDir: directory })
+  await other.write('notes').insert({ text: 'last' })
+  await expect(other.close()).resolves.toBeUndefined()
+})
