@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { Db } from './open.ts'
 
 /** A subject that a transaction announces after its commit. */
 export interface Topic<Payload = undefined> {
@@ -53,9 +52,4 @@ export function createAnnouncements(): Announcements {
       for (const topicName of name ? [name] : subscriptions.keys()) publish(topicName)
     },
   }
-}
-
-/** PostgreSQL only. */
-export async function notifyOtherNodes(db: Db, topic: Topic): Promise<void> {
-  await db.write.raw(db.notifyStatement(topic.name))
 }

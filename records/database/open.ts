@@ -8,8 +8,10 @@ import { PreparingSqliteClient } from './knex-internals.ts'
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
+export type Dialect = 'sqlite' | 'postgres'
+
 export interface Db extends Announcements {
-  dialect: 'sqlite' | 'postgres'
+  dialect: Dialect
   /** Reads outside a transaction. On SQLite a pool of read-only connections, so no reader waits for the writer. */
   read: Knex
   /** Transactions. On SQLite the only connection that writes. */

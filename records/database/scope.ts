@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
-import type { Db } from './open.ts'
+import type { Dialect } from './open.ts'
 import { insertText, runInOrder, type Sql } from './statements.ts'
 import type { Trx } from './transaction.ts'
 
@@ -28,7 +28,7 @@ async function insertRows(
  *  without the account. */
 export interface Scope {
   accountId: string
-  dialect: Db['dialect']
+  dialect: Dialect
   sql: Sql
   /** A query on the account's rows of a table. */
   rows(table: string): Knex.QueryBuilder
@@ -36,10 +36,7 @@ export interface Scope {
   insert(table: string, rows: Record<string, unknown> | Record<string, unknown>[]): Promise<void>
 }
 
-export function accountScope(
-  source: { dialect: Db['dialect']; sql: Sql },
-  accountId: string,
-): Scope {
+export function accountScope(source: { dialect: Dialect; sql: Sql }, accountId: string): Scope {
   const { dialect, sql } = source
   return {
     accountId,

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex'
-import type { Db } from './open.ts'
-import type { Trx } from './transaction.ts'
+import type { Dialect } from './open.ts'
 
 /** A knex or an open transaction: the first parameter of every query function, alone or inside a `Scope`. */
 export interface Sql {
@@ -24,7 +23,7 @@ export async function select<Row>(
 
 /** Runs independent statements in their order. On PostgreSQL all are sent at once, which saves round trips. */
 export async function runInOrder<Results extends unknown[]>(
-  { dialect }: Pick<Trx, 'dialect'>,
+  { dialect }: { dialect: Dialect },
   ...statements: { [Index in keyof Results]: () => Promise<Results[Index]> }
 ): Promise<Results> {
   if (dialect === 'postgres') return Promise.all(statements.map((run) => run())) as Promise<Results>
@@ -42,7 +41,7 @@ export function insertText(table: string, columns: string[], rows: number): stri
 
 /** A `from` item named `input`: the rows of one JSON parameter. `columns` maps names to PostgreSQL types.
  *  One parameter for any number of rows keeps one plan. */
-export function jsonRows(dialect: Db['dialect'], columns: Record<string, string>): string {
+export function jsonRows(dialect: Dialect, columns: Record<string, string>): string {
   const names = Object.keys(columns)
   if (dialect === 'postgres')
     return `json_to_recordset(?::json) as input(${names.map((name) => `"${name}" ${columns[name]}`).join(', ')})`

@@ -8,12 +8,12 @@ import {
   releaseConnection,
   TransactionConnection,
 } from './knex-internals.ts'
-import type { Db } from './open.ts'
+import type { Db, Dialect } from './open.ts'
 import type { Sql } from './statements.ts'
 
 /** An open transaction. */
 export interface Trx {
-  dialect: Db['dialect']
+  dialect: Dialect
   sql: Sql
   /** Calls `listener` after the commit or rollback. */
   onEnd(listener: () => void): void
@@ -77,6 +77,11 @@ export function withLockedRows<T>(
     await begun
     use(result)
   })
+}
+
+/** PostgreSQL only: announces the topic to the other nodes, without a transaction. */
+export async function notifyOtherNodes(db: Db, topic: Topic): Promise<void> {
+  await db.write.raw(db.notifyStatement(topic.name))
 }
 
 interface TransactionOptions {

@@ -2,9 +2,8 @@
  *  it for all, and another takes over when it dies: two would queue the same. */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { notifyOtherNodes } from '../../records/database/announcements.ts'
 import type { Db } from '../../records/database/open.ts'
-import { transaction } from '../../records/database/transaction.ts'
+import { notifyOtherNodes, transaction } from '../../records/database/transaction.ts'
 import { ATTEMPTS_QUEUED, type PlannedAttempt } from '../../records/due-work.ts'
 import { holdLease, releaseLease } from '../../records/leases.ts'
 import {
