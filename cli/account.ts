@@ -4,7 +4,8 @@ import { insertAccount } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
-import { examples, type Output, quoted, type Shell, secretOf } from './shell.ts'
+import { quoteForShell } from '../web/shared/shell.ts'
+import { examples, type Output, type Shell, secretOf } from './shell.ts'
 
 interface CreateOptions {
   name: string
@@ -56,7 +57,7 @@ export function addAccount(program: Command, shell: Shell): void {
             document: { account_id: accountId, user_id: userId },
             text: [
               `Account ${accountId} is made. Its Owner is ${email}, user ${userId}.`,
-              `Make an API key:  muster key create --email ${quoted(email)} --name 'First key' --access full_access`,
+              `Make an API key:  muster key create --email ${quoteForShell(email)} --name 'First key' --access full_access`,
             ].join('\n'),
           }
         }),

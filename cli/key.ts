@@ -15,7 +15,8 @@ import type { Db } from '../records/database/open.ts'
 import { accountScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { findUserByEmail, type User } from '../records/users.ts'
-import { examples, type Output, quoted, type Shell, table, timeOf } from './shell.ts'
+import { quoteForShell } from '../web/shared/shell.ts'
+import { examples, type Output, type Shell, table, timeOf } from './shell.ts'
 
 interface CreateOptions {
   email: string
@@ -152,7 +153,7 @@ async function userOf(db: Db, email: string): Promise<User> {
 }
 
 const noKeys = (user: User): string =>
-  `${user.email} has no API keys. Make one:  muster key create --email ${quoted(user.email)} --name 'First key' --access full_access`
+  `${user.email} has no API keys. Make one:  muster key create --email ${quoteForShell(user.email)} --name 'First key' --access full_access`
 
 function documentOf(key: ApiKey) {
   return {

@@ -98,11 +98,6 @@ export function examples(...lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`
 }
 
-/** The argument as a POSIX shell would read it back. */
-export function quoted(argument: string): string {
-  return /^[\w@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`
-}
-
 /** A secret given as "-" is read from standard input, where it stays out of the shell's history and the list of processes. */
 export function secretOf(given: string): string {
   return given === '-' ? readFileSync(0, 'utf8').replace(/\r?\n$/, '') : given

@@ -16,8 +16,9 @@ import {
   permissions,
   type Role,
 } from '../records/users.ts'
+import { quoteForShell } from '../web/shared/shell.ts'
 import { nameOf } from './account.ts'
-import { examples, listOf, type Output, quoted, type Shell, secretOf, timeOf } from './shell.ts'
+import { examples, listOf, type Output, type Shell, secretOf, timeOf } from './shell.ts'
 
 interface CreateOptions {
   account: string
@@ -109,7 +110,7 @@ export function addUser(program: Command, shell: Shell): void {
             document: { user_id: userId },
             text: [
               `User ${userId} is made: ${email}, ${role}.`,
-              `Make an API key:  muster key create --email ${quoted(email)} --name 'First key' --access full_access`,
+              `Make an API key:  muster key create --email ${quoteForShell(email)} --name 'First key' --access full_access`,
             ].join('\n'),
           }
         }),

@@ -1,6 +1,6 @@
 /** One request of a contract test, how it is sent, and how somebody repeats it. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { quoted } from '../../cli/shell.ts'
+import { quoteForShell } from '../../web/shared/shell.ts'
 
 export interface Request {
   /** In upper case. */
@@ -69,7 +69,7 @@ export function curl(
   keyOfRun: string,
 ): string {
   const given = Object.entries(headers).map(
-    ([name, value]) => `-H ${quoted(value === '' ? `${name};` : `${name}: ${value}`)}`,
+    ([name, value]) => `-H ${quoteForShell(value === '' ? `${name};` : `${name}: ${value}`)}`,
   )
   const authorization =
     key === null
@@ -82,14 +82,14 @@ export function curl(
   const parts = [
     'curl -sS -i --globoff',
     `-X ${method}`,
-    quoted(url + path),
+    quoteForShell(url + path),
     ...authorization,
     ...given,
   ]
   if (body === undefined) return parts.join(' ')
   const pieces = body.split(LONG_RUN).filter((piece) => piece !== '')
   if (pieces.length === 1 && !isLongRun(body))
-    return [...parts, `--data-raw ${quoted(body)}`].join(' ')
+    return [...parts, `--data-raw ${quoteForShell(body)}`].join(' ')
   return `{ ${pieces.map(printed).join(' ')} } | ${[...parts, '--data-binary @-'].join(' ')}`
 }
 
@@ -101,7 +101,7 @@ function isLongRun(text: string): boolean {
 }
 
 function printed(piece: string): string {
-  if (!isLongRun(piece)) return `printf %s ${quoted(piece)};`
+  if (!isLongRun(piece)) return `printf %s ${quoteForShell(piece)};`
   const letters = [...piece]
   return `printf '${letters[0]}%.0s' $(seq ${letters.length});`
 }

@@ -50,7 +50,7 @@ describe('account create', () => {
       PASSWORD,
     ])
     expect(status).toBe(0)
-    expect(stdout).toContain('muster key create --email ann@example.com')
+    expect(stdout).toContain("muster key create --email 'ann@example.com'")
     expect(stdout).not.toContain(PASSWORD)
   })
 

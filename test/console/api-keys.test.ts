@@ -170,7 +170,7 @@ describe('API keys', () => {
 
     const list = await mayNot.get('/api-keys')
     expect(list.text).toContain('Of the Owner')
-    expect(list.text).toContain('Ask Test Owner, the Account Owner')
+    expect(list.text).toContain('ask Test Owner, the Account Owner')
     expect(list.text).not.toMatch(/Create a key|Revoke<|\/edit|api-keys\/[0-9a-f]{8}-/)
     expect((await member.get('/api-keys')).status).toBe(404)
     for (const visitor of [mayNot, member])
@@ -267,7 +267,7 @@ describe('API keys in a browser', () => {
     await page.getByLabel('Name').fill('Nightly import')
     await page.getByLabel('Full Access').check()
     await page.getByRole('button', { name: 'Create the key' }).click()
-    const token = (await page.getByRole('region', { name: 'key' }).innerText()).trim()
+    const token = (await page.getByRole('group', { name: 'key' }).innerText()).trim()
     await assertReadable(page, 'the new key')
     const made = await app.as({ key: token }).post('/participants', { full_name: 'Ada Lovelace' })
     expect(made.status).toBe(201)

@@ -172,7 +172,7 @@ describe('a command to copy', () => {
       const command = commandIn(text)
       // Its own line breaks are between its parts, each after a backslash.
       expect(command.replaceAll(' \\\n', '')).not.toMatch(/\p{Cc}/u)
-      expect(text).toContain('written as bash and zsh read them')
+      expect(text).toContain('Run it in bash or zsh.')
       const words = await wordsOf('bash', command)
       expect(words.at(-1)).toBe(body)
       expect(words).toContain(app.config.baseUrl + path)
@@ -186,7 +186,7 @@ describe('a command to copy', () => {
         { method: 'POST', operationId: 'createTask', requestBody: body },
       ])
       const { text } = await owner.get(`/requests/${id}`)
-      expect(text).not.toContain('written as bash')
+      expect(text).not.toContain('bash or zsh')
       for (const shell of ['sh', 'bash'])
         expect((await wordsOf(shell, commandIn(text))).at(-1)).toBe(body)
     },

@@ -571,7 +571,7 @@ describe('people in a browser', () => {
     await page.getByRole('group', { name: 'May manage' }).getByLabel('Webhooks').check()
     await page.getByRole('radiogroup', { name: 'Tasks' }).getByLabel('Edit').check()
     await page.getByRole('button', { name: 'Make the link' }).click()
-    const shown = await page.getByRole('region', { name: 'link' }).innerText()
+    const shown = await page.getByRole('group', { name: 'link' }).innerText()
     const path = new URL(shown).pathname.replace('/console', '')
     await assertReadable(page, 'the link')
 
@@ -580,7 +580,9 @@ describe('people in a browser', () => {
     await theirs.page.getByRole('button', { name: 'Join' }).click()
     await theirs.page.getByText('Welcome to Test account.').waitFor()
     await theirs.page.getByRole('link', { name: 'API keys' }).click()
-    await theirs.page.getByText('You see the keys and cannot change them. Ask Test Owner').waitFor()
+    await theirs.page
+      .getByText('You can view API keys but not change them. To get access, ask Test Owner')
+      .waitFor()
     expect(await theirs.page.getByRole('link', { name: 'Create a key' }).count()).toBe(0)
 
     await page.goto(`${app.url}/console/people`)

@@ -328,8 +328,8 @@ describe('the API Dashboard', () => {
       ['key=%3Cscript%3E', '&#60;script&#62;', 'There is no such key'],
       ['duration=fast', 'fast', 'Give a number of milliseconds'],
       ['duration=-1', '-1', 'Give a number of milliseconds'],
-      ['from=yesterday', 'yesterday', 'Give a time such as'],
-      ['until=2026-13-40T00:00', '2026-13-40T00:00', 'Give a time such as'],
+      ['from=yesterday', 'yesterday', 'Enter a time in UTC'],
+      ['until=2026-13-40T00:00', '2026-13-40T00:00', 'Enter a time in UTC'],
       ['from=2026-03-02T10:00&until=2026-03-02T10:00', '2026-03-02T10:00', 'This is not after'],
     ])('%s is refused, and stays in the form', async (query, typed, problem) => {
       const { text, status } = await owner.get(`/requests?${query}`)

@@ -1,6 +1,6 @@
 /** What is too deep, too long or no text: it is shown as it is, or refused with all that was typed, and keeps nobody else waiting. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { markedJson, prettyJson } from '../../web/console/ui.ts'
+import { highlightJson, prettyJson } from '../../web/console/json-block.ts'
 import { html } from '../../web/shared/html.ts'
 import { newParticipant } from '../handlers/made.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
@@ -49,7 +49,7 @@ describe('JSON over several lines', () => {
   })
 
   it('has so many colours and no more', () => {
-    const text = html`${markedJson(prettyJson(`[${zeros(30_000)}]`) ?? '')}`.text
+    const text = html`${highlightJson(prettyJson(`[${zeros(30_000)}]`) ?? '')}`.text
     expect(text.match(/<span/g)).toHaveLength(5_000)
     expect(text.match(/0/g)).toHaveLength(30_000)
   })

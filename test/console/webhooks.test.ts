@@ -133,7 +133,7 @@ describe('who sees and who manages webhooks', () => {
     }
     for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`])
       expect(textOf((await admin.get(path)).text)).toContain(
-        'Ask Test Owner, the Account Owner, to let you manage webhooks',
+        'You can view webhooks but not change them. To get access, ask Test Owner, the Account Owner',
       )
   })
 
@@ -461,7 +461,7 @@ describe('what was missed and what failed', () => {
     const wrong = await office.visitor.post(to, { since: 'yesterday', until: '', rate: '5000' })
     expect(wrong.status).toBe(422)
     expect(errorsIn(wrong.text)).toEqual({
-      since: 'Give a time such as 2026-11-21T09:30, in UTC.',
+      since: 'Enter a time in UTC, for example 2026-11-21T09:30.',
       rate: 'Give a whole number from 1 to 500.',
     })
     expect(wrong.text).toContain('value="5000"')
@@ -729,7 +729,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     const opened = page.locator('.opened .delivery')
     await opened.waitFor()
     expect(await opened.textContent()).toContain('x-served-by: the shop')
-    expect(await opened.getByRole('region', { name: 'payload' }).textContent()).toContain(
+    expect(await opened.getByRole('group', { name: 'payload' }).textContent()).toContain(
       '"event_type": "webhook.test"',
     )
     expect(await page.title()).toBe('The shop · Muster')

@@ -15,9 +15,9 @@ import {
 } from '../../records/reports/traffic.ts'
 import { findOwner } from '../../records/users.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.ts'
+import { apiCurlCommand } from '../shared/curl.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { meter, sparkline, stackedBars } from './charts.ts'
-import { curlCommand } from './curl.ts'
 import { anyUser, get, isAdmin, may, type Page, type Route, type Visit } from './page.ts'
 import { plural } from './records/names.ts'
 import { addressOf, maySee } from './records/resources.ts'
@@ -247,7 +247,7 @@ async function firstSteps({ scope, user, config }: Visit, webhooks: Webhook[]): 
   ])
   const hasKey = keys.length + revoked.length > 0
   const ask = 'The Account Owner can let you do that.'
-  const call = curlCommand({
+  const call = apiCurlCommand({
     method: 'GET',
     url: `${config.baseUrl}/public/v1/participants`,
     body: null,

@@ -1,6 +1,7 @@
 /** The parts that pages are made of. */
 import { randomUUID } from 'node:crypto'
 import { Refused } from '../../errors.ts'
+import { codeFrame } from '../shared/code-block.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'quiet'
@@ -28,6 +29,11 @@ export function idOf(id: string): Html {
   return html`<span class="id">${code(id)}${copyButton(id, 'id')}</span>`
 }
 
+/** Without the beginning, which is the time and equal for neighbours. */
+export function shortId(id: string): string {
+  return id.slice(-12)
+}
+
 export function code(text: string): Html {
   return html`<code>${text}</code>`
 }
@@ -37,75 +43,9 @@ export function copyButton(text: string, what: string): Html {
   return html`<button type="button" class="copy icon" data-copy="${text}" aria-label="Copy the ${what}">${icon('copy')}</button>`
 }
 
-/** Code in a block, with a button to copy it. `what` names it for those who cannot see it. `content` may be marked up; `text` is copied. */
-export function codeBlock(text: string, what: string, content: Content = text): Html {
-  return html`<div class="code-block">${copyButton(text, what)}<pre tabindex="0" role="region" aria-label="${what}"><code>${content}</code></pre></div>`
-}
-
-/** JSON with colours, over several lines; any other text as it is. */
-export function jsonBlock(text: string, what: string): Html {
-  const pretty = prettyJson(text)
-  return pretty === undefined ? codeBlock(text, what) : codeBlock(text, what, markedJson(pretty))
-}
-
-/** Is it JSON as a whole, however deep? */
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Indentation grows with depth times entries: what others send us could make a page of gigabytes. */
-const DEEPEST_PRETTY = 32
-const LONGEST_PRETTY = 256 * 1024
-const PART = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
-
-/** JSON over several lines. Undefined: it is none, or too deep or too long for that. The values stay as they were written: a large number is
- *  not rounded, and of a name that is there twice both are shown. */
-export function prettyJson(text: string): string | undefined {
-  if (!isJson(text)) return undefined
-  let pretty = ''
-  let depth = 0
-  let before = ''
-  for (const [part] of text.matchAll(PART)) {
-    const isEnd = part === ']' || part === '}'
-    if (isEnd) depth -= 1
-    const opened = before === '[' || before === '{'
-    // Nothing is between the brackets of what is empty.
-    if ((opened && !isEnd) || before === ',' || (isEnd && !opened))
-      pretty += `\n${'  '.repeat(depth)}`
-    pretty += part === ':' ? ': ' : part
-    if (part === '[' || part === '{') depth += 1
-    if (depth > DEEPEST_PRETTY || pretty.length > LONGEST_PRETTY) return undefined
-    before = part
-  }
-  return pretty
-}
-
-const TOKEN =
-  /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
-/** A span for each of more would make the page many times as large as what it shows. */
-const MOST_MARKED = 5_000
-
-/** With colours, as far as there are not too many of them. */
-export function markedJson(pretty: string): Content {
-  const parts: Content[] = []
-  let at = 0
-  let marked = 0
-  for (const found of pretty.matchAll(TOKEN)) {
-    if (++marked > MOST_MARKED) break
-    const [whole, string, colon] = found
-    const kind = string === undefined ? 'number' : colon === undefined ? 'string' : 'key'
-    parts.push(
-      pretty.slice(at, found.index),
-      html`<span class="json-${kind}">${string ?? whole}</span>${colon}`,
-    )
-    at = found.index + whole.length
-  }
-  return [...parts, pretty.slice(at)]
+/** Code with a button that copies `text`. `label` names it for screen readers; `content` may be marked up. */
+export function codeBlock(text: string, label: string, content: Content = text): Html {
+  return codeFrame(label, content, copyButton(text, label))
 }
 
 const MINUTE = 60_000

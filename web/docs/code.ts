@@ -1,4 +1,5 @@
 /** Blocks of code, alone and in tabs, one for each language. */
+import { codeFrame } from '../shared/code-block.ts'
 import { type Html, html } from '../shared/html.ts'
 import { highlight } from './highlight.ts'
 
@@ -18,16 +19,20 @@ const NAMES: Record<string, string> = {
   java: 'Java',
 }
 
-export function codeBlock(code: string, language: string, label?: string): Html {
-  return html`<div class="code"><button type="button" class="copy" data-copy>Copy</button><pre tabindex="0" role="group" aria-label="${label ?? 'Code'}"><code>${highlight(code.trimEnd(), language)}</code></pre></div>`
+export function highlightedCode(code: string, language: string, label = 'Code'): Html {
+  return codeFrame(
+    label,
+    highlight(code.trimEnd(), language),
+    html`<button type="button" class="copy" data-copy>Copy</button>`,
+  )
 }
 
-export function jsonBlock(value: unknown, label?: string): Html {
-  return codeBlock(JSON.stringify(value, null, 2), 'json', label)
+export function exampleValue(value: unknown, label?: string): Html {
+  return highlightedCode(JSON.stringify(value, null, 2), 'json', label)
 }
 
 /** `id` is unique on its page. Which tab is open is one choice for the whole site: see client/docs.js. Without JavaScript all are. */
-export function tabs(id: string, label: string, samples: Sample[]): Html {
+export function languageTabs(id: string, label: string, samples: Sample[]): Html {
   const [first] = samples
   return html`<div class="tabs">
 <div class="tab-list" role="tablist" aria-label="${label}">${samples.map(
@@ -36,7 +41,7 @@ export function tabs(id: string, label: string, samples: Sample[]): Html {
   )}</div>
 ${samples.map(
   ({ language, code }) =>
-    html`<div class="tab-panel" role="tabpanel" id="${id}-${language}" aria-labelledby="${id}-${language}-tab" data-language="${language}">${codeBlock(code, language, `${label}: ${NAMES[language]}`)}</div>`,
+    html`<div class="tab-panel" role="tabpanel" id="${id}-${language}" aria-labelledby="${id}-${language}-tab" data-language="${language}">${highlightedCode(code, language, `${label}: ${NAMES[language]}`)}</div>`,
 )}
 </div>`
 }

@@ -1,7 +1,7 @@
 /** Markdown of guides and of descriptions in the contracts. HTML in it is shown, not used. */
 import MarkdownIt, { type Token } from 'markdown-it'
 import { type Html, raw } from '../shared/html.ts'
-import { codeBlock, type Sample, tabs } from './code.ts'
+import { highlightedCode, languageTabs, type Sample } from './code.ts'
 
 export interface MarkdownOptions {
   /** Where a relative link leads, or undefined where there is nothing for readers: then only its text is shown. */
@@ -38,7 +38,7 @@ const parser = new MarkdownIt({ html: false, linkify: false, typographer: false 
 
 parser.renderer.rules.fence = (tokens, index) => {
   const { content = '', info = '' } = tokens[index] ?? {}
-  return codeBlock(content, info.trim()).text
+  return highlightedCode(content, info.trim()).text
 }
 parser.renderer.rules.code_inline = (tokens, index, _options, env) => {
   const content = tokens[index]?.content ?? ''
@@ -134,7 +134,7 @@ function withTabs(tokens: Token[], { readCode }: MarkdownOptions): Token[] {
     }
     const block = Object.assign(Object.create(token), {
       type: 'html_block',
-      content: tabs(`code-${index}`, 'Code', samples as Sample[]).text,
+      content: languageTabs(`code-${index}`, 'Code', samples as Sample[]).text,
     })
     result.push(block)
     index = end

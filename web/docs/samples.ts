@@ -1,5 +1,6 @@
 /** A request as code: in each language with nothing but what comes with it, so that a sample runs where it is pasted.
  *  The generators on npm write the key into the code as a literal, ignore errors in Go and force TLS in Ruby. */
+import { apiCurlCommand } from '../shared/curl.ts'
 import type { Operation } from './api.ts'
 import type { Sample } from './code.ts'
 
@@ -47,16 +48,11 @@ function requestOf(
   }
 }
 
-function curl({ method, url, query, body }: Request): string {
-  const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
-  const parts = [
-    `curl ${query.length > 0 ? '-G ' : method === 'GET' || (method === 'POST' && body !== undefined) ? '' : `-X ${method} `}${quote(url)}`,
-    `-H "Authorization: Bearer $MUSTER_API_KEY"`,
-    ...query.map(([name, value]) => `-d ${quote(`${name}=${value}`)}`),
-  ]
-  if (body !== undefined)
-    parts.push(`-H 'Content-Type: application/json'`, `-d ${quote(JSON.stringify(body, null, 2))}`)
-  return parts.join(' \\\n  ')
+function curl({ body, ...request }: Request): string {
+  return apiCurlCommand({
+    ...request,
+    body: body === undefined ? null : JSON.stringify(body, null, 2),
+  })
 }
 
 function typescript({ method, url, query, body, answer }: Request): string {

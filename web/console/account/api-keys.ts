@@ -15,7 +15,6 @@ import {
 import { changesBetween } from '../../../records/audit-log.ts'
 import type { WriteScope } from '../../../records/database/scope.ts'
 import { assertName } from '../../../records/names.ts'
-import { findOwner } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { formKey, formKeyField, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import {
@@ -29,6 +28,7 @@ import {
   type Route,
   type Visit,
 } from '../page.ts'
+import { readOnlyNote } from '../read-only-note.ts'
 import {
   action,
   buttonLink,
@@ -89,7 +89,7 @@ async function keysPage(visit: Visit): Promise<Page> {
     title: 'API keys',
     lead: 'Programs call the API with them, on behalf of whoever created them.',
     actions: canManage && buttonLink('/api-keys/new', 'Create a key', 'primary'),
-    body: html`${!canManage && (await whomToAsk(visit))}<div class="above-table">${tabs(
+    body: html`${!canManage && (await readOnlyNote(visit, 'API keys'))}<div class="above-table">${tabs(
       'API keys',
       [
         { label: 'In use', to: '/api-keys', isCurrent: !isRevoked },
@@ -103,14 +103,6 @@ async function keysPage(visit: Visit): Promise<Page> {
       }),
     ])}`,
   }
-}
-
-async function whomToAsk({ scope }: Visit): Promise<Html> {
-  const owner = await findOwner(scope)
-  return note(
-    'busy',
-    html`You see the keys and cannot change them. Ask ${owner?.fullName}, the Account Owner, to let you manage API keys: <a href="mailto:${owner?.email}">${owner?.email}</a>.`,
-  )
 }
 
 function noKeys(isRevoked: boolean, canManage: boolean): Html {

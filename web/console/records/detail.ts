@@ -4,7 +4,7 @@ import { type Resource, resources } from '../../../generated/resources.ts'
 import type { Event } from '../../../records/events.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Page, Visit } from '../page.ts'
-import { buttonLink, card, count, empty, facts, live, table, timeOf } from '../ui.ts'
+import { buttonLink, card, count, empty, facts, live, shortId, table, timeOf } from '../ui.ts'
 import { isBeingMade, isReady, mayHave, progress } from './file.ts'
 import { keyLabels } from './keys.ts'
 import { capital, noun, option, plural } from './names.ts'
@@ -18,7 +18,6 @@ import {
   maySee,
   nameField,
   referencedBy,
-  shortId,
 } from './resources.ts'
 import { amountOf, cell, isTable, shownName, valueTable, whole } from './values.ts'
 

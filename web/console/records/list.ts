@@ -4,6 +4,7 @@ import { InvalidInput } from '../../../errors.ts'
 import { type Operation, operations } from '../../../generated/operations.ts'
 import type { Resource, Schema } from '../../../generated/resources.ts'
 import { isStorable } from '../../../server/body.ts'
+import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import {
@@ -16,6 +17,7 @@ import {
   live,
   note,
   pager,
+  shortId,
   table,
 } from '../ui.ts'
 import { isBeingMade, isReady, mayHave } from './file.ts'
@@ -40,7 +42,6 @@ import {
   maySee,
   nameField,
   referencedBy,
-  shortId,
 } from './resources.ts'
 import { cell, shownName, withCode } from './values.ts'
 
@@ -243,11 +244,13 @@ function sizes(resource: Resource, pairs: Pairs, current: number): Html {
 
 /** The request that answers with what the page shows. */
 function sameByApi({ visit, operation, pairs }: List): Html {
-  const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
-  const parts = [
-    `curl ${pairs.length > 0 ? '-G ' : ''}${quoted(visit.config.baseUrl + operation.path)}`,
-    `-H "Authorization: Bearer $MUSTER_API_KEY"`,
-    ...pairs.map(([name, value]) => `--data-urlencode ${quoted(`${name}=${value}`)}`),
-  ]
-  return html`<details class="same-by-api"><summary>The same by API</summary>${codeBlock(parts.join(' \\\n  '), 'request')}</details>`
+  const command = apiCurlCommand({
+    method: 'GET',
+    url: visit.config.baseUrl + operation.path,
+    query: pairs,
+  })
+  return html`<details class="same-by-api">
+<summary>Show as API request</summary>
+${codeBlock(command, 'request')}
+</details>`
 }

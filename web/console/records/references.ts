@@ -1,19 +1,13 @@
 /** Records that other records refer to: their names, and how to find them. */
+
 import { HttpError } from 'http-errors'
 import { validate as isUuid } from 'uuid'
 import { operations } from '../../../generated/operations.ts'
 import type { Resource, Schema } from '../../../generated/resources.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
-import {
-  addressOf,
-  fieldsOf,
-  type Item,
-  maySee,
-  nameField,
-  referencedBy,
-  shortId,
-} from './resources.ts'
+import { shortId } from '../ui.ts'
+import { addressOf, fieldsOf, type Item, maySee, nameField, referencedBy } from './resources.ts'
 
 /** The records that were found, by `participant 0193…`. Only those that the user may see. */
 export type Known = Map<string, { resource: Resource; item: Item }>

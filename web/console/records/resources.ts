@@ -63,11 +63,6 @@ export function fieldsOf({ record }: Resource): [name: string, schema: Schema][]
   return Object.entries(record.properties ?? {})
 }
 
-/** The end of an id: its beginning is the time, which neighbours share. */
-export function shortId(id: string): string {
-  return id.slice(-12)
-}
-
 /** Of a page below /console. */
 export function addressOf(
   { slug }: Resource,

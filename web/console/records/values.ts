@@ -1,8 +1,10 @@
 /** Values of records, as they are shown. */
+
 import { code as currencyByCode } from 'currency-codes'
 import type { Schema } from '../../../generated/resources.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { bytes, count, facts, idOf, jsonBlock, pill, type Tone, table, timeOf, utc } from '../ui.ts'
+import { jsonBlock } from '../json-block.ts'
+import { bytes, count, facts, idOf, pill, type Tone, table, timeOf, utc } from '../ui.ts'
 import { label, option } from './names.ts'
 import { type Known, referenceLink } from './references.ts'
 import { referencedBy } from './resources.ts'

@@ -7,6 +7,7 @@ import {
   type RequestCursor,
   type RequestFilter,
 } from '../../../records/request-log.ts'
+import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
 import type { Errors } from '../ui.ts'
 
 const MINUTE = MINUTE_MS
@@ -78,8 +79,8 @@ export function readRequestQuery(query: URLSearchParams, now: Date): RequestQuer
     if (value === undefined) errors[name] = [problem]
     return value
   }
-  const from = read('from', minuteOf, NOT_A_TIME)
-  const until = read('until', minuteOf, NOT_A_TIME)
+  const from = read('from', parseMinute, DATE_TIME_ERROR)
+  const until = read('until', parseMinute, DATE_TIME_ERROR)
   if (from !== undefined && until !== undefined && from >= until)
     errors.until = ['This is not after “From”.']
   const range = from === undefined && until === undefined ? rangeOf(query.get('range')) : undefined
@@ -111,8 +112,6 @@ export function readRequestQuery(query: URLSearchParams, now: Date): RequestQuer
     errors,
   }
 }
-
-const NOT_A_TIME = 'Give a time such as 2026-11-21T09:30, in UTC.'
 
 function rangeOf(text: string | null): RangeName {
   return text !== null && Object.hasOwn(ranges, text) ? (text as RangeName) : DEFAULT_RANGE
@@ -162,11 +161,9 @@ function widthOf(length: number): number {
   return fitting ?? Math.ceil(length / MOST_BUCKETS / DAY) * DAY
 }
 
-/** A time as browsers give it, in UTC, to the minute; epoch milliseconds. */
-function minuteOf(text: string): number | undefined {
-  if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?)?$/.test(text)) return undefined
-  const time = Date.parse(text.includes('T') ? `${text}Z` : text)
-  return Number.isNaN(time) || time < 0 ? undefined : time - (time % MINUTE)
+function parseMinute(text: string): number | undefined {
+  const time = parseDateTimeInput(text)
+  return time === undefined || time < 0 ? undefined : time - (time % MINUTE)
 }
 
 function statusesOf(text: string): [number, number] | undefined {
@@ -217,9 +214,4 @@ export function requestsAddress(
   if (all.range === DEFAULT_RANGE) all.range = ''
   const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value !== ''))
   return `${path}${query.size > 0 ? `?${query}` : ''}`
-}
-
-/** A time as browsers take it. */
-export function localOf(epochMs: number): string {
-  return new Date(epochMs).toISOString().slice(0, 16)
 }

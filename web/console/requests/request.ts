@@ -1,24 +1,15 @@
 /** One request: its row in the list, and what was sent and answered. A request has a `tbody` of its own, which opens in place. */
+
 import { type Operation, type OperationId, operations } from '../../../generated/operations.ts'
 import { resources } from '../../../generated/resources.ts'
 import { findRequest, type RequestDetail, type RequestEntry } from '../../../records/request-log.ts'
 import type { Module, User } from '../../../records/users.ts'
+import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { curlCommand, FOR_BASH, isForBash } from '../curl.ts'
+import { BASH_NOTE, needsBash } from '../../shared/shell.ts'
+import { isJson, jsonBlock } from '../json-block.ts'
 import { get, hasPermission, isAdmin, type Page, type Route, type Visit } from '../page.ts'
-import {
-  bytes,
-  card,
-  codeBlock,
-  duration,
-  facts,
-  idOf,
-  isJson,
-  jsonBlock,
-  note,
-  timeOf,
-  utc,
-} from '../ui.ts'
+import { bytes, card, codeBlock, duration, facts, idOf, note, timeOf, utc } from '../ui.ts'
 
 export const requestRoutes: Route[] = [get('/requests/:request', isAdmin, requestPage)]
 
@@ -196,6 +187,6 @@ function curlOf({ config, user }: Visit, request: RequestDetail, heading: Headin
   if (body !== null && hiddenModule(user, operationId)) return html``
   const isCutShort = path.includes('?') && isQueryHidden(user, operationId)
   const url = config.baseUrl + (isCutShort ? path.replace(/\?.*/s, '') : path)
-  const command = curlCommand({ method, url, body })
-  return html`<div>${headed(heading, 'As curl')}${codeBlock(command, 'curl command')}<p class="muted">Put an API key in the environment as MUSTER_API_KEY.${isCutShort && ' The query is left out: it can name what is in records that you do not see.'}${isForBash(url, body) && ` ${FOR_BASH}`}</p></div>`
+  const command = apiCurlCommand({ method, url, body })
+  return html`<div>${headed(heading, 'As curl')}${codeBlock(command, 'curl command')}<p class="muted">Put an API key in the environment as MUSTER_API_KEY.${isCutShort && ' The query is left out: it can name what is in records that you do not see.'}${needsBash(url, body) && ` ${BASH_NOTE}`}</p></div>`
 }

@@ -14,6 +14,7 @@ import {
   type RequestFilter,
 } from '../../../records/request-log.ts'
 import type { User } from '../../../records/users.ts'
+import { toDateTimeInput } from '../../shared/date-time-input.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { type Answer, get, isAdmin, type Route, type Visit } from '../page.ts'
 import { buttonLink, card, count, counted, empty, note, POLL, pager, tabs, utc } from '../ui.ts'
@@ -23,7 +24,6 @@ import { clearedAddress, filterForm } from './request-filters.ts'
 import {
   conditions,
   cursorTo,
-  localOf,
   type RangeName,
   type RequestQuery,
   ranges,
@@ -126,8 +126,8 @@ function refresh(given: Record<string, string>): Html {
 function searchedNote({ filter, given }: RequestQuery, from: number): Html {
   const earlier = requestsAddress(given, {
     range: '',
-    from: localOf(filter.from),
-    until: localOf(from),
+    from: toDateTimeInput(filter.from),
+    until: toDateTimeInput(from),
   })
   return note(
     'busy',

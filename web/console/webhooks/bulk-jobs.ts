@@ -19,8 +19,14 @@ import type { WriteScope } from '../../../records/database/scope.ts'
 import { findUser } from '../../../records/users.ts'
 import { findWebhook, findWebhookNames, type Webhook } from '../../../records/webhooks.ts'
 import { DEFAULT_RATE, failedIn, MAX_RATE, missedBy } from '../../../webhooks/bulk.ts'
+import {
+  DATE_TIME_ERROR,
+  parseDateTimeInput,
+  toDateTimeInput,
+} from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
+import { readOnlyNote } from '../read-only-note.ts'
 import {
   action,
   buttonLink,
@@ -44,8 +50,8 @@ import {
   timeOf,
   utc,
 } from '../ui.ts'
-import { localOf, loggedTypes, momentOf, NOT_A_TIME } from './delivery-log.ts'
-import { crumbsOf, mayManage, targetOf, webhookOf, whomToAsk } from './webhook-access.ts'
+import { loggedTypes } from './delivery-log.ts'
+import { crumbsOf, mayManage, targetOf, webhookOf } from './webhook-access.ts'
 
 export const bulkJobRoutes: Route[] = [
   get('/webhooks/jobs', isAdmin, jobsPage),
@@ -108,16 +114,20 @@ function wantedOf(webhook: Webhook, kind: BulkKind, typed: URLSearchParams, now:
   const given = {
     since:
       typed.get('since')?.trim() ??
-      (kind === 'retry_failed' ? localOf(now.getTime() - DAY_MS) : ''),
+      (kind === 'retry_failed' ? toDateTimeInput(now.getTime() - DAY_MS) : ''),
     until: typed.get('until')?.trim() ?? '',
     type: typed.get('type') ?? '',
     rate: typed.get('rate')?.trim() || String(DEFAULT_RATE),
   }
   const errors: Errors = {}
-  const [since, until] = [momentOf(given.since), momentOf(given.until)]
+  const [since, until] = [
+    parseDateTimeInput(given.since ?? ''),
+    parseDateTimeInput(given.until ?? ''),
+  ]
   const canLeaveOutSince = kind === 'send_missed' && webhook.disabledAt !== null
-  if (since === undefined && !(canLeaveOutSince && given.since === '')) errors.since = [NOT_A_TIME]
-  if (given.until !== '' && until === undefined) errors.until = [NOT_A_TIME]
+  if (since === undefined && !(canLeaveOutSince && given.since === ''))
+    errors.since = [DATE_TIME_ERROR]
+  if (given.until !== '' && until === undefined) errors.until = [DATE_TIME_ERROR]
   if (since !== undefined && until !== undefined && since >= until)
     errors.until = ['This is not after “From”.']
   const isRate = /^[1-9]\d{0,3}$/.test(given.rate) && Number(given.rate) <= MAX_RATE
@@ -288,7 +298,7 @@ async function jobsPage(visit: Visit): Promise<Page> {
     title: 'Bulk jobs',
     lead: 'Work at many deliveries, done in the background.',
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
-    body: html`${!mayManage(user, {}) && (await whomToAsk(visit))}${card('', [
+    body: html`${!mayManage(user, {}) && (await readOnlyNote(visit, 'webhooks'))}${card('', [
       jobs.length === 0
         ? empty(
             'No bulk jobs yet',

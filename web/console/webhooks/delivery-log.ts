@@ -12,6 +12,7 @@ import {
   TEST_EVENT,
 } from '../../../records/deliveries.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
+import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 import {
@@ -22,6 +23,7 @@ import {
   duration,
   type Errors,
   pill,
+  shortId,
   type Tone,
   timeOf,
 } from '../ui.ts'
@@ -67,9 +69,12 @@ export function readLogQuery(query: URLSearchParams): LogQuery {
   if (given.type && !eventType) errors.type = ['There is no such event.']
   const id = idOf(given.id ?? null)
   if (given.id && !id) errors.id = ['This is not an id.']
-  const [since, until] = [momentOf(given.since), momentOf(given.until)]
-  if (given.since && since === undefined) errors.since = [NOT_A_TIME]
-  if (given.until && until === undefined) errors.until = [NOT_A_TIME]
+  const [since, until] = [
+    parseDateTimeInput(given.since ?? ''),
+    parseDateTimeInput(given.until ?? ''),
+  ]
+  if (given.since && since === undefined) errors.since = [DATE_TIME_ERROR]
+  if (given.until && until === undefined) errors.until = [DATE_TIME_ERROR]
   if (since !== undefined && until !== undefined && since >= until)
     errors.until = ['This is not after “From”.']
 
@@ -88,21 +93,6 @@ export function readLogQuery(query: URLSearchParams): LogQuery {
     isFirstPage: olderThan === undefined && newerThan === undefined,
     errors,
   }
-}
-
-export const NOT_A_TIME = 'Give a time such as 2026-11-21T09:30, in UTC.'
-
-/** A time as browsers give it, in UTC; epoch milliseconds. */
-export function momentOf(given: string | undefined): number | undefined {
-  if (given === undefined || !/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?)?$/.test(given))
-    return undefined
-  const time = Date.parse(given.includes('T') ? `${given}Z` : given)
-  return Number.isNaN(time) ? undefined : time
-}
-
-/** A time as browsers take it. */
-export function localOf(epochMs: number): string {
-  return new Date(epochMs).toISOString().slice(0, 16)
 }
 
 /** The address of the log, below /console, with other filters or another page. */
@@ -164,11 +154,6 @@ function deliveryRow(visit: Visit, webhook: Webhook, row: Row): Html {
   const { id, state, createdAt } = delivery
   const last = attempts.at(-1)
   return html`<tbody id="delivery-${id}" class="${view === 'closed' ? '' : 'opened'}"${refresh(visit, row)}><tr><td>${pill(STATES[state].tone, STATES[state].label)}</td><td>${eventCell(row)}</td><td><span class="id"><code title="${id}">${shortId(id)}</code>${copyButton(id, 'id')}</span></td><td>${last && answerOf(last)}</td><td class="number">${last && duration(last.durationMs)}</td><td>${dotsOf(delivery, attempts)}</td><td class="nowrap">${timeOf(createdAt, visit.now)}</td><td><div class="row-actions">${rowAction(visit, webhook, row)}</div></td></tr>${detail !== undefined && html`<tr class="detail"><td colspan="${COLUMNS}">${detail}</td></tr>`}</tbody>`
-}
-
-/** The end of an id: what ids of one moment differ in. */
-export function shortId(id: string): string {
-  return `${id.slice(0, 8)}…${id.slice(-8)}`
 }
 
 const ANSWERS: Record<Exclude<Outcome, 'success' | 'http_error'>, string> = {

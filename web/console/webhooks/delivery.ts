@@ -19,8 +19,10 @@ import {
 import { findSealedSecrets, type Webhook } from '../../../records/webhooks.ts'
 import { openSecret, SecretUnreadable, signingKeys } from '../../../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../../../webhooks/transport/sign.ts'
+import { deliveryCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { FOR_BASH, isForBash } from '../curl.ts'
+import { BASH_NOTE, needsBash } from '../../shared/shell.ts'
+import { jsonBlock } from '../json-block.ts'
 import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
 import {
   action,
@@ -32,11 +34,10 @@ import {
   duration,
   facts,
   idOf,
-  jsonBlock,
   note,
   timeOf,
 } from '../ui.ts'
-import { curlCommand, opensslCommand } from './delivery-commands.ts'
+import { opensslCommand } from './delivery-commands.ts'
 import {
   answerOf,
   deliveriesTable,
@@ -250,8 +251,8 @@ async function proof(
     )
   const lines = Object.entries(sent).map(([name, value]) => `${name}: ${value}`)
   return html`<details><summary>Headers</summary><p class="muted">${last ? `As attempt ${last.number} sent them` : 'As an attempt now would send them'}, with the secret that signs now.</p>${codeBlock(lines.join('\n'), 'request headers')}</details>
-<details><summary>Verify this</summary><p>The header <code>X-Service-Signature</code> is the HMAC-SHA256 of these ${bytes(body.length)}, to the byte and with no line break at their end, keyed with the whole signing secret, in lower-case hexadecimal:</p>${codeBlock(text, 'body as it is sent')}<p>It is</p>${codeBlock(sent['x-service-signature'] ?? '', 'signature')}<p>With your secret in the place of the dots, this prints the same:</p>${codeBlock(opensslCommand(text), 'openssl command')}${isForBash(text) && html`<p class="muted">${FOR_BASH}</p>`}</details>
-<details><summary>Send it yourself</summary><p>The same request, to the address of the webhook, signed a moment ago. Libraries that check the time take it for five minutes.</p>${codeBlock(curlCommand(webhook.url, fresh, text), 'curl command')}${isForBash(webhook.url, text) && html`<p class="muted">${FOR_BASH}</p>`}</details>`
+<details><summary>Verify this</summary><p>The header <code>X-Service-Signature</code> is the HMAC-SHA256 of these ${bytes(body.length)}, to the byte and with no line break at their end, keyed with the whole signing secret, in lower-case hexadecimal:</p>${codeBlock(text, 'body as it is sent')}<p>It is</p>${codeBlock(sent['x-service-signature'] ?? '', 'signature')}<p>With your secret in the place of the dots, this prints the same:</p>${codeBlock(opensslCommand(text), 'openssl command')}${needsBash(text) && html`<p class="muted">${BASH_NOTE}</p>`}</details>
+<details><summary>Send it yourself</summary><p>The same request, to the address of the webhook, signed a moment ago. Libraries that check the time take it for five minutes.</p>${codeBlock(deliveryCurlCommand(webhook.url, fresh, text), 'curl command')}${needsBash(webhook.url, text) && html`<p class="muted">${BASH_NOTE}</p>`}</details>`
 }
 
 /** Undefined: the secret cannot be read. */

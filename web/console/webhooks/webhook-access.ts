@@ -1,10 +1,7 @@
 /** Whose webhook it is, and who may do something with it. */
 import type { AuditTarget } from '../../../records/audit-log.ts'
-import { findOwner } from '../../../records/users.ts'
 import { findWebhook, type Webhook, webhookName } from '../../../records/webhooks.ts'
-import { type Html, html } from '../../shared/html.ts'
 import { may, type Page, type Visit } from '../page.ts'
-import { note } from '../ui.ts'
 
 export const mayManage = may('webhooks')
 
@@ -24,13 +21,4 @@ export function crumbsOf(webhook: Webhook): Page['crumbs'] {
 /** For the audit log. */
 export function targetOf(webhook: Webhook): AuditTarget {
   return { type: 'webhook', id: webhook.id, name: webhookName(webhook) }
-}
-
-/** For an Admin who may not. */
-export async function whomToAsk({ scope }: Visit): Promise<Html> {
-  const owner = await findOwner(scope)
-  return note(
-    'busy',
-    html`You see webhooks and what they delivered, and cannot change anything. Ask ${owner?.fullName}, the Account Owner, to let you manage webhooks: <a href="mailto:${owner?.email}">${owner?.email}</a>.`,
-  )
 }

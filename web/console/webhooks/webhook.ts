@@ -20,6 +20,7 @@ import {
 import { emitTest } from '../../../webhooks/emit.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
+import { readOnlyNote } from '../read-only-note.ts'
 import {
   action,
   button,
@@ -51,7 +52,7 @@ import {
   rowsOf,
   STATES,
 } from './delivery-log.ts'
-import { mayManage, targetOf, webhookOf, whomToAsk } from './webhook-access.ts'
+import { mayManage, targetOf, webhookOf } from './webhook-access.ts'
 import { atMost, healthBars, shareOf, stateOf } from './webhooks.ts'
 
 export const webhookRoutes: Route[] = [
@@ -104,7 +105,7 @@ async function logPage(visit: Visit): Promise<Page> {
     'quiet',
   )
   const page = pageOf(visit, webhook, false, [
-    !mayManage(user, {}) && (await whomToAsk(visit)),
+    !mayManage(user, {}) && (await readOnlyNote(visit, 'webhooks')),
     html`<div id="standing">${await standing(visit, webhook)}${healthStrip(webhook, health.get(webhook.id), now)}</div>`,
     card('Deliveries', [filters(webhook, query), await log(visit, webhook, query, found)], {
       actions: html`${stateTabs(webhook, query)}${mayManage(user, {}) && webhook.enabled && retryFailed}`,
@@ -321,7 +322,7 @@ async function settingsPage(visit: Visit): Promise<Page> {
   const canManage = mayManage(user, {})
   const creator = createdBy === null ? undefined : await findUser(scope, createdBy)
   return pageOf(visit, webhook, true, [
-    !canManage && (await whomToAsk(visit)),
+    !canManage && (await readOnlyNote(visit, 'webhooks')),
     card(
       'What it is',
       facts([

@@ -20,6 +20,7 @@ import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { formKey, formKeyField, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
+import { readOnlyNote } from '../read-only-note.ts'
 import {
   bars,
   buttonLink,
@@ -33,7 +34,7 @@ import {
   table,
   timeOf,
 } from '../ui.ts'
-import { crumbsOf, mayManage, targetOf, webhookOf, whomToAsk } from './webhook-access.ts'
+import { crumbsOf, mayManage, targetOf, webhookOf } from './webhook-access.ts'
 import {
   blankWebhook,
   checkedWebhook,
@@ -63,7 +64,7 @@ async function webhooksPage(visit: Visit): Promise<Page> {
     title: 'Webhooks',
     lead: 'What happens in your account is sent to your addresses, signed, and again until it arrives.',
     actions: html`${buttonLink('/webhooks/jobs', 'Bulk jobs', 'quiet')}${canManage && buttonLink('/webhooks/new', 'Create a webhook', 'primary')}`,
-    body: html`${!canManage && (await whomToAsk(visit))}${card(
+    body: html`${!canManage && (await readOnlyNote(visit, 'webhooks'))}${card(
       '',
       webhooks.length === 0 ? noWebhooks(canManage) : webhooksTable(webhooks, health, now),
     )}`,

@@ -1,7 +1,7 @@
 /** One event: when it comes, what makes it come, what it brings. */
 import { type Html, html } from '../../shared/html.ts'
 import type { Event } from '../api.ts'
-import { jsonBlock } from '../code.ts'
+import { exampleValue } from '../code.ts'
 import { deprecationNote, firstSentence, methodOf } from '../layout.ts'
 import { fieldsOf } from '../schema.ts'
 import type { Page, PageContext } from '../site.ts'
@@ -29,7 +29,7 @@ ${
 <section><h2 id="body">Body</h2>${fieldsOf(answer, payload)}</section>
 <section><h2 id="headers">Headers</h2>${fieldsOf(answer, headers)}</section>
 </div>
-<aside class="column samples" aria-label="Samples"><h2 id="example">Example</h2>${jsonBlock(example, 'Body')}
+<aside class="column samples" aria-label="Samples"><h2 id="example">Example</h2>${exampleValue(example, 'Body')}
 <p class="quiet">How to verify and answer it: ${receiving(context)}.</p></aside>
 </div>`,
   }

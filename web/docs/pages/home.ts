@@ -1,6 +1,6 @@
 /** The first page. */
 import { html } from '../../shared/html.ts'
-import { codeBlock } from '../code.ts'
+import { highlightedCode } from '../code.ts'
 import { firstSentence } from '../layout.ts'
 import { samplesOf } from '../samples.ts'
 import type { Page, PageContext } from '../site.ts'
@@ -17,7 +17,7 @@ export function homePage(context: PageContext): Page {
     summary: firstSentence(summary ?? more.join('')),
     body: html`<div class="hero"><div><h1>${api.title}</h1>${context.markdown(summary ?? '')}
 <p class="actions">${guides[0] && html`<a class="button primary" href="${context.link(guides[0].id)}">${guides[0].title}</a>`} <a class="button" href="${context.link('api')}">The API in short</a> <a class="button" href="${context.link('webhooks')}">Events in short</a></p></div>
-${sample && codeBlock(sample.code, sample.language, 'A first request')}</div>
+${sample && highlightedCode(sample.code, sample.language, 'A first request')}</div>
 <section><h2 id="guides">Guides</h2><ul class="cards">${guides
       .filter(({ group }) => group === 'guides')
       .map(

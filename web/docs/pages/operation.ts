@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Header, Operation, Parameter, Response } from '../api.ts'
-import { codeBlock, jsonBlock, tabs } from '../code.ts'
+import { exampleValue, highlightedCode, languageTabs } from '../code.ts'
 import { deprecationNote, firstSentence, methodOf } from '../layout.ts'
 import { samplesOf } from '../samples.ts'
 import { constraintsOf, fieldOf, fieldsOf, joined, typeOf } from '../schema.ts'
@@ -35,7 +35,7 @@ ${body && html`<section><h2 id="body">Body</h2><p>JSON, with <code>Content-Type:
 </div>
 <aside class="column samples" aria-label="Samples">
 <h2 id="request">Request</h2>
-${tabs('request', 'Request', samplesOf(operation, context.options.baseUrl))}
+${languageTabs('request', 'Request', samplesOf(operation, context.options.baseUrl))}
 ${success && exampleOf(success)}
 ${isServer && tryIt(context, operation)}
 </aside>
@@ -135,6 +135,6 @@ function exampleOf({ status, content }: Response): Html {
 
 function example({ mediaType, example }: Response['content'][number]): Html {
   return typeof example === 'string'
-    ? codeBlock(example, 'text', `Example, ${mediaType}`)
-    : jsonBlock(example, 'Example')
+    ? highlightedCode(example, 'text', `Example, ${mediaType}`)
+    : exampleValue(example, 'Example')
 }

@@ -2,7 +2,7 @@
 import { STATUS_CODES } from 'node:http'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Operation, Response } from '../api.ts'
-import { jsonBlock } from '../code.ts'
+import { exampleValue } from '../code.ts'
 import { constraintsOf, joined } from '../schema.ts'
 import type { PageContext } from '../site.ts'
 import { headerList } from './operation.ts'
@@ -32,7 +32,7 @@ function errorSection(context: PageContext, status: number, all: Operation[]): H
   const example = first.content[0]?.example
   return html`<section class="schema"><h3 id="status-${status}"><span class="status s${Math.floor(status / 100)}">${status}</span> ${STATUS_CODES[status]}</h3>
 ${descriptions.map((description) => context.markdown(description))}
-${example !== undefined && jsonBlock(example, `Example of ${status}`)}
+${example !== undefined && exampleValue(example, `Example of ${status}`)}
 ${headers.length > 0 && headerList(context, headers)}
 ${operations.length === all.length ? html`<p class="quiet">Any operation.</p>` : html`<details class="children"><summary>${operations.length} operations</summary><p>${operationLinks(context, operations)}</p></details>`}
 </section>`

@@ -1,7 +1,7 @@
 /** A resource: its operations, its events, its record. */
 import { type Html, html } from '../../shared/html.ts'
 import type { Api, Resource, Schema } from '../api.ts'
-import { jsonBlock } from '../code.ts'
+import { exampleValue } from '../code.ts'
 import { methodOf } from '../layout.ts'
 import { fieldsOf } from '../schema.ts'
 import type { Page, PageContext } from '../site.ts'
@@ -25,7 +25,7 @@ ${
 ${
   record &&
   html`<section><h2 id="record">The record</h2><div class="columns"><div class="column">${fieldsOf({ ...context, isAnswer: true }, record.schema)}</div>
-<aside class="column samples" aria-label="Example">${record.example !== undefined && jsonBlock(record.example, 'Example')}</aside></div></section>`
+<aside class="column samples" aria-label="Example">${record.example !== undefined && exampleValue(record.example, 'Example')}</aside></div></section>`
 }`,
   }
 }

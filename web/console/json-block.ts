@@ -1,0 +1,65 @@
+/** JSON for people: indented, with colours. */
+import { type Content, type Html, html } from '../shared/html.ts'
+import { codeBlock } from './ui.ts'
+
+/** Any other text is shown as it is. */
+export function jsonBlock(text: string, label: string): Html {
+  const pretty = prettyJson(text)
+  return codeBlock(text, label, pretty === undefined ? text : highlightJson(pretty))
+}
+
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Indentation grows with depth times entries: without limits, a small body could become a page of gigabytes. */
+const MAX_PRETTY_DEPTH = 32
+const MAX_PRETTY_LENGTH = 256 * 1024
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
+
+/** Indented JSON, or undefined: not JSON, too deep or too long. Copies every value as it is written, so that large numbers are not rounded and
+ *  duplicate names stay. */
+export function prettyJson(text: string): string | undefined {
+  if (!isJson(text)) return undefined
+  let pretty = ''
+  let depth = 0
+  let previous = ''
+  for (const [token] of text.matchAll(TOKEN)) {
+    const closes = token === ']' || token === '}'
+    if (closes) depth -= 1
+    const followsOpening = previous === '[' || previous === '{'
+    if (followsOpening !== closes || previous === ',') pretty += `\n${'  '.repeat(depth)}`
+    pretty += token === ':' ? ': ' : token
+    if (token === '[' || token === '{') depth += 1
+    if (depth > MAX_PRETTY_DEPTH || pretty.length > MAX_PRETTY_LENGTH) return undefined
+    previous = token
+  }
+  return pretty
+}
+
+const VALUE =
+  /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+/** Each highlighted value is an element; more of them would make the page many times as large as the JSON. */
+const MAX_HIGHLIGHTED = 5_000
+
+export function highlightJson(pretty: string): Content {
+  const parts: Content[] = []
+  let end = 0
+  let highlighted = 0
+  for (const found of pretty.matchAll(VALUE)) {
+    if (++highlighted > MAX_HIGHLIGHTED) break
+    const [whole, string, colon] = found
+    const kind = string === undefined ? 'number' : colon === undefined ? 'string' : 'key'
+    parts.push(
+      pretty.slice(end, found.index),
+      html`<span class="json-${kind}">${string ?? whole}</span>${colon}`,
+    )
+    end = found.index + whole.length
+  }
+  return [...parts, pretty.slice(end)]
+}

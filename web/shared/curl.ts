@@ -1,0 +1,55 @@
+/** HTTP requests as curl commands. */
+import { quoteForShell } from './shell.ts'
+
+interface ApiRequest {
+  method: string
+  url: string
+  /** Parameters that curl encodes and adds to `url`. */
+  query?: [name: string, value: string][]
+  /** JSON. */
+  body?: string | null
+}
+
+/** A request to the API. The shell takes the API key from the environment. */
+export function apiCurlCommand({ method, url, query = [], body = null }: ApiRequest): string {
+  // Without -g, curl takes the brackets of `page[size]` for a pattern.
+  const globbing = /[[\]{}]/.test(url) ? '-g ' : ''
+  return join([
+    `curl ${globbing}${methodOption(method, query.length > 0, body !== null)}${quoteForShell(url)}`,
+    '-H "Authorization: Bearer $MUSTER_API_KEY"',
+    ...query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`),
+    ...(body === null ? [] : [headerOption('Content-Type', 'application/json'), bodyOption(body)]),
+  ])
+}
+
+/** A delivery, as the service sends it. Prints the status and headers of the response. */
+export function deliveryCurlCommand(
+  url: string,
+  headers: Record<string, string>,
+  body: string,
+): string {
+  return join([
+    `curl -i -X POST ${quoteForShell(url)}`,
+    ...Object.entries(headers).map(([name, value]) => headerOption(name, value)),
+    bodyOption(body),
+  ])
+}
+
+function join(parts: string[]): string {
+  return parts.join(' \\\n  ')
+}
+
+function methodOption(method: string, hasQuery: boolean, hasBody: boolean): string {
+  if (hasQuery) return '-G '
+  if (method === 'HEAD') return '--head '
+  return method === 'GET' || (method === 'POST' && hasBody) ? '' : `-X ${method} `
+}
+
+function headerOption(name: string, value: string): string {
+  return `-H ${quoteForShell(`${name}: ${value}`)}`
+}
+
+/** Raw: -d would read a body that begins with @ from a file. */
+function bodyOption(body: string): string {
+  return `--data-raw ${quoteForShell(body)}`
+}

@@ -1,0 +1,17 @@
+/** Times in the format of `<input type="datetime-local">`, in UTC. */
+
+const FORMAT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?)?$/
+
+export const DATE_TIME_ERROR = 'Enter a time in UTC, for example 2026-11-21T09:30.'
+
+/** Epoch milliseconds. */
+export function parseDateTimeInput(text: string): number | undefined {
+  if (!FORMAT.test(text)) return undefined
+  const time = Date.parse(text.includes('T') ? `${text}Z` : text)
+  return Number.isNaN(time) ? undefined : time
+}
+
+/** To the minute. */
+export function toDateTimeInput(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, 16)
+}

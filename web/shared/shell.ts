@@ -1,0 +1,36 @@
+/** Text as one word of a command line, for a POSIX shell, and for bash and zsh where it has control characters. */
+
+/** A terminal acts on these when they are pasted, for example Ctrl-C. Line breaks within quotes are safe. */
+const CONTROL_CHARACTER = /[^\P{Cc}\n]/u
+
+export function quoteForShell(text: string): string {
+  return CONTROL_CHARACTER.test(text)
+    ? `$'${escapeForBash(text)}'`
+    : `'${text.replaceAll("'", "'\\''")}'`
+}
+
+/** Are these quoted in a way that a plain POSIX shell cannot read? Then show `BASH_NOTE` with the command. */
+export function needsBash(...texts: (string | null)[]): boolean {
+  return texts.some((text) => text !== null && CONTROL_CHARACTER.test(text))
+}
+
+export const BASH_NOTE = 'This command contains control characters. Run it in bash or zsh.'
+
+const ESCAPES: Record<string, string> = {
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\\': '\\\\',
+  "'": "\\'",
+}
+
+/** The inside of `$'…'`. Octal escapes have exactly three digits; shells read hexadecimal ones of any length. */
+function escapeForBash(text: string): string {
+  return text.replace(/[\\'\p{Cc}]/gu, (character) => ESCAPES[character] ?? toOctal(character))
+}
+
+function toOctal(character: string): string {
+  return [...Buffer.from(character)]
+    .map((byte) => `\\${byte.toString(8).padStart(3, '0')}`)
+    .join('')
+}
