@@ -2,14 +2,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
+import { type Attempt, listAttempts } from '../records/attempts.ts'
 import type { Db } from '../records/database/open.ts'
 import {
-  type Attempt,
   type Delivery,
   type DeliveryState,
   deliveryStates,
   type FailureReason,
-  listAttempts,
   listDeliveries,
   listUndelivered,
   type Undelivered,

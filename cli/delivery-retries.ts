@@ -2,16 +2,16 @@
 import { type Command, Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
-import { countSelected } from '../records/bulk-jobs.ts'
+import { countSelected } from '../records/bulk-batches.ts'
 import { type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
+import { findDelivery } from '../records/deliveries.ts'
 import {
   attemptNow,
   cancelDelivery,
-  findDelivery,
   resendDelivery,
   retryDelivery,
-} from '../records/deliveries.ts'
+} from '../records/delivery-commands.ts'
 import { DEFAULT_RATE, failedIn, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
 import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
 import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount, readScope } from './lookup.ts'

@@ -1,46 +1,44 @@
-/** Work at many deliveries of an account, a batch at a time. How far it is stands beside what it did, in one transaction: so it is interrupted
- *  anywhere and goes on from there, doing nothing twice and leaving nothing out. */
-
+/** Bulk operations on deliveries. Progress is committed with each batch, so a job can be interrupted anywhere and resumes
+ *  exactly where it stopped. */
 import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
-import { type Sql, select } from './database/statements.ts'
-import type { Trx } from './database/transaction.ts'
-import { DeliveryRefused, TEST_EVENT } from './deliveries.ts'
+import type { Sql } from './database/statements.ts'
+import { DeliveryRefused } from './delivery-commands.ts'
 import { JOBS_DUE } from './due-work.ts'
 import { lowestIdAt } from './ids.ts'
-import type { Condition } from './list.ts'
+import { RUNNING_BULK_JOBS } from './index-predicates.ts'
 
-/** `send_missed`: what a webhook did not get while it was disabled is put on the schedule. `retry_failed`: one attempt by hand each. */
+/** `send_missed`: schedules what a webhook missed while it was disabled. `retry_failed`: one manual retry per delivery. */
 export type BulkKind = 'send_missed' | 'retry_failed'
 export type BulkState = 'running' | 'paused' | 'completed' | 'cancelled'
 
-/** What the work is done at. */
+/** The items of a job. */
 export interface BulkSelection {
   kind: BulkKind
   /** Null: all webhooks of the account. Never null for `send_missed`. */
   webhookId: string | null
   /** Null: all. */
   eventTypes: string[] | null
-  /** Epoch milliseconds, as all times of records. Events count by when they happened, deliveries by when they failed. */
+  /** Epoch milliseconds, inclusive. Selects events by creation and deliveries by failure. */
   since: number
-  /** This moment and those after it do not count. */
+  /** Exclusive. */
   until: number
 }
 
 export interface BulkJob extends BulkSelection {
   id: string
   accountId: string
-  /** Deliveries a second, at most. */
+  /** Maximum deliveries per second. */
   rate: number
   state: BulkState
-  /** Why it is paused or cancelled, when nobody asked for it. */
+  /** Why the service paused or cancelled the job. Null: a user did, or it is neither. */
   stateReason: 'webhook_disabled' | 'webhook_deleted' | null
   /** Counted at the start. */
   total: number
   done: number
-  /** Counted at the start, and no longer in need of it when their turn came. Known at the end. */
+  /** Items counted at the start that no longer qualified at their turn. Set at the end. */
   skipped: number
   createdBy: string | null
   createdAt: number
@@ -48,20 +46,21 @@ export interface BulkJob extends BulkSelection {
   endedAt: number | null
 }
 
-/** Where a job is: everything up to an id of a stage is dealt with. */
-export interface BulkPlace {
+/** The progress of a job: all items of the stage up to the cursor, an ID, are done. */
+export interface BulkPosition {
   stage: BulkStage
   cursor: string
 }
 
-/** `cut_off`: deliveries that ended when the webhook was disabled. `missed`: events of which it has none. `failed`: deliveries to retry. */
+/** `cut_off`: deliveries that ended when the webhook was disabled. `missed`: events without a delivery for the webhook.
+ *  `failed`: deliveries to retry. */
 export type BulkStage = 'cut_off' | 'missed' | 'failed'
 
-/** A job as its runner needs it. */
-export interface RunningBulkJob extends BulkJob, BulkPlace {
-  /** When its rate allows the next batch. */
+export interface RunningBulkJob extends BulkJob, BulkPosition {
+  /** When the rate allows the next batch. */
   nextAt: number
-  madeByTransaction: number | null
+  /** PostgreSQL: the ID of the transaction that inserted the job. */
+  createdInTransaction: number | null
 }
 
 interface BulkJobRow {
@@ -106,7 +105,7 @@ function fromRow(row: BulkJobRow): RunningBulkJob {
     stage: row.stage,
     cursor: row.cursor,
     nextAt: row.next_at,
-    madeByTransaction: row.made_by_transaction,
+    createdInTransaction: row.made_by_transaction,
     createdBy: row.created_by,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
@@ -114,141 +113,13 @@ function fromRow(row: BulkJobRow): RunningBulkJob {
   }
 }
 
-/** In their order: what was cut off is older than what was missed. */
-const STAGES: Record<BulkKind, readonly [BulkStage, ...BulkStage[]]> = {
+/** In order: deliveries that were cut off are older than missed events. */
+export const BULK_STAGES: Record<BulkKind, readonly [BulkStage, ...BulkStage[]]> = {
   send_missed: ['cut_off', 'missed'],
   retry_failed: ['failed'],
 }
-const START = '00000000-0000-0000-0000-000000000000'
-
-/** Rows of a table, in an order that an index has, and which of them the work is done at. */
-interface Items {
-  table: 'deliveries' | 'events'
-  range: Condition
-  wanted: Condition
-}
-
-function itemsOf(accountId: string, stage: BulkStage, selection: BulkSelection): Items {
-  const { webhookId, eventTypes, since, until } = selection
-  const ofTypes: Condition[] =
-    eventTypes === null
-      ? []
-      : [{ sql: `event_type in (${eventTypes.map(() => '?').join(', ')})`, bindings: eventTypes }]
-  if (stage === 'missed') {
-    const none =
-      'not exists (select 1 from deliveries where deliveries.event_id = events.id and deliveries.webhook_id = ?)'
-    return {
-      table: 'events',
-      range: {
-        sql: 'events.account_id = ? and events.id >= ? and events.id < ?',
-        bindings: [accountId, lowestIdAt(since), lowestIdAt(until)],
-      },
-      wanted: all(...ofTypes, { sql: none, bindings: [webhookId ?? ''] }),
-    }
-  }
-  const failed: Condition = {
-    sql: `deliveries.account_id = ? and state = 'failed' and next_attempt_at is null and event_type <> '${TEST_EVENT}'
-          and deliveries.updated_at >= ? and deliveries.updated_at < ?`,
-    bindings: [accountId, since, until],
-  }
-  const enabled =
-    'webhook_id in (select webhooks.id from webhooks where webhooks.account_id = ? and enabled and deleted_at is null)'
-  return {
-    table: 'deliveries',
-    // Word for word as in the indexes.
-    range:
-      webhookId === null
-        ? { sql: "deliveries.account_id = ? and state <> 'delivered'", bindings: [accountId] }
-        : {
-            sql: "webhook_id = ? and state = 'failed' and state <> 'delivered'",
-            bindings: [webhookId],
-          },
-    wanted:
-      stage === 'cut_off'
-        ? all(failed, { sql: "failure_reason = 'webhook_disabled'", bindings: [] })
-        : all(failed, ...ofTypes, { sql: enabled, bindings: [accountId] }),
-  }
-}
-
-function all(...conditions: Condition[]): Condition {
-  return {
-    sql: conditions.map(({ sql }) => sql).join(' and '),
-    bindings: conditions.flatMap(({ bindings }) => bindings),
-  }
-}
-
-/** How much work it would be, now. */
-export async function countSelected(scope: Scope, selection: BulkSelection): Promise<number> {
-  let total = 0
-  for (const stage of STAGES[selection.kind]) {
-    const { table, range, wanted } = itemsOf(scope.accountId, stage, selection)
-    const where = all(range, wanted)
-    const [row] = await select<{ total: number }>(
-      scope.sql,
-      `select count(*) as total from ${table} where ${where.sql}`,
-      where.bindings,
-    )
-    total += Number(row?.total)
-  }
-  return total
-}
-
-/** Some of a job's work, and where the job is once it is done. */
-export interface BulkBatch {
-  ids: string[]
-  /** Null: there is no more. */
-  next: BulkPlace | null
-}
-
-/** So many rows are looked at, at most. */
-const WINDOW = 1_000
-
-/** The next of the job's work, at most `size`, in the order of ids. None may be among the rows that were looked at. */
-export async function readBatch(db: Db, job: RunningBulkJob, size: number): Promise<BulkBatch> {
-  const { table, range, wanted } = itemsOf(job.accountId, job.stage, job)
-  const rows = await select<{ id: string; wanted: number }>(
-    db.read,
-    // The rows first: PostgreSQL would prepare itself to look at all there are.
-    `select ${table}.id, case when ${wanted.sql} then 1 else 0 end as wanted
-     from (select * from ${table} where ${range.sql} and ${table}.id > ? order by ${table}.id limit ${WINDOW}) as ${table} order by ${table}.id`,
-    [...wanted.bindings, ...range.bindings, job.cursor],
-  )
-  const found = rows.flatMap(({ id, wanted }, index) => (wanted ? [{ id, index }] : []))
-  const last = found[size - 1]?.index ?? rows.length - 1
-  const ids = found.slice(0, size).map(({ id }) => id)
-  if (last === rows.length - 1 && rows.length < WINDOW) return { ids, next: stageAfter(job) }
-  return { ids, next: { stage: job.stage, cursor: rows[last]?.id ?? job.cursor } }
-}
-
-function stageAfter({ kind, stage }: RunningBulkJob): BulkPlace | null {
-  const stages = STAGES[kind]
-  const next = stages[stages.indexOf(stage) + 1]
-  return next === undefined ? null : { stage: next, cursor: START }
-}
-
-/** No transaction of ours takes so long. Others, of which we know nothing, may. */
-const LONGEST_TRANSACTION_MS = 60_000
-
-/** Has every event that the job is about been committed, if it ever will be? On PostgreSQL one that began while the webhook was disabled may
- *  still be under way, and its ids are lower than others that are there. SQLite has one writer. */
-export async function isAllCommitted(
-  db: Db,
-  { stage, madeByTransaction, createdAt }: RunningBulkJob,
-  now: Date,
-): Promise<boolean> {
-  if (
-    stage !== 'missed' ||
-    madeByTransaction === null ||
-    now.getTime() - createdAt > LONGEST_TRANSACTION_MS
-  )
-    return true
-  const [row] = await select<{ oldest: number }>(
-    db.read,
-    'select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest',
-    [],
-  )
-  return Number(row?.oldest) > madeByTransaction
-}
+/** Sorts before all IDs. */
+export const FIRST_CURSOR = '00000000-0000-0000-0000-000000000000'
 
 export interface NewBulkJob {
   selection: BulkSelection
@@ -257,25 +128,25 @@ export interface NewBulkJob {
   createdBy: string | null
 }
 
-/** Starts a job. Throws `DeliveryRefused` unless its webhook is enabled, and `Refused` when one of its kind for the same deliveries has not
- *  ended. */
+/** Throws `DeliveryRefused` unless the webhook is enabled, and `Refused` when an unfinished job of the same kind covers
+ *  the same deliveries. */
 export async function insertBulkJob(
   scope: WriteScope,
   { selection, rate, total, createdBy }: NewBulkJob,
   now: Date,
 ): Promise<BulkJob> {
   const { kind, webhookId, eventTypes, since, until } = selection
-  // The account's row is the lock: two at once would both find no other.
+  // Locks the account: otherwise two concurrent inserts would both find no other job.
   const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
   await (scope.dialect === 'postgres' ? account.forNoKeyUpdate() : account)
   await assertEnabled(scope, webhookId)
-  const same = unended(scope).where({ kind })
+  const same = unfinishedJobs(scope).where({ kind })
   if (webhookId !== null)
     same.where((other) => other.whereNull('webhook_id').orWhere('webhook_id', webhookId))
   const other: BulkJobRow | undefined = await same.orderBy('id').first()
   if (other)
     throw new Refused(
-      `Bulk job ${other.id} does this already, and is ${other.state}. Cancel it first, or let it finish.`,
+      `Bulk job ${other.id} already does this and is ${other.state}. Cancel it first, or let it finish.`,
     )
 
   const id = uuidv7()
@@ -289,8 +160,8 @@ export async function insertBulkJob(
     rate,
     state: 'running',
     total,
-    stage: STAGES[kind][0],
-    cursor: START,
+    stage: BULK_STAGES[kind][0],
+    cursor: FIRST_CURSOR,
     next_at: now.getTime(),
     made_by_transaction:
       scope.dialect === 'postgres' ? scope.sql.raw('pg_current_xact_id()::text::bigint') : null,
@@ -299,17 +170,19 @@ export async function insertBulkJob(
     updated_at: now.getTime(),
   })
   scope.trx.announce(JOBS_DUE)
-  return present(await findBulkJob(scope, id))
+  const inserted = await findBulkJob(scope, id)
+  if (inserted === undefined) throw new Error(`Bulk job ${id} was not inserted`)
+  return inserted
 }
 
 async function assertEnabled(scope: Scope, webhookId: string | null): Promise<void> {
   if (webhookId === null) return
-  const hindrance = await findHindrance(scope, webhookId)
-  if (hindrance) throw new DeliveryRefused(hindrance)
+  const reason = await findBlockingReason(scope, webhookId)
+  if (reason) throw new DeliveryRefused(reason)
 }
 
-/** What keeps the webhook from getting anything. */
-export async function findHindrance(
+/** Why the webhook gets no deliveries. Null: it does. */
+export async function findBlockingReason(
   scope: Scope,
   webhookId: string,
 ): Promise<BulkJob['stateReason']> {
@@ -321,13 +194,8 @@ export async function findHindrance(
   return webhook.enabled ? null : 'webhook_disabled'
 }
 
-function unended(scope: Scope): ReturnType<Scope['rows']> {
+function unfinishedJobs(scope: Scope): ReturnType<Scope['rows']> {
   return scope.rows('bulk_jobs').whereIn('state', ['running', 'paused'])
-}
-
-function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('A row that was just written is gone')
-  return value
 }
 
 export async function findBulkJob(scope: Scope, id: string): Promise<BulkJob | undefined> {
@@ -335,12 +203,12 @@ export async function findBulkJob(scope: Scope, id: string): Promise<BulkJob | u
   return row && fromRow(row)
 }
 
-const LISTED = 1_000
+const DEFAULT_LIMIT = 1_000
 
-/** Newest first, at most 1,000. */
+/** Newest first. */
 export async function listBulkJobs(
   scope: Scope,
-  { limit = LISTED, beforeId }: { limit?: number; beforeId?: string } = {},
+  { limit = DEFAULT_LIMIT, beforeId }: { limit?: number; beforeId?: string } = {},
 ): Promise<BulkJob[]> {
   const query = scope.rows('bulk_jobs').orderBy('id', 'desc').limit(limit)
   if (beforeId !== undefined) query.where('id', '<', beforeId)
@@ -348,15 +216,15 @@ export async function listBulkJobs(
   return rows.map(fromRow)
 }
 
-/** Those at work on a webhook's deliveries, or paused, oldest first. */
-export async function listUnendedBulkJobs(scope: Scope, webhookId: string): Promise<BulkJob[]> {
-  const rows: BulkJobRow[] = await unended(scope)
-    .where((of) => of.whereNull('webhook_id').orWhere('webhook_id', webhookId))
+/** The running and paused jobs that include the webhook's deliveries, oldest first. */
+export async function listUnfinishedBulkJobs(scope: Scope, webhookId: string): Promise<BulkJob[]> {
+  const rows: BulkJobRow[] = await unfinishedJobs(scope)
+    .where((job) => job.whereNull('webhook_id').orWhere('webhook_id', webhookId))
     .orderBy('id')
   return rows.map(fromRow)
 }
 
-/** Has sending what this webhook missed been begun since then? */
+/** Was a `send_missed` job of the webhook started at or after `since`, in epoch milliseconds? */
 export async function hasSentMissedSince(
   scope: Scope,
   webhookId: string,
@@ -370,7 +238,7 @@ export async function hasSentMissedSince(
   return row !== undefined
 }
 
-/** The account that a job belongs to: for the operator's command line, which names no account. */
+/** For the command line, which has no account. */
 export async function findAccountOfBulkJob(sql: Sql, id: string): Promise<string | undefined> {
   const row: { account_id: string } | undefined = await sql('bulk_jobs')
     .where({ id })
@@ -378,17 +246,17 @@ export async function findAccountOfBulkJob(sql: Sql, id: string): Promise<string
   return row?.account_id
 }
 
-/** Stops a job until it is resumed; what it has planned stays planned. A paused one stays as it is. Undefined when there is no such job;
- *  throws `Refused` when it has ended. */
+/** Pauses a job; attempts that it has scheduled stay scheduled. Does nothing to a paused job. Returns undefined when the
+ *  job does not exist. Throws `Refused` when it has ended. */
 export function pauseBulkJob(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<BulkJob | undefined> {
-  return change(scope, id, { from: ['running', 'paused'], columns: { state: 'paused' } }, now)
+  return updateState(scope, id, { from: ['running', 'paused'], columns: { state: 'paused' } }, now)
 }
 
-/** Goes on where the job was paused. A running one stays as it is. Throws `DeliveryRefused` when its webhook cannot get anything. */
+/** Does nothing to a running job. Throws `DeliveryRefused` when the webhook is disabled or deleted. */
 export async function resumeBulkJob(
   scope: WriteScope,
   id: string,
@@ -396,7 +264,7 @@ export async function resumeBulkJob(
 ): Promise<BulkJob | undefined> {
   const job = await findBulkJob(scope, id)
   if (job?.state === 'paused') await assertEnabled(scope, job.webhookId)
-  const resumed = await change(
+  const resumed = await updateState(
     scope,
     id,
     { from: ['running', 'paused'], columns: { state: 'running', state_reason: null } },
@@ -406,7 +274,8 @@ export async function resumeBulkJob(
   return resumed
 }
 
-/** Ends a job; what it has planned stays planned. A cancelled one stays as it is. Throws `Refused` when it is completed. */
+/** Ends a job; attempts that it has scheduled stay scheduled. Does nothing to a cancelled job. Throws `Refused` when it
+ *  is completed. */
 export function cancelBulkJob(
   scope: WriteScope,
   id: string,
@@ -416,18 +285,18 @@ export function cancelBulkJob(
     state: 'cancelled',
     ended_at: scope.sql.raw('coalesce(ended_at, ?)', [now.getTime()]),
   }
-  return change(scope, id, { from: ['running', 'paused', 'cancelled'], columns }, now)
+  return updateState(scope, id, { from: ['running', 'paused', 'cancelled'], columns }, now)
 }
 
-interface Change {
+interface StateUpdate {
   from: BulkState[]
   columns: Record<string, unknown>
 }
 
-async function change(
+async function updateState(
   scope: WriteScope,
   id: string,
-  { from, columns }: Change,
+  { from, columns }: StateUpdate,
   now: Date,
 ): Promise<BulkJob | undefined> {
   const [row]: BulkJobRow[] = await scope
@@ -442,15 +311,14 @@ async function change(
   return undefined
 }
 
-const DUE_AT_ONCE = 100
+const MAX_STARTED_JOBS = 100
 
 export async function listRunningBulkJobIds(db: Db): Promise<string[]> {
-  // Word for word as in the index.
   const rows: { id: string }[] = await db
     .read('bulk_jobs')
-    .whereRaw("state = 'running'")
+    .whereRaw(RUNNING_BULK_JOBS)
     .orderBy('id')
-    .limit(DUE_AT_ONCE)
+    .limit(MAX_STARTED_JOBS)
     .select('id')
   return rows.map(({ id }) => id)
 }
@@ -461,50 +329,4 @@ export async function findRunningBulkJob(db: Db, id: string): Promise<RunningBul
     .where({ id, state: 'running' })
     .first()
   return row && fromRow(row)
-}
-
-/** Holds the job for this transaction. False when it no longer runs, or somebody else has done its next batch. */
-export async function lockBulkJob(
-  trx: Trx,
-  { id, stage, cursor }: RunningBulkJob,
-): Promise<boolean> {
-  const query = trx.sql('bulk_jobs').where({ id, state: 'running', stage, cursor }).select('id')
-  const rows = await (trx.dialect === 'postgres' ? query.forUpdate() : query)
-  return rows.length > 0
-}
-
-/** Notes a batch that was done, of a locked job. `next` as of a `BulkBatch`. */
-export async function storeProgress(
-  trx: Trx,
-  job: RunningBulkJob,
-  { done, nextAt, next }: { done: number; nextAt: number; next: BulkPlace | null },
-  now: Date,
-): Promise<void> {
-  const doneByNow = job.done + done
-  const ended = {
-    state: 'completed',
-    ended_at: now.getTime(),
-    skipped: Math.max(0, job.total - doneByNow),
-  }
-  await trx
-    .sql('bulk_jobs')
-    .where({ id: job.id })
-    .update({ done: doneByNow, next_at: nextAt, updated_at: now.getTime(), ...(next ?? ended) })
-}
-
-/** Pauses or cancels a locked job whose webhook can get nothing. */
-export async function storeHindrance(
-  trx: Trx,
-  id: string,
-  reason: NonNullable<BulkJob['stateReason']>,
-  now: Date,
-): Promise<void> {
-  const state =
-    reason === 'webhook_deleted'
-      ? { state: 'cancelled', ended_at: now.getTime() }
-      : { state: 'paused' }
-  await trx
-    .sql('bulk_jobs')
-    .where({ id })
-    .update({ ...state, state_reason: reason, updated_at: now.getTime() })
 }

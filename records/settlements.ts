@@ -1,8 +1,9 @@
 /** Results of attempts, stored: what was made, and what becomes of its delivery. Over all accounts. */
 
+import type { Attempt } from './attempts.ts'
 import { jsonRows } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
-import type { Attempt, DeliveryState, FailureReason, Trigger } from './deliveries.ts'
+import type { DeliveryState, FailureReason, Trigger } from './deliveries.ts'
 import { ATTEMPTS_SCHEDULED, type PlannedAttempt } from './due-work.ts'
 
 export interface MadeAttempt extends Omit<Attempt, 'deliveryId' | 'number'> {

@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
-import { endScheduledDeliveries } from './deliveries.ts'
+import { endScheduledDeliveries } from './delivery-commands.ts'
 
 export interface Webhook {
   id: string

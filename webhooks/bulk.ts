@@ -3,23 +3,26 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Refused } from '../errors.ts'
 import {
   type BulkBatch,
-  type BulkJob,
-  type BulkSelection,
   countSelected,
-  findHindrance,
-  findRunningBulkJob,
-  insertBulkJob,
   isAllCommitted,
   lockBulkJob,
-  type RunningBulkJob,
   readBatch,
-  storeHindrance,
+  stopBlockedJob,
   storeProgress,
+} from '../records/bulk-batches.ts'
+import {
+  type BulkJob,
+  type BulkSelection,
+  findBlockingReason,
+  findRunningBulkJob,
+  insertBulkJob,
+  type RunningBulkJob,
 } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
-import { insertDeliveries, reschedule, retryFailedDeliveries } from '../records/deliveries.ts'
+import { insertDeliveries } from '../records/deliveries.ts'
+import { resumeDeliveries, retryFailedDeliveries } from '../records/delivery-commands.ts'
 import { type EventRow, listEventRows } from '../records/events.ts'
 import { findWebhook, type Webhook } from '../records/webhooks.ts'
 import { newDelivery } from './emit.ts'
@@ -130,8 +133,9 @@ async function doBatch(
 ): Promise<void> {
   if (!(await lockBulkJob(trx, job))) return
   const scope = writeScope(trx, job.accountId)
-  const hindrance = job.webhookId === null ? null : await findHindrance(scope, job.webhookId)
-  if (hindrance !== null) return storeHindrance(trx, job.id, hindrance, now)
+  const blockingReason =
+    job.webhookId === null ? null : await findBlockingReason(scope, job.webhookId)
+  if (blockingReason !== null) return stopBlockedJob(trx, job.id, blockingReason, now)
   const done = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
   const nextAt =
     Math.max(job.nextAt, now.getTime() - CATCH_UP_MS) + Math.round((done * 1_000) / job.rate)
@@ -143,7 +147,7 @@ const WORK: Record<
   RunningBulkJob['stage'],
   (scope: WriteScope, job: RunningBulkJob, ids: string[], now: Date) => Promise<number>
 > = {
-  cut_off: (scope, _, ids, now) => reschedule(scope, ids, now),
+  cut_off: (scope, _, ids, now) => resumeDeliveries(scope, ids, now),
   missed: makeDeliveries,
   failed: (scope, _, ids, now) => retryFailedDeliveries(scope, ids, now),
 }

@@ -4,12 +4,8 @@ import { eventTypes } from '../generated/events.ts'
 import { type Validator, events as validators } from '../generated/validators.js'
 import type { WriteScope } from '../records/database/scope.ts'
 import { runInOrder } from '../records/database/statements.ts'
-import {
-  DeliveryRefused,
-  insertDeliveries,
-  type NewDelivery,
-  TEST_EVENT,
-} from '../records/deliveries.ts'
+import { insertDeliveries, type NewDelivery, TEST_EVENT } from '../records/deliveries.ts'
+import { DeliveryRefused } from '../records/delivery-commands.ts'
 import { type EventRow, insertEvents } from '../records/events.ts'
 import { findWebhook, listSubscribedWebhooks, type Webhook } from '../records/webhooks.ts'
 

@@ -3,7 +3,7 @@
 
 import type { Scope } from '../database/scope.ts'
 import { jsonRows, select } from '../database/statements.ts'
-import { isUndelivered, TEST_EVENT } from '../deliveries.ts'
+import { TEST_EVENT, undeliveredCondition } from '../deliveries.ts'
 import { lowestIdAt } from '../ids.ts'
 
 const HOUR_MS = 3_600_000
@@ -132,7 +132,7 @@ async function countUndelivered(
   now: Date,
 ): Promise<Map<string, Standing>> {
   const inState = (state: Waiting | 'failed'): string =>
-    `from deliveries where webhook_id = webhooks.id and ${isUndelivered(scope, state)} and event_type <> '${TEST_EVENT}'`
+    `from deliveries where webhook_id = webhooks.id and ${undeliveredCondition(scope, state)} and event_type <> '${TEST_EVENT}'`
   const newest = (state: Waiting | 'failed', more = ''): string =>
     `(select count(*) from (select id ${inState(state)}${more} order by id desc limit ${upTo}) as newest) as ${state}`
   const oldest = (state: Waiting): string =>

@@ -82,7 +82,7 @@ describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () =>
     const second = await muster.run(['webhook', 'send-missed', webhook])
     expect(second).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining(`Bulk job ${job.id} does this already`),
+      stderr: expect.stringContaining(`Bulk job ${job.id} already does this`),
     })
     const paused = await json('bulk', 'pause', job.id)
     expect(paused).toMatchObject({ id: job.id, state: 'paused' })

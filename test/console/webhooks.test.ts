@@ -476,7 +476,7 @@ describe('what was missed and what failed', () => {
     expect(textOf((await office.visitor.get('/webhooks/jobs')).text)).toMatch(/Running \d+ of 30/)
     const again = await office.visitor.post(to, { rate: '500' })
     expect(again.status).toBe(422)
-    expect(again.text).toContain('does this already, and is running')
+    expect(again.text).toContain('already does this and is running')
 
     expect((await office.visitor.submit(`${address}/pause`)).text).toContain('The job is paused.')
     expect(textOf((await office.visitor.get(address)).text)).toContain('Paused Resume')

@@ -1,11 +1,11 @@
 /** Work at many deliveries: what was missed is sent, what failed is retried. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { countSelected } from '../../records/bulk-batches.ts'
 import {
   type BulkJob,
   type BulkSelection,
   cancelBulkJob,
-  countSelected,
   findBulkJob,
   listBulkJobs,
   pauseBulkJob,
@@ -14,7 +14,8 @@ import {
 import { openDatabase } from '../../records/database/open.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { cancelDelivery, type Delivery } from '../../records/deliveries.ts'
+import type { Delivery } from '../../records/deliveries.ts'
+import { cancelDelivery } from '../../records/delivery-commands.ts'
 import {
   deleteWebhook,
   disableWebhook,
@@ -441,7 +442,7 @@ describe('a bulk job', () => {
     )
     expect(refusals).toEqual(
       Array(9).fill(
-        `Bulk job ${job?.id} does this already, and is running. Cancel it first, or let it finish.`,
+        `Bulk job ${job?.id} already does this and is running. Cancel it first, or let it finish.`,
       ),
     )
 

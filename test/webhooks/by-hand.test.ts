@@ -1,14 +1,13 @@
 /** What people do with one delivery, also several of them at once. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { listAttempts } from '../../records/attempts.ts'
+import { type Delivery, listUndelivered } from '../../records/deliveries.ts'
 import {
   attemptNow,
   cancelDelivery,
-  type Delivery,
   DeliveryRefused,
-  listAttempts,
-  listUndelivered,
   retryDelivery,
-} from '../../records/deliveries.ts'
+} from '../../records/delivery-commands.ts'
 import { deleteWebhook, disableWebhook } from '../../records/webhooks.ts'
 import { emit, emitTest, InvalidEvent } from '../../webhooks/emit.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'

@@ -1,13 +1,9 @@
 /** The whole service with its delivery engine, to see what becomes of deliveries to a webhook. */
 import { randomUUID } from 'node:crypto'
+import { type Attempt, listAttempts } from '../../records/attempts.ts'
 import { accountScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import {
-  type Attempt,
-  type Delivery,
-  findDelivery,
-  listAttempts,
-} from '../../records/deliveries.ts'
+import { type Delivery, findDelivery } from '../../records/deliveries.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { emit } from '../../webhooks/emit.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'

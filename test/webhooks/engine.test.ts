@@ -2,14 +2,9 @@ import { createHmac, randomUUID } from 'node:crypto'
 import type { Worker } from 'node:worker_threads'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import {
-  type Delivery,
-  DeliveryRefused,
-  listAttempts,
-  listDeliveries,
-  resendDelivery,
-  retryDelivery,
-} from '../../records/deliveries.ts'
+import { listAttempts } from '../../records/attempts.ts'
+import { type Delivery, listDeliveries } from '../../records/deliveries.ts'
+import { DeliveryRefused, resendDelivery, retryDelivery } from '../../records/delivery-commands.ts'
 import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
 import {
   activateSecret,

@@ -1,12 +1,9 @@
 /** The specified schedule to the millisecond, by a clock that the test moves, and the same bytes whatever happens. */
 import { createHmac, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import {
-  findDeliveryBody,
-  insertDeliveries,
-  listAttempts,
-  resendDelivery,
-} from '../../records/deliveries.ts'
+import { listAttempts } from '../../records/attempts.ts'
+import { findDeliveryBody, insertDeliveries } from '../../records/deliveries.ts'
+import { resendDelivery } from '../../records/delivery-commands.ts'
 import { startReceiver } from '../receiver.ts'
 import { newBench, newTenant, until } from './engines.ts'
 

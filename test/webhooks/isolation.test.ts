@@ -1,8 +1,9 @@
 /** What one endpoint does must not touch the others, and what is changed counts at once. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, inject, test } from 'vitest'
+import { listAttempts } from '../../records/attempts.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { cancelDelivery, listAttempts, retryDelivery } from '../../records/deliveries.ts'
+import { cancelDelivery, retryDelivery } from '../../records/delivery-commands.ts'
 import { deleteWebhook, disableWebhook, updateWebhook } from '../../records/webhooks.ts'
 import { emitMany } from '../../webhooks/emit.ts'
 import { startReceiver } from '../receiver.ts'

@@ -1,8 +1,9 @@
 /** The delivery engine: dispatch → queue → pump → settle. */
 import type { Logger } from 'pino'
+import type { Outcome } from '../../records/attempts.ts'
 import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
 import type { Db } from '../../records/database/open.ts'
-import type { DeliveryState, Outcome } from '../../records/deliveries.ts'
+import type { DeliveryState } from '../../records/deliveries.ts'
 import { ATTEMPTS_QUEUED, ATTEMPTS_SCHEDULED, JOBS_DUE } from '../../records/due-work.ts'
 import { findOldestDueAt } from '../../records/planned-attempts.ts'
 import { type BackgroundJobs, type Queue, type QueueBackend, startQueue } from '../queue/queue.ts'

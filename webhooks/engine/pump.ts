@@ -2,9 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Agent } from 'undici'
+import type { Outcome } from '../../records/attempts.ts'
 import type { Db } from '../../records/database/open.ts'
 import { withLockedRows } from '../../records/database/transaction.ts'
-import type { Outcome } from '../../records/deliveries.ts'
 import { loadSendables, type Sendable } from '../../records/planned-attempts.ts'
 import type { MadeAttempt } from '../../records/settlements.ts'
 import {

@@ -1,7 +1,7 @@
 /** One POST. The only file that sends requests out. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Agent, type Dispatcher, errors } from 'undici'
-import type { Outcome, Phases } from '../../records/deliveries.ts'
+import type { Outcome, Phases } from '../../records/attempts.ts'
 import { BlockedAddress, type Connection, Trace, type TracedOptions } from './egress.ts'
 
 export interface SendResult {

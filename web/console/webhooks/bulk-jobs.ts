@@ -2,13 +2,13 @@
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../../../errors.ts'
 import type { AuditTarget } from '../../../records/audit-log.ts'
+import { countSelected } from '../../../records/bulk-batches.ts'
 import {
   type BulkJob,
   type BulkKind,
   type BulkSelection,
   type BulkState,
   cancelBulkJob,
-  countSelected,
   findBulkJob,
   insertBulkJob,
   listBulkJobs,

@@ -3,14 +3,16 @@ import { validate as isUuid } from 'uuid'
 import { eventTypes } from '../../../generated/events.ts'
 import {
   type AttemptSummary,
-  type Delivery,
-  type DeliverySearch,
-  type DeliveryState,
-  deliveryStates,
   listAttemptSummaries,
   type Outcome,
+} from '../../../records/attempts.ts'
+import {
+  type Delivery,
+  type DeliveryState,
+  deliveryStates,
   TEST_EVENT,
 } from '../../../records/deliveries.ts'
+import type { DeliverySearch } from '../../../records/delivery-search.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'

@@ -1,21 +1,21 @@
 /** One delivery: what was sent, what was answered, and what can be done about it. */
 
 import { Refused } from '../../../errors.ts'
+import { type Attempt, listLastAttempts, type Phases } from '../../../records/attempts.ts'
 import type { WriteScope } from '../../../records/database/scope.ts'
 import {
-  type Attempt,
-  attemptNow,
-  cancelDelivery,
   type Delivery,
   type FailureReason,
   findDelivery,
   findDeliveryBody,
-  listLastAttempts,
-  type Phases,
-  resendDelivery,
-  retryDelivery,
   type Trigger,
 } from '../../../records/deliveries.ts'
+import {
+  attemptNow,
+  cancelDelivery,
+  resendDelivery,
+  retryDelivery,
+} from '../../../records/delivery-commands.ts'
 import { findSealedSecrets, type Webhook } from '../../../records/webhooks.ts'
 import { openSecret, SecretUnreadable, signingKeys } from '../../../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../../../webhooks/transport/sign.ts'

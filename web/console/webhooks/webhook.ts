@@ -1,10 +1,7 @@
 /** One webhook: how it is doing, its log, its settings, and what can be done with it. */
-import { hasSentMissedSince, listUnendedBulkJobs } from '../../../records/bulk-jobs.ts'
-import {
-  deliveryStates,
-  type FoundDeliveries,
-  searchDeliveries,
-} from '../../../records/deliveries.ts'
+import { hasSentMissedSince, listUnfinishedBulkJobs } from '../../../records/bulk-jobs.ts'
+import { deliveryStates } from '../../../records/deliveries.ts'
+import { type FoundDeliveries, searchDeliveries } from '../../../records/delivery-search.ts'
 import {
   type DeliveryHealth,
   findDeliveryHealth,
@@ -125,7 +122,7 @@ async function standing({ scope, user, now }: Visit, webhook: Webhook): Promise<
       html`Disabled ${timeOf(disabledAt, now)}: nothing is sent.`,
       canManage && ' What happens meanwhile can be sent once it is enabled again.',
     ])
-  const jobs = await listUnendedBulkJobs(scope, id)
+  const jobs = await listUnfinishedBulkJobs(scope, id)
   const hasMissed =
     disabledAt !== null && canManage && !(await hasSentMissedSince(scope, id, disabledAt))
   return [

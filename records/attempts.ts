@@ -1,0 +1,127 @@
+import type { Scope } from './database/scope.ts'
+import type { Trigger } from './deliveries.ts'
+
+export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
+
+export interface Attempt {
+  deliveryId: string
+  /** 1-based. */
+  number: number
+  trigger: Trigger
+  /** Epoch milliseconds. */
+  startedAt: number
+  durationMs: number
+  outcome: Outcome
+  /** The HTTP status. Null: no response. */
+  status: number | null
+  responseHeaders: Record<string, string> | null
+  /** The first 16 KiB. */
+  responseBody: string | null
+  /** A sentence about the failure. */
+  error: string | null
+  /** The IP address of the connection, if there was one. */
+  address: string | null
+  phases: Phases | null
+}
+
+/** Durations in milliseconds. Null: the attempt did not reach the phase, or reused an open connection. */
+export interface Phases {
+  dns: number | null
+  connect: number | null
+  tls: number | null
+  /** From the end of the request to the first byte of the response. */
+  first_byte: number | null
+  body: number | null
+}
+
+interface AttemptRow {
+  delivery_id: string
+  number: number
+  trigger: Trigger
+  started_at: number
+  duration_ms: number
+  outcome: Outcome
+  status: number | null
+  response_headers: string | null
+  response_body: string | null
+  error: string | null
+  address: string | null
+  phases: string | null
+}
+
+function attemptFromRow(row: AttemptRow): Attempt {
+  return {
+    deliveryId: row.delivery_id,
+    number: row.number,
+    trigger: row.trigger,
+    startedAt: row.started_at,
+    durationMs: row.duration_ms,
+    outcome: row.outcome,
+    status: row.status,
+    responseHeaders:
+      row.response_headers === null
+        ? null
+        : (JSON.parse(row.response_headers) as Record<string, string>),
+    responseBody: row.response_body,
+    error: row.error,
+    address: row.address,
+    phases: row.phases === null ? null : (JSON.parse(row.phases) as Phases),
+  }
+}
+
+/** Oldest first. */
+export async function listAttempts(scope: Scope, deliveryId: string): Promise<Attempt[]> {
+  const rows: AttemptRow[] = await scope
+    .rows('attempts')
+    .where({ delivery_id: deliveryId })
+    .orderBy('number')
+  return rows.map(attemptFromRow)
+}
+
+/** Newest first. Manual retries may add any number of attempts. */
+export async function listLastAttempts(
+  scope: Scope,
+  deliveryId: string,
+  limit: number,
+): Promise<Attempt[]> {
+  const rows: AttemptRow[] = await scope
+    .rows('attempts')
+    .where({ delivery_id: deliveryId })
+    .orderBy('number', 'desc')
+    .limit(limit)
+  return rows.map(attemptFromRow)
+}
+
+/** An attempt without its response. */
+export type AttemptSummary = Pick<
+  Attempt,
+  'deliveryId' | 'number' | 'trigger' | 'durationMs' | 'outcome' | 'status' | 'error'
+>
+
+/** The last `limit` attempts of each delivery, oldest first. */
+export async function listAttemptSummaries(
+  scope: Scope,
+  deliveryIds: string[],
+  limit: number,
+): Promise<AttemptSummary[]> {
+  const rows: AttemptRow[] = await scope
+    .rows('attempts')
+    .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
+    .whereIn('attempts.delivery_id', deliveryIds)
+    .whereRaw('attempts.number > deliveries.attempts - ?', [limit])
+    .orderBy(['attempts.delivery_id', 'attempts.number'])
+    .select(
+      ['delivery_id', 'number', 'trigger', 'duration_ms', 'outcome', 'status', 'error'].map(
+        (column) => `attempts.${column}`,
+      ),
+    )
+  return rows.map((row) => ({
+    deliveryId: row.delivery_id,
+    number: row.number,
+    trigger: row.trigger,
+    durationMs: row.duration_ms,
+    outcome: row.outcome,
+    status: row.status,
+    error: row.error,
+  }))
+}

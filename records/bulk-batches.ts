@@ -1,0 +1,193 @@
+/** The items of a bulk job: counted at its start, then read and recorded in batches. */
+import {
+  BULK_STAGES,
+  type BulkJob,
+  type BulkPosition,
+  type BulkSelection,
+  type BulkStage,
+  FIRST_CURSOR,
+  type RunningBulkJob,
+} from './bulk-jobs.ts'
+import type { Db } from './database/open.ts'
+import type { Scope } from './database/scope.ts'
+import { select } from './database/statements.ts'
+import type { Trx } from './database/transaction.ts'
+import { TEST_EVENT } from './deliveries.ts'
+import { lowestIdAt } from './ids.ts'
+import { UNDELIVERED } from './index-predicates.ts'
+import type { Condition } from './list.ts'
+
+/** The rows of a stage. */
+interface Items {
+  table: 'deliveries' | 'events'
+  /** Served by an index, in the order of IDs. */
+  range: Condition
+  /** Filters the rows of the range. */
+  wanted: Condition
+}
+
+function selectItems(accountId: string, stage: BulkStage, selection: BulkSelection): Items {
+  const { webhookId, eventTypes, since, until } = selection
+  const ofTypes: Condition[] =
+    eventTypes === null
+      ? []
+      : [{ sql: `event_type in (${eventTypes.map(() => '?').join(', ')})`, bindings: eventTypes }]
+  if (stage === 'missed') {
+    const none =
+      'not exists (select 1 from deliveries where deliveries.event_id = events.id and deliveries.webhook_id = ?)'
+    return {
+      table: 'events',
+      range: {
+        sql: 'events.account_id = ? and events.id >= ? and events.id < ?',
+        bindings: [accountId, lowestIdAt(since), lowestIdAt(until)],
+      },
+      wanted: all(...ofTypes, { sql: none, bindings: [webhookId ?? ''] }),
+    }
+  }
+  const failed: Condition = {
+    sql: `deliveries.account_id = ? and state = 'failed' and next_attempt_at is null and event_type <> '${TEST_EVENT}'
+          and deliveries.updated_at >= ? and deliveries.updated_at < ?`,
+    bindings: [accountId, since, until],
+  }
+  const enabled =
+    'webhook_id in (select webhooks.id from webhooks where webhooks.account_id = ? and enabled and deleted_at is null)'
+  return {
+    table: 'deliveries',
+    range:
+      webhookId === null
+        ? { sql: `deliveries.account_id = ? and ${UNDELIVERED}`, bindings: [accountId] }
+        : {
+            sql: `webhook_id = ? and state = 'failed' and ${UNDELIVERED}`,
+            bindings: [webhookId],
+          },
+    wanted:
+      stage === 'cut_off'
+        ? all(failed, { sql: "failure_reason = 'webhook_disabled'", bindings: [] })
+        : all(failed, ...ofTypes, { sql: enabled, bindings: [accountId] }),
+  }
+}
+
+function all(...conditions: Condition[]): Condition {
+  return {
+    sql: conditions.map(({ sql }) => sql).join(' and '),
+    bindings: conditions.flatMap(({ bindings }) => bindings),
+  }
+}
+
+/** The number of items that a job would have now. */
+export async function countSelected(scope: Scope, selection: BulkSelection): Promise<number> {
+  let total = 0
+  for (const stage of BULK_STAGES[selection.kind]) {
+    const { table, range, wanted } = selectItems(scope.accountId, stage, selection)
+    const where = all(range, wanted)
+    const [row] = await select<{ total: number }>(
+      scope.sql,
+      `select count(*) as total from ${table} where ${where.sql}`,
+      where.bindings,
+    )
+    total += Number(row?.total)
+  }
+  return total
+}
+
+/** Items of a job, and its position after them. */
+export interface BulkBatch {
+  ids: string[]
+  /** Null: the job is complete. */
+  next: BulkPosition | null
+}
+
+const MAX_ROWS_READ = 1_000
+
+/** The next items of a job, at most `size`, by ID. May be empty before the end of the job. */
+export async function readBatch(db: Db, job: RunningBulkJob, size: number): Promise<BulkBatch> {
+  const { table, range, wanted } = selectItems(job.accountId, job.stage, job)
+  const rows = await select<{ id: string; wanted: number }>(
+    db.read,
+    // The subquery keeps PostgreSQL from planning to read all rows of the account.
+    `select ${table}.id, case when ${wanted.sql} then 1 else 0 end as wanted
+     from (select * from ${table} where ${range.sql} and ${table}.id > ? order by ${table}.id limit ${MAX_ROWS_READ}) as ${table} order by ${table}.id`,
+    [...wanted.bindings, ...range.bindings, job.cursor],
+  )
+  const found = rows.flatMap(({ id, wanted }, index) => (wanted ? [{ id, index }] : []))
+  const last = found[size - 1]?.index ?? rows.length - 1
+  const ids = found.slice(0, size).map(({ id }) => id)
+  if (last === rows.length - 1 && rows.length < MAX_ROWS_READ) return { ids, next: stageAfter(job) }
+  return { ids, next: { stage: job.stage, cursor: rows[last]?.id ?? job.cursor } }
+}
+
+function stageAfter({ kind, stage }: RunningBulkJob): BulkPosition | null {
+  const stages = BULK_STAGES[kind]
+  const next = stages[stages.indexOf(stage) + 1]
+  return next === undefined ? null : { stage: next, cursor: FIRST_CURSOR }
+}
+
+/** Stop waiting after this long: older transactions are not ours. */
+const MAX_TRANSACTION_MS = 60_000
+
+/** Are all events of the job committed or rolled back? On PostgreSQL a transaction that began while the webhook was
+ *  disabled may still be open, with lower event IDs than committed ones. SQLite has only one writer. */
+export async function isAllCommitted(
+  db: Db,
+  { stage, createdInTransaction, createdAt }: RunningBulkJob,
+  now: Date,
+): Promise<boolean> {
+  if (
+    stage !== 'missed' ||
+    createdInTransaction === null ||
+    now.getTime() - createdAt > MAX_TRANSACTION_MS
+  )
+    return true
+  const [row] = await select<{ oldest: number }>(
+    db.read,
+    'select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest',
+    [],
+  )
+  return Number(row?.oldest) > createdInTransaction
+}
+
+/** Locks the job until the commit. False when it no longer runs, or another process has recorded its next batch. */
+export async function lockBulkJob(
+  trx: Trx,
+  { id, stage, cursor }: RunningBulkJob,
+): Promise<boolean> {
+  const query = trx.sql('bulk_jobs').where({ id, state: 'running', stage, cursor }).select('id')
+  const rows = await (trx.dialect === 'postgres' ? query.forUpdate() : query)
+  return rows.length > 0
+}
+
+/** Records a completed batch of a locked job. `next`: as in `BulkBatch`. */
+export async function storeProgress(
+  trx: Trx,
+  job: RunningBulkJob,
+  { done, nextAt, next }: { done: number; nextAt: number; next: BulkPosition | null },
+  now: Date,
+): Promise<void> {
+  const totalDone = job.done + done
+  const ended = {
+    state: 'completed',
+    ended_at: now.getTime(),
+    skipped: Math.max(0, job.total - totalDone),
+  }
+  await trx
+    .sql('bulk_jobs')
+    .where({ id: job.id })
+    .update({ done: totalDone, next_at: nextAt, updated_at: now.getTime(), ...(next ?? ended) })
+}
+
+/** Pauses a locked job whose webhook is disabled, and cancels one whose webhook is deleted. */
+export async function stopBlockedJob(
+  trx: Trx,
+  id: string,
+  reason: NonNullable<BulkJob['stateReason']>,
+  now: Date,
+): Promise<void> {
+  const state =
+    reason === 'webhook_deleted'
+      ? { state: 'cancelled', ended_at: now.getTime() }
+      : { state: 'paused' }
+  await trx
+    .sql('bulk_jobs')
+    .where({ id })
+    .update({ ...state, state_reason: reason, updated_at: now.getTime() })
+}

@@ -1,0 +1,93 @@
+import type { Scope } from './database/scope.ts'
+import {
+  DELIVERY_COLUMNS,
+  type Delivery,
+  type DeliveryRow,
+  type DeliveryState,
+  deliveryFromRow,
+  undeliveredCondition,
+} from './deliveries.ts'
+import { lowestIdAt } from './ids.ts'
+
+export interface DeliverySearch {
+  webhookId: string
+  state?: DeliveryState
+  eventType?: string
+  /** The ID of the delivery or of its event. */
+  id?: string
+  /** Created at or after this time, in epoch milliseconds. */
+  since?: number
+  /** Created before this time. */
+  until?: number
+  /** The page after or before this delivery. At most one of the two. */
+  olderThan?: string
+  newerThan?: string
+  limit: number
+}
+
+export interface FoundDeliveries {
+  /** Newest first. */
+  deliveries: Delivery[]
+  /** The delivery ID from which the search continues in its direction. Null: there are no more. */
+  nextFrom: string | null
+  /** The search reached its limit of rows before the page was full. */
+  isCutShort: boolean
+}
+
+/** Rows read for a page that filters by event type or by "delivered": no index has these columns. */
+const MAX_ROWS_READ = 10_000
+/** The limit for undelivered rows: each may be in a different page of the database file. */
+const MAX_UNDELIVERED_ROWS_READ = 2_000
+
+/** A page of a webhook's log. Takes as long with a million deliveries as with ten thousand. */
+export async function searchDeliveries(
+  scope: Scope,
+  search: DeliverySearch,
+): Promise<FoundDeliveries> {
+  const { state, eventType, newerThan, limit } = search
+  const direction = newerThan === undefined ? 'desc' : 'asc'
+  const maxRowsRead =
+    state === undefined || state === 'delivered' ? MAX_ROWS_READ : MAX_UNDELIVERED_ROWS_READ
+  const isFiltered = state === 'delivered' || eventType !== undefined
+  const inRange = searchRange(scope, search).orderBy('deliveries.id', direction)
+  const found = isFiltered
+    ? scope
+        .sql(inRange.clone().select(DELIVERY_COLUMNS).limit(maxRowsRead).as('deliveries'))
+        .orderBy('deliveries.id', direction)
+    : inRange.clone()
+  if (state === 'delivered') found.where('deliveries.state', state)
+  if (eventType !== undefined) found.where('deliveries.event_type', eventType)
+  const rows = ((await found.select(DELIVERY_COLUMNS).limit(limit + 1)) as DeliveryRow[]).map(
+    deliveryFromRow,
+  )
+  const deliveries = rows.slice(0, limit)
+  const page = direction === 'desc' ? deliveries : deliveries.toReversed()
+  if (rows.length > limit)
+    return { deliveries: page, nextFrom: deliveries.at(-1)?.id ?? null, isCutShort: false }
+  if (!isFiltered) return { deliveries: page, nextFrom: null, isCutShort: false }
+  const last: { id: string } | undefined = await inRange
+    .offset(maxRowsRead - 1)
+    .first('deliveries.id')
+  return { deliveries: page, nextFrom: last?.id ?? null, isCutShort: last !== undefined }
+}
+
+/** The conditions that indexes serve. */
+function searchRange(
+  scope: Scope,
+  { webhookId, state, id, since, until, olderThan, newerThan }: DeliverySearch,
+): ReturnType<Scope['rows']> {
+  const range = scope.rows('deliveries').where('deliveries.webhook_id', webhookId)
+  if (state !== undefined && state !== 'delivered')
+    range.whereRaw(undeliveredCondition(scope, state))
+  // With an `or`, SQLite reads all deliveries of the webhook.
+  if (id !== undefined)
+    range.whereRaw(
+      'deliveries.id in (select id from deliveries where id = ? union all select id from deliveries where event_id = ?)',
+      [id, id],
+    )
+  if (since !== undefined) range.where('deliveries.id', '>=', lowestIdAt(since))
+  if (until !== undefined) range.where('deliveries.id', '<', lowestIdAt(until))
+  if (olderThan !== undefined) range.where('deliveries.id', '<', olderThan)
+  if (newerThan !== undefined) range.where('deliveries.id', '>', newerThan)
+  return range
+}

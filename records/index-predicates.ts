@@ -1,0 +1,14 @@
+/** Predicates of partial indexes. The databases use such an index only for a query that repeats its predicate;
+ *  test/records/schema.test.ts compares these with the catalogues. */
+
+/** `deliveries_undelivered` and `deliveries_undelivered_by_webhook` */
+export const UNDELIVERED = "state <> 'delivered'"
+
+/** `deliveries_in_order` */
+export const UNFINISHED_IN_ORDER = "ordering_key is not null and state in ('pending', 'retrying')"
+
+/** `bulk_jobs_running` */
+export const RUNNING_BULK_JOBS = "state = 'running'"
+
+/** `exports_unfinished` */
+export const UNFINISHED_EXPORTS = "status in ('queued', 'processing')"
