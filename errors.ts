@@ -18,3 +18,21 @@ export class InvalidInput extends Error {
     this.errors = errors
   }
 }
+
+/** An operation's refusal that has an HTTP status. The API responds with it; the console shows the message. */
+export class StatusError extends Error {
+  override name = 'StatusError'
+  readonly status: number
+  readonly headers: Record<string, string>
+
+  constructor(status: number, message: string, headers: Record<string, string> = {}) {
+    super(message)
+    this.status = status
+    this.headers = headers
+  }
+}
+
+/** Throws 404 for a record that does not exist, or belongs to another account. */
+export function assertFound<T>(record: T | undefined, noun: string): asserts record is T {
+  if (record === undefined) throw new StatusError(404, `There is no such ${noun}.`)
+}

@@ -1,9 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { insertJob } from '../records/jobs.ts'
+import { insertJob, type Job } from '../records/jobs.ts'
+import type { Call } from './call.ts'
 
-export async function createJob(ctx: Context<'createJob'>): Promise<void> {
-  const { scope, input, now, emit } = ctx.state
+export async function createJob(call: Call<'createJob'>): Promise<Job> {
+  const { scope, input, now, emit } = call
   const job = await insertJob(scope, input, now)
   await emit('job.created', job.id)
-  ctx.body = job
+  return job
 }

@@ -1,11 +1,13 @@
-import type { Context } from '../operations/context.ts'
-import { insertJobApplication } from '../records/job-applications.ts'
+import { insertJobApplication, type JobApplication } from '../records/job-applications.ts'
+import type { Call } from './call.ts'
 
-export async function createJobApplication(ctx: Context<'createJobApplication'>): Promise<void> {
-  const { scope, input, now, emit } = ctx.state
+export async function createJobApplication(
+  call: Call<'createJobApplication'>,
+): Promise<JobApplication> {
+  const { scope, input, now, emit } = call
   const application = await insertJobApplication(scope, input, now)
   await emit('job_application.created', application.id, {
     screening_outcome: application.screening_outcome,
   })
-  ctx.body = application
+  return application
 }

@@ -1,9 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { insertParticipant } from '../records/participants.ts'
+import { insertParticipant, type Participant } from '../records/participants.ts'
+import type { Call } from './call.ts'
 
-export async function createParticipant(ctx: Context<'createParticipant'>): Promise<void> {
-  const { scope, input, now, emit } = ctx.state
+export async function createParticipant(call: Call<'createParticipant'>): Promise<Participant> {
+  const { scope, input, now, emit } = call
   const participant = await insertParticipant(scope, input, now)
   await emit('participant.created', participant.id)
-  ctx.body = participant
+  return participant
 }

@@ -1,9 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { insertPayment } from '../records/payments.ts'
+import { insertPayment, type Payment } from '../records/payments.ts'
+import type { Call } from './call.ts'
 
-export async function createPayment(ctx: Context<'createPayment'>): Promise<void> {
-  const { scope, input, now, emit } = ctx.state
+export async function createPayment(call: Call<'createPayment'>): Promise<Payment> {
+  const { scope, input, now, emit } = call
   const payment = await insertPayment(scope, input, now)
   await emit('payment.created', payment.id)
-  ctx.body = payment
+  return payment
 }

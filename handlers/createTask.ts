@@ -1,9 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { insertTask } from '../records/tasks.ts'
+import { insertTask, type Task } from '../records/tasks.ts'
+import type { Call } from './call.ts'
 
-export async function createTask(ctx: Context<'createTask'>): Promise<void> {
-  const { scope, input, now, emit } = ctx.state
+export async function createTask(call: Call<'createTask'>): Promise<Task> {
+  const { scope, input, now, emit } = call
   const task = await insertTask(scope, input, now)
   await emit('task.created', task.id)
-  ctx.body = task
+  return task
 }

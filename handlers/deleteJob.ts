@@ -1,10 +1,11 @@
-import type { Context } from '../operations/context.ts'
+import { assertFound } from '../errors.ts'
 import { deleteJobRow, findJob } from '../records/jobs.ts'
+import type { Call } from './call.ts'
 
-export async function deleteJob(ctx: Context<'deleteJob'>): Promise<void> {
-  const { scope, path, emit, assertMatch } = ctx.state
+export async function deleteJob(call: Call<'deleteJob'>): Promise<void> {
+  const { scope, path, emit, assertMatch } = call
   const current = await findJob(scope, path.job, { forUpdate: true })
-  ctx.assert(current, 404, 'There is no such job.')
+  assertFound(current, 'job')
   assertMatch(current)
   await deleteJobRow(scope, current.id)
   await emit('job.deleted', current.id)

@@ -1,10 +1,11 @@
-import type { Context } from '../operations/context.ts'
+import { assertFound } from '../errors.ts'
 import { deleteParticipantRow, findParticipant } from '../records/participants.ts'
+import type { Call } from './call.ts'
 
-export async function deleteParticipant(ctx: Context<'deleteParticipant'>): Promise<void> {
-  const { scope, path, emit, assertMatch, emitMany, now } = ctx.state
+export async function deleteParticipant(call: Call<'deleteParticipant'>): Promise<void> {
+  const { scope, path, emit, assertMatch, emitMany, now } = call
   const current = await findParticipant(scope, path.participant, { forUpdate: true })
-  ctx.assert(current, 404, 'There is no such participant.')
+  assertFound(current, 'participant')
   assertMatch(current)
   const { tasks } = await deleteParticipantRow(scope, current.id, now)
   await emit('participant.deleted', current.id)

@@ -1,10 +1,11 @@
-import type { Context } from '../operations/context.ts'
+import { assertFound } from '../errors.ts'
 import { deletePaymentRow, findPayment } from '../records/payments.ts'
+import type { Call } from './call.ts'
 
-export async function deletePayment(ctx: Context<'deletePayment'>): Promise<void> {
-  const { scope, path, emit, assertMatch } = ctx.state
+export async function deletePayment(call: Call<'deletePayment'>): Promise<void> {
+  const { scope, path, emit, assertMatch } = call
   const current = await findPayment(scope, path.payment, { forUpdate: true })
-  ctx.assert(current, 404, 'There is no such payment.')
+  assertFound(current, 'payment')
   assertMatch(current)
   await deletePaymentRow(scope, current.id)
   await emit('payment.deleted', current.id)

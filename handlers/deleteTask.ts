@@ -1,10 +1,11 @@
-import type { Context } from '../operations/context.ts'
+import { assertFound } from '../errors.ts'
 import { deleteTaskRow, findTask } from '../records/tasks.ts'
+import type { Call } from './call.ts'
 
-export async function deleteTask(ctx: Context<'deleteTask'>): Promise<void> {
-  const { scope, path, emit, assertMatch, emitMany, now } = ctx.state
+export async function deleteTask(call: Call<'deleteTask'>): Promise<void> {
+  const { scope, path, emit, assertMatch, emitMany, now } = call
   const current = await findTask(scope, path.task, { forUpdate: true })
-  ctx.assert(current, 404, 'There is no such task.')
+  assertFound(current, 'task')
   assertMatch(current)
   const { payments } = await deleteTaskRow(scope, current.id, now)
   await emit('task.deleted', current.id)

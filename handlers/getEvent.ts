@@ -1,8 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { findEvent } from '../records/events.ts'
+import { assertFound } from '../errors.ts'
+import { type Event, findEvent } from '../records/events.ts'
+import type { Call } from './call.ts'
 
-export async function getEvent(ctx: Context<'getEvent'>): Promise<void> {
-  const event = await findEvent(ctx.state.scope, ctx.state.path.event)
-  ctx.assert(event, 404, 'There is no such event.')
-  ctx.body = event
+export async function getEvent(call: Call<'getEvent'>): Promise<Event> {
+  const event = await findEvent(call.scope, call.path.event)
+  assertFound(event, 'event')
+  return event
 }

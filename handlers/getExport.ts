@@ -1,8 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { findExport } from '../records/exports.ts'
+import { assertFound } from '../errors.ts'
+import { type Export, findExport } from '../records/exports.ts'
+import type { Call } from './call.ts'
 
-export async function getExport(ctx: Context<'getExport'>): Promise<void> {
-  const found = await findExport(ctx.state.scope, ctx.state.path.export)
-  ctx.assert(found, 404, 'There is no such export.')
-  ctx.body = found
+export async function getExport(call: Call<'getExport'>): Promise<Export> {
+  const found = await findExport(call.scope, call.path.export)
+  assertFound(found, 'export')
+  return found
 }

@@ -1,8 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { findJob } from '../records/jobs.ts'
+import { assertFound } from '../errors.ts'
+import { findJob, type Job } from '../records/jobs.ts'
+import type { Call } from './call.ts'
 
-export async function getJob(ctx: Context<'getJob'>): Promise<void> {
-  const job = await findJob(ctx.state.scope, ctx.state.path.job)
-  ctx.assert(job, 404, 'There is no such job.')
-  ctx.body = job
+export async function getJob(call: Call<'getJob'>): Promise<Job> {
+  const job = await findJob(call.scope, call.path.job)
+  assertFound(job, 'job')
+  return job
 }

@@ -1,8 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { findJobApplication } from '../records/job-applications.ts'
+import { assertFound } from '../errors.ts'
+import { findJobApplication, type JobApplication } from '../records/job-applications.ts'
+import type { Call } from './call.ts'
 
-export async function getJobApplication(ctx: Context<'getJobApplication'>): Promise<void> {
-  const application = await findJobApplication(ctx.state.scope, ctx.state.path.job_application)
-  ctx.assert(application, 404, 'There is no such job application.')
-  ctx.body = application
+export async function getJobApplication(call: Call<'getJobApplication'>): Promise<JobApplication> {
+  const application = await findJobApplication(call.scope, call.path.job_application)
+  assertFound(application, 'job application')
+  return application
 }

@@ -1,8 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { findParticipant } from '../records/participants.ts'
+import { assertFound } from '../errors.ts'
+import { findParticipant, type Participant } from '../records/participants.ts'
+import type { Call } from './call.ts'
 
-export async function getParticipant(ctx: Context<'getParticipant'>): Promise<void> {
-  const participant = await findParticipant(ctx.state.scope, ctx.state.path.participant)
-  ctx.assert(participant, 404, 'There is no such participant.')
-  ctx.body = participant
+export async function getParticipant(call: Call<'getParticipant'>): Promise<Participant> {
+  const participant = await findParticipant(call.scope, call.path.participant)
+  assertFound(participant, 'participant')
+  return participant
 }

@@ -1,8 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { findPayment } from '../records/payments.ts'
+import { assertFound } from '../errors.ts'
+import { findPayment, type Payment } from '../records/payments.ts'
+import type { Call } from './call.ts'
 
-export async function getPayment(ctx: Context<'getPayment'>): Promise<void> {
-  const payment = await findPayment(ctx.state.scope, ctx.state.path.payment)
-  ctx.assert(payment, 404, 'There is no such payment.')
-  ctx.body = payment
+export async function getPayment(call: Call<'getPayment'>): Promise<Payment> {
+  const payment = await findPayment(call.scope, call.path.payment)
+  assertFound(payment, 'payment')
+  return payment
 }

@@ -1,8 +1,9 @@
-import type { Context } from '../operations/context.ts'
-import { findTask } from '../records/tasks.ts'
+import { assertFound } from '../errors.ts'
+import { findTask, type Task } from '../records/tasks.ts'
+import type { Call } from './call.ts'
 
-export async function getTask(ctx: Context<'getTask'>): Promise<void> {
-  const task = await findTask(ctx.state.scope, ctx.state.path.task)
-  ctx.assert(task, 404, 'There is no such task.')
-  ctx.body = task
+export async function getTask(call: Call<'getTask'>): Promise<Task> {
+  const task = await findTask(call.scope, call.path.task)
+  assertFound(task, 'task')
+  return task
 }

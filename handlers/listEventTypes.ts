@@ -1,7 +1,8 @@
 import { eventTypes } from '../generated/events.ts'
+import type { EventTypeDescription } from '../generated/openapi.ts'
 import { operations } from '../generated/operations.ts'
-import type { Context } from '../operations/context.ts'
-import { pageMeta } from '../records/list.ts'
+import { type Page, pageMeta } from '../records/list.ts'
+import type { Call } from './call.ts'
 
 const catalogue = Object.values(eventTypes).map(
   ({ name, description, resourceType, dataSchema }) => ({
@@ -12,8 +13,10 @@ const catalogue = Object.values(eventTypes).map(
   }),
 )
 
-export async function listEventTypes(ctx: Context<'listEventTypes'>): Promise<void> {
-  const { 'page[number]': number, 'page[size]': size } = ctx.state.query
+export async function listEventTypes(
+  call: Call<'listEventTypes'>,
+): Promise<Page<EventTypeDescription>> {
+  const { 'page[number]': number, 'page[size]': size } = call.query
   const data = catalogue.slice((number - 1) * size, number * size)
-  ctx.body = { data, meta: pageMeta(number, size, catalogue.length, operations.listEventTypes) }
+  return { data, meta: pageMeta(number, size, catalogue.length, operations.listEventTypes) }
 }

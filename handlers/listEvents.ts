@@ -1,9 +1,9 @@
 import { operations } from '../generated/operations.ts'
-import type { Context } from '../operations/context.ts'
-import { eventListing } from '../records/events.ts'
-import { listPage } from '../records/list.ts'
+import { type Event, eventListing } from '../records/events.ts'
+import { listPage, type Page } from '../records/list.ts'
+import type { Call } from './call.ts'
 
-export async function listEvents(ctx: Context<'listEvents'>): Promise<void> {
-  const { scope, query } = ctx.state
-  ctx.body = await listPage(scope, eventListing, operations.listEvents, query)
+export async function listEvents(call: Call<'listEvents'>): Promise<Page<Event>> {
+  const { scope, query } = call
+  return listPage(scope, eventListing, operations.listEvents, query)
 }

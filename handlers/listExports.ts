@@ -1,9 +1,9 @@
 import { operations } from '../generated/operations.ts'
-import type { Context } from '../operations/context.ts'
-import { exportListing } from '../records/exports.ts'
-import { listPage } from '../records/list.ts'
+import { type Export, exportListing } from '../records/exports.ts'
+import { listPage, type Page } from '../records/list.ts'
+import type { Call } from './call.ts'
 
-export async function listExports(ctx: Context<'listExports'>): Promise<void> {
-  const { scope, query } = ctx.state
-  ctx.body = await listPage(scope, exportListing, operations.listExports, query)
+export async function listExports(call: Call<'listExports'>): Promise<Page<Export>> {
+  const { scope, query } = call
+  return listPage(scope, exportListing, operations.listExports, query)
 }

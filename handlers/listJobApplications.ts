@@ -1,9 +1,11 @@
 import { operations } from '../generated/operations.ts'
-import type { Context } from '../operations/context.ts'
-import { jobApplicationListing } from '../records/job-applications.ts'
-import { listPage } from '../records/list.ts'
+import { type JobApplication, jobApplicationListing } from '../records/job-applications.ts'
+import { listPage, type Page } from '../records/list.ts'
+import type { Call } from './call.ts'
 
-export async function listJobApplications(ctx: Context<'listJobApplications'>): Promise<void> {
-  const { scope, query } = ctx.state
-  ctx.body = await listPage(scope, jobApplicationListing, operations.listJobApplications, query)
+export async function listJobApplications(
+  call: Call<'listJobApplications'>,
+): Promise<Page<JobApplication>> {
+  const { scope, query } = call
+  return listPage(scope, jobApplicationListing, operations.listJobApplications, query)
 }

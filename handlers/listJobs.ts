@@ -1,9 +1,9 @@
 import { operations } from '../generated/operations.ts'
-import type { Context } from '../operations/context.ts'
-import { jobListing } from '../records/jobs.ts'
-import { listPage } from '../records/list.ts'
+import { type Job, jobListing } from '../records/jobs.ts'
+import { listPage, type Page } from '../records/list.ts'
+import type { Call } from './call.ts'
 
-export async function listJobs(ctx: Context<'listJobs'>): Promise<void> {
-  const { scope, query } = ctx.state
-  ctx.body = await listPage(scope, jobListing, operations.listJobs, query)
+export async function listJobs(call: Call<'listJobs'>): Promise<Page<Job>> {
+  const { scope, query } = call
+  return listPage(scope, jobListing, operations.listJobs, query)
 }

@@ -1,9 +1,9 @@
 import { operations } from '../generated/operations.ts'
-import type { Context } from '../operations/context.ts'
-import { listPage } from '../records/list.ts'
-import { participantListing } from '../records/participants.ts'
+import { listPage, type Page } from '../records/list.ts'
+import { type Participant, participantListing } from '../records/participants.ts'
+import type { Call } from './call.ts'
 
-export async function listParticipants(ctx: Context<'listParticipants'>): Promise<void> {
-  const { scope, query } = ctx.state
-  ctx.body = await listPage(scope, participantListing, operations.listParticipants, query)
+export async function listParticipants(call: Call<'listParticipants'>): Promise<Page<Participant>> {
+  const { scope, query } = call
+  return listPage(scope, participantListing, operations.listParticipants, query)
 }

@@ -1,9 +1,9 @@
 import { operations } from '../generated/operations.ts'
-import type { Context } from '../operations/context.ts'
-import { listPage } from '../records/list.ts'
-import { paymentListing } from '../records/payments.ts'
+import { listPage, type Page } from '../records/list.ts'
+import { type Payment, paymentListing } from '../records/payments.ts'
+import type { Call } from './call.ts'
 
-export async function listPayments(ctx: Context<'listPayments'>): Promise<void> {
-  const { scope, query } = ctx.state
-  ctx.body = await listPage(scope, paymentListing, operations.listPayments, query)
+export async function listPayments(call: Call<'listPayments'>): Promise<Page<Payment>> {
+  const { scope, query } = call
+  return listPage(scope, paymentListing, operations.listPayments, query)
 }

@@ -1,9 +1,9 @@
 import { operations } from '../generated/operations.ts'
-import type { Context } from '../operations/context.ts'
-import { listPage } from '../records/list.ts'
-import { taskListing } from '../records/tasks.ts'
+import { listPage, type Page } from '../records/list.ts'
+import { type Task, taskListing } from '../records/tasks.ts'
+import type { Call } from './call.ts'
 
-export async function listTasks(ctx: Context<'listTasks'>): Promise<void> {
-  const { scope, query } = ctx.state
-  ctx.body = await listPage(scope, taskListing, operations.listTasks, query)
+export async function listTasks(call: Call<'listTasks'>): Promise<Page<Task>> {
+  const { scope, query } = call
+  return listPage(scope, taskListing, operations.listTasks, query)
 }

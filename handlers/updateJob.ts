@@ -1,16 +1,17 @@
-import type { Context } from '../operations/context.ts'
+import { assertFound } from '../errors.ts'
 import { changesOf } from '../records/changes.ts'
-import { findJob, updateJobFields } from '../records/jobs.ts'
+import { findJob, type Job, updateJobFields } from '../records/jobs.ts'
+import type { Call } from './call.ts'
 
-export async function updateJob(ctx: Context<'updateJob'>): Promise<void> {
-  const { scope, path, input, now, emit, assertMatch } = ctx.state
+export async function updateJob(call: Call<'updateJob'>): Promise<Job> {
+  const { scope, path, input, now, emit, assertMatch } = call
   const current = await findJob(scope, path.job, { forUpdate: true })
-  ctx.assert(current, 404, 'There is no such job.')
+  assertFound(current, 'job')
   assertMatch(current)
-  ctx.body = current
 
   const changes = changesOf(current, input)
-  if (changes === undefined) return
-  ctx.body = await updateJobFields(scope, current, changes, now)
+  if (changes === undefined) return current
+  const updated = await updateJobFields(scope, current, changes, now)
   await emit('job.updated', current.id)
+  return updated
 }

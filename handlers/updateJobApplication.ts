@@ -1,17 +1,24 @@
-import type { Context } from '../operations/context.ts'
+import { assertFound } from '../errors.ts'
 import { changesOf } from '../records/changes.ts'
-import { findJobApplication, updateJobApplicationFields } from '../records/job-applications.ts'
+import {
+  findJobApplication,
+  type JobApplication,
+  updateJobApplicationFields,
+} from '../records/job-applications.ts'
+import type { Call } from './call.ts'
 
-export async function updateJobApplication(ctx: Context<'updateJobApplication'>): Promise<void> {
-  const { scope, path, input, now, emit, assertMatch } = ctx.state
+export async function updateJobApplication(
+  call: Call<'updateJobApplication'>,
+): Promise<JobApplication> {
+  const { scope, path, input, now, emit, assertMatch } = call
   const current = await findJobApplication(scope, path.job_application, { forUpdate: true })
-  ctx.assert(current, 404, 'There is no such job application.')
+  assertFound(current, 'job application')
   assertMatch(current)
-  ctx.body = current
 
   const changes = changesOf(current, input)
-  if (changes === undefined) return
-  ctx.body = await updateJobApplicationFields(scope, current, changes, now)
+  if (changes === undefined) return current
+  const updated = await updateJobApplicationFields(scope, current, changes, now)
   await emit('job_application.updated', current.id)
   if (changes.status) await emit('job_application.status_changed', current.id)
+  return updated
 }

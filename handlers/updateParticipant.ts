@@ -1,16 +1,21 @@
-import type { Context } from '../operations/context.ts'
+import { assertFound } from '../errors.ts'
 import { changesOf } from '../records/changes.ts'
-import { findParticipant, updateParticipantFields } from '../records/participants.ts'
+import {
+  findParticipant,
+  type Participant,
+  updateParticipantFields,
+} from '../records/participants.ts'
+import type { Call } from './call.ts'
 
-export async function updateParticipant(ctx: Context<'updateParticipant'>): Promise<void> {
-  const { scope, path, input, now, emit, assertMatch } = ctx.state
+export async function updateParticipant(call: Call<'updateParticipant'>): Promise<Participant> {
+  const { scope, path, input, now, emit, assertMatch } = call
   const current = await findParticipant(scope, path.participant, { forUpdate: true })
-  ctx.assert(current, 404, 'There is no such participant.')
+  assertFound(current, 'participant')
   assertMatch(current)
-  ctx.body = current
 
   const changes = changesOf(current, input)
-  if (changes === undefined) return
-  ctx.body = await updateParticipantFields(scope, current, changes, now)
+  if (changes === undefined) return current
+  const updated = await updateParticipantFields(scope, current, changes, now)
   await emit('participant.updated', current.id)
+  return updated
 }

@@ -1,17 +1,18 @@
-import type { Context } from '../operations/context.ts'
+import { assertFound } from '../errors.ts'
 import { changesOf } from '../records/changes.ts'
-import { findPayment, updatePaymentFields } from '../records/payments.ts'
+import { findPayment, type Payment, updatePaymentFields } from '../records/payments.ts'
+import type { Call } from './call.ts'
 
-export async function updatePayment(ctx: Context<'updatePayment'>): Promise<void> {
-  const { scope, path, input, now, emit, assertMatch } = ctx.state
+export async function updatePayment(call: Call<'updatePayment'>): Promise<Payment> {
+  const { scope, path, input, now, emit, assertMatch } = call
   const current = await findPayment(scope, path.payment, { forUpdate: true })
-  ctx.assert(current, 404, 'There is no such payment.')
+  assertFound(current, 'payment')
   assertMatch(current)
-  ctx.body = current
 
   const changes = changesOf(current, input)
-  if (changes === undefined) return
-  ctx.body = await updatePaymentFields(scope, current, changes, now)
+  if (changes === undefined) return current
+  const updated = await updatePaymentFields(scope, current, changes, now)
   await emit('payment.updated', current.id)
   if (changes.status === 'paid') await emit('payment.paid', current.id)
+  return updated
 }

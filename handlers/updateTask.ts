@@ -1,17 +1,18 @@
-import type { Context } from '../operations/context.ts'
+import { assertFound } from '../errors.ts'
 import { changesOf } from '../records/changes.ts'
-import { findTask, updateTaskFields } from '../records/tasks.ts'
+import { findTask, type Task, updateTaskFields } from '../records/tasks.ts'
+import type { Call } from './call.ts'
 
-export async function updateTask(ctx: Context<'updateTask'>): Promise<void> {
-  const { scope, path, input, now, emit, assertMatch } = ctx.state
+export async function updateTask(call: Call<'updateTask'>): Promise<Task> {
+  const { scope, path, input, now, emit, assertMatch } = call
   const current = await findTask(scope, path.task, { forUpdate: true })
-  ctx.assert(current, 404, 'There is no such task.')
+  assertFound(current, 'task')
   assertMatch(current)
-  ctx.body = current
 
   const changes = changesOf(current, input)
-  if (changes === undefined) return
-  ctx.body = await updateTaskFields(scope, current, changes, now)
+  if (changes === undefined) return current
+  const updated = await updateTaskFields(scope, current, changes, now)
   await emit('task.updated', current.id)
   if (changes.status === 'completed') await emit('task.completed', current.id)
+  return updated
 }

@@ -2,7 +2,12 @@
 import { Readable } from 'node:stream'
 import type { Context, Next } from 'koa'
 import type { Logger } from 'pino'
-import type { Operation, OperationId } from '../generated/operations.ts'
+import {
+  type FileBody,
+  type Operation,
+  type OperationId,
+  operations,
+} from '../generated/operations.ts'
 import { responses } from '../generated/validators.js'
 import type { Config } from './config.ts'
 import { etagOf, ifNoneMatchHolds } from './etag.ts'
@@ -15,29 +20,39 @@ export interface AnswerServices {
   onViolation?: (violation: Violation) => void
 }
 
-/** Turns the handler's body into the answer. Throws `ContractViolation` when that is to be enforced. */
+/** Turns the handler's result into the response. Throws `ContractViolation` when that is to be enforced. */
 export function answer(
   services: AnswerServices,
   id: OperationId,
-  operation: Operation,
   ctx: Context,
+  result: unknown,
 ): void {
-  if (ctx.body instanceof Readable) return
-  const record: unknown = ctx.body
+  const operation: Operation = operations[id]
+  if (isFile(result)) {
+    // Before the body, or Koa adds a charset.
+    ctx.set(result.headers)
+    ctx.status = operation.success
+    ctx.body = result.stream
+    return
+  }
   if (operation.success === 204) {
     ctx.body = null
     ctx.status = 204
   } else {
-    const text = JSON.stringify(record)
+    const text = JSON.stringify(result)
     if (operation.etag) ctx.set('ETag', etagOf(text))
-    if (operation.location) ctx.set('Location', `${ctx.path}/${(record as { id: string }).id}`)
+    if (operation.location) ctx.set('Location', `${ctx.path}/${(result as { id: string }).id}`)
     sendJson(ctx, operation.success, text)
     if (operation.access === 'read' && operation.etag && isKnown(ctx)) {
       ctx.body = null
       ctx.status = 304
     }
   }
-  if (isChecked(services.config, id)) assertContract(services, id, ctx, record)
+  if (isChecked(services.config, id)) assertContract(services, id, ctx, result)
+}
+
+function isFile(result: unknown): result is FileBody {
+  return (result as FileBody | undefined)?.stream instanceof Readable
 }
 
 function isKnown(ctx: Context): boolean {

@@ -1,12 +1,9 @@
 import { type ContentType, parse as parseContentType } from 'content-type'
 import type { Context } from 'koa'
 import getRawBody from 'raw-body'
-import { type FieldErrors, InvalidInput } from '../errors.ts'
+import { assertStorable } from '../operations/storable.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
-const MAX_DEPTH = 32
-/** Fields and entries of a body. More would keep the validators busy for longer than a request is worth. */
-const MAX_VALUES = 10_000
 
 /** The request's JSON body and its text, which is also kept for the request log. Throws 415, 413, 400 in this order, or InvalidInput for text that cannot be stored. */
 export async function readJson(ctx: Context): Promise<{ text: string; value: unknown }> {
@@ -19,14 +16,8 @@ export async function readJson(ctx: Context): Promise<{ text: string; value: unk
   const text = decode(ctx, bytes)
   ctx.state.requestText = text
   const value = parse(ctx, text)
-  assertStorable(ctx, value)
+  assertStorable(value)
   return { text, value }
-}
-
-/** Throws 400 for what is too deep or too large, and InvalidInput for text that cannot be stored. */
-export function assertStorable(ctx: Context, value: unknown): void {
-  const unstorable = inspect(ctx, value)
-  if (Object.keys(unstorable).length > 0) throw new InvalidInput(unstorable)
 }
 
 function assertJson(ctx: Context): void {
@@ -66,7 +57,7 @@ async function readBytes(ctx: Context): Promise<Buffer> {
     // The rest of the body is not read, so the connection cannot carry another request.
     ctx.set('Connection', 'close')
     if (type === 'entity.too.large') ctx.throw(413, 'The body is larger than 1 MiB.')
-    ctx.throw(400, 'The body was not sent as a whole.')
+    ctx.throw(400, 'The request body was truncated.')
   }
 }
 
@@ -90,35 +81,4 @@ function parse(ctx: Context, text: string): unknown {
       `The body is not valid JSON${where ? `: look at ${where.replace('end of JSON input', 'its end')}` : ''}.`,
     )
   }
-}
-
-/** PostgreSQL cannot store NUL in text, and half of a surrogate pair has no UTF-8. */
-export function isStorable(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0')
-}
-
-export const UNSTORABLE = 'must not contain the NUL character or half of a surrogate pair.'
-
-/** Walks the whole body. Throws 400 when it is too deep or too large, and returns the fields whose text cannot be stored. */
-function inspect(ctx: Context, body: unknown): FieldErrors {
-  const unstorable: FieldErrors = Object.create(null)
-  let values = 0
-  const visit = (value: unknown, path: string, depth: number): void => {
-    if (++values > MAX_VALUES)
-      ctx.throw(
-        400,
-        `The body has more than ${MAX_VALUES.toLocaleString('en')} fields and entries.`,
-      )
-    if (typeof value === 'string' && !isStorable(value)) unstorable[path] = [UNSTORABLE]
-    if (typeof value !== 'object' || value === null) return
-    if (depth > MAX_DEPTH) ctx.throw(400, `The body is nested deeper than ${MAX_DEPTH} levels.`)
-    for (const [key, child] of Object.entries(value)) {
-      const at = path === '' ? key : `${path}.${key}`
-      if (isStorable(key)) visit(child, at, depth + 1)
-      else
-        unstorable[at.toWellFormed().replaceAll('\0', '\uFFFD')] = [`has a name that ${UNSTORABLE}`]
-    }
-  }
-  visit(body, '', 1)
-  return unstorable
 }

@@ -2,7 +2,7 @@
 import { HttpError } from 'http-errors'
 import type { Context, Next } from 'koa'
 import type { Logger } from 'pino'
-import { InvalidInput } from '../errors.ts'
+import { InvalidInput, StatusError } from '../errors.ts'
 import { isUnavailable } from '../records/database/errors.ts'
 
 const RETRY_AFTER_SECONDS = 5
@@ -30,6 +30,9 @@ function answer(ctx: Context, error: unknown, log: Logger): void {
   ctx.set('Cache-Control', 'no-store')
   if (error instanceof InvalidInput) {
     reply(ctx, 422, { message: error.message, errors: error.errors })
+  } else if (error instanceof StatusError) {
+    ctx.set(error.headers)
+    reply(ctx, error.status, { message: error.message })
   } else if (error instanceof HttpError && error.expose) {
     ctx.set(error.headers ?? {})
     reply(ctx, error.status, { message: error.message })

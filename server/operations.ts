@@ -1,5 +1,4 @@
 /** The operations of openapi.yaml: match, authenticate and count, limit, permit, read, validate, call, answer. Each step once, in this order. */
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Context as KoaContext } from 'koa'
 import OpenAPIBackendModule, {
@@ -8,19 +7,16 @@ import OpenAPIBackendModule, {
 } from 'openapi-backend'
 import { authenticator, hashToken, isWellFormed, type Principal } from '../auth/api-key.ts'
 import { networkOf, newRateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
-import { InvalidInput, Refused } from '../errors.ts'
+import { Refused } from '../errors.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type Operation, type OperationId, operations } from '../generated/operations.ts'
-import { type AnyHandler, writeState } from '../operations/call.ts'
-import { isNotImplemented } from '../operations/not-implemented.ts'
+import { isNotImplemented } from '../handlers/call.ts'
+import { execute } from '../operations/execute.ts'
+import { idempotencyFingerprint, runOnce } from '../operations/idempotency.ts'
+import { assertPermitted } from '../operations/permissions.ts'
 import type { Db } from '../records/database/open.ts'
-import { accountScope, writeScope } from '../records/database/scope.ts'
-import { type Trx, transaction } from '../records/database/transaction.ts'
-import {
-  claimIdempotencyKey,
-  keepAnswer,
-  releaseIdempotencyKey,
-} from '../records/idempotency-keys.ts'
+import type { Trx } from '../records/database/transaction.ts'
+import type { KeptAnswer } from '../records/idempotency-keys.ts'
 import { type AnswerServices, answer, sendJson } from './answer.ts'
 import type { Config } from './config.ts'
 import { deprecationHeaders } from './deprecation.ts'
@@ -72,15 +68,7 @@ export function serveOperations(services: OperationServices): (ctx: KoaContext) 
       ...Object.fromEntries(
         operationIds.map((id) => [
           id,
-          (_: OperationMatch, ctx: KoaContext) =>
-            serve({
-              services,
-              id,
-              operation: operations[id],
-              handler: handlers[id] as unknown as AnyHandler,
-              ctx,
-              principal: ctx.state.principal,
-            }),
+          (_: OperationMatch, ctx: KoaContext) => serve(services, id, ctx, ctx.state.principal),
         ]),
       ),
     },
@@ -190,44 +178,64 @@ function tooManyRequests(ctx: KoaContext, { msBeforeNext }: RateLimitState): nev
   )
 }
 
-/** One call of an operation, on its way through the steps. */
-interface Call {
-  services: OperationServices
-  id: OperationId
-  operation: Operation
-  handler: AnyHandler
-  ctx: KoaContext
-  principal: Principal
-}
-
-async function serve(call: Call): Promise<void> {
-  const { services, id, operation, handler, ctx, principal } = call
+/** Serves an authenticated request, from the rate limit to the response. */
+async function serve(
+  services: OperationServices,
+  id: OperationId,
+  ctx: KoaContext,
+  principal: Principal,
+): Promise<void> {
+  const operation: Operation = operations[id]
   ctx.set('Cache-Control', 'private, no-cache')
   limit(ctx, await ctx.state.counted)
-  assertPermitted(ctx, operation, principal)
-  const text = await readInput(ctx, id, operation)
-  Object.assign(ctx.state, {
-    now: services.now(),
-    assertMatch(current: object) {
-      const header = ctx.get('If-Match')
-      if (header !== '' && !ifMatchHolds(header, etagOf(JSON.stringify(current))))
-        ctx.throw(412, 'The record has changed since you read it.')
-    },
-  })
-
-  if (operation.access === 'read') {
-    ctx.state.scope = accountScope(
-      { dialect: services.db.dialect, sql: services.db.read },
-      principal.accountId,
-    )
-    await handler(ctx)
-    answer(services, id, operation, ctx)
-  } else {
-    const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
-    await (key === ''
-      ? transaction(services.db, (trx) => run(call, trx))
-      : runOnce(call, key, text))
+  assertPermitted(operation, principal)
+  const { input, text } = await readInput(ctx, id)
+  const ifMatch = ctx.get('If-Match')
+  const execution = {
+    input,
+    caller: principal,
+    isMatch: (current: object) =>
+      ifMatch === '' || ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
   }
+  if (operation.access === 'read')
+    return answer(services, id, ctx, await execute(services, id, execution))
+
+  /** Responds in the transaction: a response that breaks the contract rolls the changes back. */
+  const write = (store?: (trx: Trx) => Promise<void>): Promise<unknown> =>
+    execute(services, id, {
+      ...execution,
+      async around({ trx }, work) {
+        const result = await work()
+        answer(services, id, ctx, result)
+        await store?.(trx)
+        return result
+      },
+    })
+  const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
+  if (key === '') return void (await write())
+  const fingerprint = idempotencyFingerprint(ctx.method, ctx.url, text)
+  const stored = await runOnce(
+    services,
+    { userId: principal.userId, key, fingerprint },
+    (store) => write((trx) => store(trx, storableResponse(ctx))),
+    () =>
+      services.log.warn(
+        { requestId: ctx.state.requestId },
+        'An idempotency key could not be released; it expires in a minute',
+      ),
+  )
+  if (stored === undefined) return
+  ctx.set(stored.headers)
+  ctx.set('Idempotent-Replayed', 'true')
+  sendJson(ctx, stored.status, stored.body)
+}
+
+function storableResponse(ctx: KoaContext): KeptAnswer {
+  const headers = ['Location', 'ETag']
+    .map((name): [string, string] => [name, ctx.response.get(name)])
+    .filter(([, value]) => value !== '')
+  const body = ctx.state.responseText ?? ''
+  return { status: ctx.status, headers: Object.fromEntries(headers), body }
 }
 
 function limit(ctx: KoaContext, state: RateLimitState): void {
@@ -239,80 +247,4 @@ function limit(ctx: KoaContext, state: RateLimitState): void {
     'RateLimit-Policy': `"default";q=${state.limit};w=${WINDOW_SECONDS}`,
   })
   if (!state.allowed) tooManyRequests(ctx, state)
-}
-
-function assertPermitted(ctx: KoaContext, operation: Operation, principal: Principal): void {
-  if (operation.access === 'write' && principal.accessLevel !== 'full_access')
-    ctx.throw(403, 'This API key is Read Only.')
-  if (operation.permission !== 'finance') return
-  const isAllowed =
-    principal.finance === 'write' || (principal.finance === 'read' && operation.access === 'read')
-  if (!isAllowed)
-    ctx.throw(
-      403,
-      `The owner of this API key has no Finance permission to ${operation.access} payments.`,
-    )
-}
-
-/** Runs the handler. Its changes, its events and, with `runOnce`, the answer kept for repeats are committed together or not at all. */
-async function run(
-  { services, id, operation, handler, ctx, principal }: Call,
-  trx: Trx,
-): Promise<void> {
-  Object.assign(ctx.state, writeState(writeScope(trx, principal.accountId), ctx.state.now))
-  await handler(ctx)
-  answer(services, id, operation, ctx)
-}
-
-/** What makes two requests the same for an `Idempotency-Key`. */
-export function idempotencyFingerprint(method: string, url: string, body: string): string {
-  return createHash('sha256').update(`${method} ${url}\n${body}`).digest('base64url')
-}
-
-/** As `run`, unless the key was used before: then its answer comes again. */
-async function runOnce(call: Call, key: string, text: string): Promise<void> {
-  const { services, ctx, principal } = call
-  const fingerprint = idempotencyFingerprint(ctx.method, ctx.url, text)
-  const claim = await claimIdempotencyKey(
-    services.db,
-    principal.userId,
-    key,
-    fingerprint,
-    services.now().getTime(),
-  )
-  if (claim.kind === 'in_flight') stillWorking(ctx)
-  if (claim.kind === 'other_request')
-    throw new InvalidInput({ 'Idempotency-Key': ['was used for another request.'] })
-  if (claim.kind === 'answered') {
-    ctx.set(claim.answer.headers)
-    ctx.set('Idempotent-Replayed', 'true')
-    return sendJson(ctx, claim.answer.status, claim.answer.body)
-  }
-  try {
-    await transaction(services.db, async (trx) => {
-      await run(call, trx)
-      const headers = Object.fromEntries(
-        ['Location', 'ETag']
-          .map((name) => [name, ctx.response.get(name)])
-          .filter(([, value]) => value !== ''),
-      )
-      const kept = { status: ctx.status, headers, body: ctx.state.responseText ?? '' }
-      if (!(await keepAnswer(trx, principal.userId, key, claim.lockedUntil, kept)))
-        stillWorking(ctx)
-    })
-  } catch (error) {
-    await releaseIdempotencyKey(services.db, principal.userId, key, claim.lockedUntil).catch(() => {
-      services.log.warn(
-        { requestId: ctx.state.requestId },
-        'An idempotency key could not be released; it is free again in a minute',
-      )
-    })
-    throw error
-  }
-}
-
-function stillWorking(ctx: KoaContext): never {
-  return ctx.throw(409, 'A request with this Idempotency-Key is still being worked on.', {
-    headers: { 'Retry-After': '1' },
-  })
 }

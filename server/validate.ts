@@ -1,33 +1,24 @@
 import type { Context } from 'koa'
 import { type FieldErrors, InvalidInput } from '../errors.ts'
-import type { Operation, OperationId } from '../generated/operations.ts'
+import { type Operation, type OperationId, operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
-import { assertValid, convertParameter } from '../operations/validation.ts'
-import { isStorable, readJson, UNSTORABLE } from './body.ts'
+import type { Input } from '../handlers/call.ts'
+import { validate } from '../operations/execute.ts'
+import { isStorable, UNSTORABLE } from '../operations/storable.ts'
+import { convertParameter } from '../operations/validation.ts'
+import { readJson } from './body.ts'
 
-/** Puts `path`, `query` and `input` of the request into `ctx.state`, valid and with their defaults, and returns the text of the body. Throws, in
- *  this order, what is wrong with the body as such (415, 413, 400), with the query, the headers and the body (422), with the path (404). */
-export async function readInput(
+/** Reads a request and validates it. `text` is the body as sent. Throws 415, 413 or 400 for the body as a whole, then what
+ *  `readQuery` and `validate` throw. */
+export async function readInput<Id extends OperationId>(
   ctx: Context,
-  id: OperationId,
-  operation: Operation,
-): Promise<string> {
-  const bodyValidator = validators.bodies[id]
-  const body = bodyValidator ? await readJson(ctx) : undefined
-  const { path, query, headers } = validators.params[id]
-  const values = readQuery(ctx, operation)
-  assertValid(query, values, ([name = '']) => name)
-  if (headers)
-    assertValid(
-      headers.validator,
-      ctx.headers,
-      ([name]) => headers.names.find((header) => header.toLowerCase() === name) ?? '',
-    )
-  if (bodyValidator) assertValid(bodyValidator, body?.value)
-  // A path that cannot name a record is a record that does not exist.
-  if (!path(ctx.state.params)) ctx.throw(404, 'There is no such record.')
-  Object.assign(ctx.state, { path: ctx.state.params, query: values, input: body?.value })
-  return body?.text ?? ''
+  id: Id,
+): Promise<{ input: Input<Id>; text: string }> {
+  const body = validators.bodies[id] ? await readJson(ctx) : undefined
+  const query = readQuery(ctx, operations[id])
+  const { params: path } = ctx.state
+  const input = validate(id, { path, query, headers: ctx.headers, body: body?.value })
+  return { input, text: body?.text ?? '' }
 }
 
 /** The query as the contract types it. Throws 400 for broken percent-encoding and InvalidInput for a repeated or unstorable parameter. */

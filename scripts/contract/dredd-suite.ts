@@ -2,11 +2,11 @@
 import { randomUUID } from 'node:crypto'
 import type { OperationId } from '../../generated/operations.ts'
 import { makeExport } from '../../operations/export-job.ts'
+import { idempotencyFingerprint } from '../../operations/idempotency.ts'
 import type { AccessLevel } from '../../records/api-keys.ts'
 import type { Db } from '../../records/database/open.ts'
 import { accountScope } from '../../records/database/scope.ts'
 import { claimIdempotencyKey } from '../../records/idempotency-keys.ts'
-import { idempotencyFingerprint } from '../../server/operations.ts'
 import type { Contract } from '../generate/contract.ts'
 import {
   type Declared,

@@ -1,18 +1,31 @@
+import { join } from 'node:path'
 import type { Contract } from './contract.ts'
+import { namesIn } from './source.ts'
 import { HEADER } from './text.ts'
 
 /** generated/handlers.ts: every handler by operationId. Its compilation shows which are missing, of the wrong type, or left over.
- *  `files` are the names of the modules in handlers/ without `.ts`: a left-over one is listed too, which `satisfies` refuses. */
+ *  `files` are the names of the modules in handlers/ without `.ts`: a left-over one is listed too, which does not compile. */
 export function handlers({ operations }: Contract, files: string[]): string {
   const names = [...new Set([...operations.map(({ id }) => id), ...files])].sort()
-  return `${HEADER}import type { Handler } from '../operations/context.ts'
+  return `${HEADER}import type { Handler } from '../handlers/call.ts'
 import type { OperationId } from './operations.ts'
 ${names.map((name) => `import { ${name} } from '../handlers/${name}.ts'`).join('\n')}
 
 type Handlers = { [Id in OperationId]: Handler<Id> }
 
-export const handlers = {
+export const handlers: Handlers = {
 ${names.map((name) => `  ${name},`).join('\n')}
-} satisfies Handlers
+}
 `
+}
+
+/** The file in handlers/ that serves no operation: it declares what a handler is. */
+const TYPES_FILE = 'call.ts'
+
+/** The handlers that are written, by operationId. */
+export async function listHandlers(root: string): Promise<string[]> {
+  const files = await namesIn(join(root, 'handlers'))
+  return files
+    .filter((file) => file.endsWith('.ts') && file !== TYPES_FILE)
+    .map((file) => file.slice(0, -'.ts'.length))
 }

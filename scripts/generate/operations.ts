@@ -84,14 +84,20 @@ export type Body<Id extends OperationId> = JsonContent<NonNullable<Types[Id]['re
 
 type JsonContent<T> = T extends { content: { 'application/json': infer Json } } ? Json : never
 
-/** \`undefined\` if the 2xx response has no body; text, bytes or a stream if it can be anything but JSON. */
+/** The 2xx response of an operation that returns something else than JSON. */
+export interface FileBody {
+  headers: Record<string, string>
+  stream: Readable
+}
+
+/** The body of the 2xx response. */
 export type SuccessBody<Id extends OperationId> = Types[Id]['responses'][Table[Id]['success'] & keyof Types[Id]['responses']] extends {
   content: infer Content
 }
   ? [Exclude<keyof Content, 'application/json'>] extends [never]
     ? Content['application/json' & keyof Content]
-    : string | Buffer | Readable
-  : undefined
+    : FileBody
+  : void
 
 /** The event types that the operation declares; \`never\` if none. */
 export type Emits<Id extends OperationId> = Table[Id]['emits'][number]

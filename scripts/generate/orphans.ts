@@ -2,15 +2,14 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Contract } from './contract.ts'
+import { listHandlers } from './handlers.ts'
 import { unreferenced } from './references.ts'
-import { namesIn, namesOfModules } from './source.ts'
+import { namesIn } from './source.ts'
 
 /** One line for each handler, test, mention in a test or hook, and component of the contract; what is wrong, and what to do. */
 export async function findOrphans(root: string, contract: Contract): Promise<string[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
-  const handlers = namesOfModules(await namesIn(join(root, 'handlers'))).filter(
-    (name) => !ids.has(name),
-  )
+  const handlers = (await listHandlers(root)).filter((name) => !ids.has(name))
   // Other tests of handlers are named after what they look at, in lower case.
   const tests = (await namesIn(join(root, 'test/handlers')))
     .map((file) => /^([a-z]+[A-Z]\w*)\.test\.ts$/.exec(file)?.[1])

@@ -118,8 +118,3 @@ export async function namesIn(directory: string, { recursive = false } = {}): Pr
   })
   return names.sort()
 }
-
-/** `getTask` of `getTask.ts`. */
-export function namesOfModules(files: string[]): string[] {
-  return files.filter((file) => file.endsWith('.ts')).map((file) => file.slice(0, -'.ts'.length))
-}

@@ -1,15 +1,14 @@
 /** What an operation begins with: a handler that answers 501, and a test that fails until there is a better one. */
 import type { Contract, Operation } from './contract.ts'
 import { follow, type Sources } from './references.ts'
-import { at, namesOfModules } from './source.ts'
+import { at } from './source.ts'
 import { literal } from './text.ts'
 
 /** For each operation without a handler, by path: handlers/<operationId>.ts and test/handlers/<operationId>.test.ts. */
 export function standInsFor(
   { sources, operations }: Contract,
-  handlerFiles: string[],
+  written: string[],
 ): Record<string, string> {
-  const written = namesOfModules(handlerFiles)
   const unwritten = operations.filter(({ id }) => !written.includes(id))
   return Object.fromEntries(
     unwritten.flatMap((operation) => [
@@ -20,10 +19,10 @@ export function standInsFor(
 }
 
 function handler({ id, method, path, summary, emits }: Operation): string {
-  return `import { notImplemented } from '../operations/not-implemented.ts'
+  return `import { notImplemented } from './call.ts'
 
 /** ${method.toUpperCase()} ${path}: ${summary}.${emits.length > 0 ? ` Emits ${emits.join(', ')}.` : ''}
- *  In its place: \`export async function ${id}(ctx: Context<'${id}'>): Promise<void>\`. See docs/new-resource.md. */
+ *  In its place: \`export async function ${id}(call: Call<'${id}'>): Promise<…>\`. See docs/new-resource.md. */
 export const ${id} = notImplemented('${id}')
 `
 }

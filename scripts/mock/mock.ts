@@ -178,7 +178,7 @@ async function answer(
 ): Promise<void> {
   if (!operation.isPublic && !/^Bearer +[^ ]+$/i.test(ctx.get('Authorization')))
     ctx.throw(401, 'The API key is missing or malformed.')
-  await readInput(ctx, id, operation)
+  await readInput(ctx, id)
   const { status: preferred, name } = readPreference(ctx, id, operation, examples)
   const current = currentRecord(ctx, operation, examples)
   const status = preferred ?? conditionalStatus(ctx, operation, current) ?? operation.success

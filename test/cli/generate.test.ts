@@ -74,7 +74,7 @@ describe('dev', () => {
     await answered(404)
     const contract = await tree.read('openapi.yaml')
     const handler = (status: number) =>
-      `import type { Context } from '../server/context.ts'\n\nexport async function getPing(ctx: Context<'getPing'>): Promise<void> {\n  ctx.assert(${status} !== 422, 422)\n}\n`
+      `import { StatusError } from '../errors.ts'\n\nexport async function getPing(): Promise<void> {\n  if (${status} === 422) throw new StatusError(422, 'No')\n}\n`
     // Twice, since a file that is there again is another one to those who watch files.
     for (let time = 0; time < 2; time++) {
       await tree.write('openapi.yaml', withPing(contract))

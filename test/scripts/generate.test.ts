@@ -412,29 +412,25 @@ describe('generated/validators.js', () => {
 })
 
 describe('generated/handlers.ts', () => {
-  const CONTEXT = `import type { Body, OperationId, PathParams, QueryParams, SuccessBody } from '../generated/operations.ts'
-export interface Context<Id extends OperationId> { path: PathParams<Id>; query: QueryParams<Id>; input: Body<Id>; body: SuccessBody<Id> }
-export type Handler<Id extends OperationId> = (ctx: Context<Id>) => Promise<void>
-`
-  const STAND_IN = `import type { OperationId } from '../generated/operations.ts'
-import type { Handler } from './context.ts'
+  const CALL = `import type { Body, OperationId, PathParams, QueryParams, SuccessBody } from '../generated/operations.ts'
+export interface Call<Id extends OperationId> { path: PathParams<Id>; query: QueryParams<Id>; input: Body<Id> }
+export type Handler<Id extends OperationId> = (call: Call<Id>) => Promise<SuccessBody<Id>>
 export declare function notImplemented<Id extends OperationId>(id: Id): Handler<Id>
 `
   const BODIES: Record<string, string> = {
     listNotes:
-      'const page: number = ctx.query["page[number]"]; const sort: ("title" | "-title" | "created_at" | "-created_at")[] | undefined = ctx.query.sort; void [page, sort]; ctx.body = { data: [] }',
+      'const page: number = call.query["page[number]"]; const sort: ("title" | "-title" | "created_at" | "-created_at")[] | undefined = call.query.sort; void [page, sort]; return { data: [] }',
     createNote:
-      'ctx.body = { title: ctx.input.title, colour: ctx.input.colour, due_at: null, owner: null }',
-    getNote: 'ctx.body = ctx.path.note',
-    deleteNote: 'const none: never = ctx.input; void none; ctx.body = undefined',
+      'return { title: call.input.title, colour: call.input.colour, due_at: null, owner: null }',
+    getNote: 'return { headers: {}, stream: Readable.from(call.path.note) }',
+    deleteNote: 'const none: never = call.input; void none',
   }
   const handler = (name: string, body: string, operationId = name) =>
-    `import type { Context } from '../operations/context.ts'\nexport async function ${name}(ctx: Context<'${operationId}'>): Promise<void> { ${body} }\n`
+    `import { Readable } from 'node:stream'\nimport type { SuccessBody } from '../generated/operations.ts'\nimport type { Call } from './call.ts'\nexport async function ${name}(call: Call<'${operationId}'>): Promise<SuccessBody<'${operationId}'>> { void Readable; ${body} }\n`
 
   async function newTreeWithHandlers() {
     const tree = await newTree()
-    await tree.write('operations/context.ts', CONTEXT)
-    await tree.write('operations/not-implemented.ts', STAND_IN)
+    await tree.write('handlers/call.ts', CALL)
     for (const [name, body] of Object.entries(BODIES))
       await tree.write(`handlers/${name}.ts`, handler(name, body))
     await tree.generate()
@@ -468,18 +464,15 @@ export declare function notImplemented<Id extends OperationId>(id: Id): Handler<
     {
       name: 'a handler with the body of another',
       change: (tree) =>
-        tree.write('handlers/getNote.ts', handler('getNote', 'ctx.body = { data: [] }')),
+        tree.write('handlers/getNote.ts', handler('getNote', 'return { data: [] }')),
       want: [/^handlers\/getNote\.ts: /],
     },
     {
       name: 'a handler of another operation',
       change: (tree) =>
-        tree.write(
-          'handlers/getNote.ts',
-          handler('getNote', 'ctx.body = { data: [] }', 'listNotes'),
-        ),
+        tree.write('handlers/getNote.ts', handler('getNote', 'return { data: [] }', 'listNotes')),
       want: [
-        /^generated\/handlers\.ts: Type '\(ctx: Context<"listNotes">\) => Promise<void>' is not assignable/,
+        /^generated\/handlers\.ts: Type '\(call: Call<"listNotes">\) => Promise<.*>' is not assignable/,
       ],
     },
     {

@@ -13,8 +13,9 @@ import getRawBody from 'raw-body'
 import { validate as isUuid } from 'uuid'
 import { networkOf, newRateLimiter, type RateLimiter, TooOften } from '../../auth/rate-limit.ts'
 import { hashOfToken, startSession } from '../../auth/session.ts'
-import { InvalidInput, Refused } from '../../errors.ts'
-import { callOperation } from '../../operations/call.ts'
+import { InvalidInput, Refused, StatusError } from '../../errors.ts'
+import { execute, validate } from '../../operations/execute.ts'
+import { assertStorable, isStorable } from '../../operations/storable.ts'
 import { insertAuditEntry } from '../../records/audit-log.ts'
 import { isUnavailable } from '../../records/database/errors.ts'
 import type { Db } from '../../records/database/open.ts'
@@ -29,7 +30,6 @@ import {
   touchSession,
 } from '../../records/sessions.ts'
 import { findUser } from '../../records/users.ts'
-import { isStorable } from '../../server/body.ts'
 import type { Config } from '../../server/config.ts'
 import { errorPage, type Frame, layout, POLICY, type Theme, themes } from './layout.ts'
 import type { Access, Answer, GuestVisit, Page, Route, ThrottleName, Visit } from './page.ts'
@@ -190,7 +190,18 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
           return work(scope)
         }),
       audit: (scope, entry) => insertAuditEntry(scope, { ...entry, user, ip }, now),
-      call: (id, input) => callOperation({ db, now }, ctx, id, caller, input),
+      async call(id, { updatedAt, around, ...raw }) {
+        assertStorable(raw.query)
+        assertStorable(raw.body)
+        return execute({ db, now: () => now }, id, {
+          input: validate(id, raw),
+          caller,
+          isMatch: (current) =>
+            updatedAt === undefined ||
+            (current as { updated_at?: string }).updated_at === updatedAt,
+          around,
+        })
+      },
     }
   }
 
@@ -203,8 +214,8 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
       ctx.body = ''
     } else if ('fileName' in answer) {
       ctx.status = 200
-      ctx.set('Content-Type', answer.contentType)
       ctx.attachment(answer.fileName)
+      ctx.set({ ...answer.headers, 'Content-Type': answer.contentType })
       ctx.body = answer.content
     } else await sendPage(ctx, answer)
   }
@@ -258,14 +269,14 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
           : errorPage(422, 'This cannot be done', text),
       )
     }
-    const status =
-      error instanceof HttpError && error.expose ? error.status : isUnavailable(error) ? 503 : 500
+    const isExposed = error instanceof StatusError || (error instanceof HttpError && error.expose)
+    const status = isExposed ? error.status : isUnavailable(error) ? 503 : 500
     if (status >= 500)
       log.error(
         { err: error, requestId, method: ctx.method, path: withoutToken(ctx.path) },
         'A page of the console failed',
       )
-    if (error instanceof HttpError && error.expose) ctx.set(error.headers ?? {})
+    if (isExposed) ctx.set(error.headers ?? {})
     const [title, text] = ERRORS[status] ?? ['This cannot be done', (error as Error).message]
     await sendPage(
       ctx,

@@ -3,7 +3,7 @@
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { OperationId } from '../../generated/operations.ts'
-import type { OperationInput } from '../../operations/call.ts'
+import type { RawInput } from '../../operations/execute.ts'
 import type { NewAuditEntry } from '../../records/audit-log.ts'
 import type { Db } from '../../records/database/open.ts'
 import type { Scope, WriteScope } from '../../records/database/scope.ts'
@@ -11,6 +11,13 @@ import type { Notice, Session } from '../../records/sessions.ts'
 import type { Grant, Module, Permission, User } from '../../records/users.ts'
 import type { Config } from '../../server/config.ts'
 import type { Content, Html } from '../shared/html.ts'
+
+export interface OperationInput extends RawInput {
+  /** The version of the record that the form began with. When the record has changed since, nothing is changed and 412 is thrown. */
+  updatedAt?: string
+  /** Runs in the transaction of an operation that writes, and decides whether to call `work`. */
+  around?: (scope: WriteScope, work: () => Promise<unknown>) => Promise<unknown>
+}
 
 /** A visit of somebody who need not be signed in. */
 export interface GuestVisit {
@@ -59,7 +66,7 @@ export interface Visit extends GuestVisit {
   /** Says in the audit log what this user does, in the transaction that does it. */
   audit(scope: WriteScope, entry: Omit<NewAuditEntry, 'user' | 'ip'>): Promise<void>
   /** Calls an operation of the contract as this user, with its validation, its events and its transaction. Throws `InvalidInput`, or
-   *  `HttpError` such as 404. Whether the user may is for the page to see to. */
+   *  `StatusError` such as 404. Whether the user may is for the page to see to. */
   call(id: OperationId, input: OperationInput): Promise<unknown>
 }
 
@@ -88,6 +95,7 @@ export interface Download {
   fileName: string
   contentType: string
   content: Readable | string
+  headers?: Record<string, string>
 }
 
 export type Answer = Page | Redirect | Download

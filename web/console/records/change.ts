@@ -1,7 +1,6 @@
 /** Changing a record: only what somebody has changed is sent, and nothing that somebody else has changed meanwhile is lost. */
 import { createHash } from 'node:crypto'
-import { HttpError } from 'http-errors'
-import { InvalidInput } from '../../../errors.ts'
+import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Content } from '../../shared/html.ts'
 import type { Answer, Page, Visit } from '../page.ts'
@@ -85,7 +84,7 @@ export async function change(visit: Visit, resource: Resource, item: Item): Prom
     }
     if (isTooMuch(error))
       return { ...page(visit, resource, item, { ...form, problem: error.message }), status: 422 }
-    if (error instanceof HttpError && error.status === 412)
+    if (error instanceof StatusError && error.status === 412)
       return conflict(visit, resource, form, changed)
     throw error
   }

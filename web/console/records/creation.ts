@@ -1,7 +1,6 @@
 /** Making a record. */
 import { randomUUID } from 'node:crypto'
-import { HttpError } from 'http-errors'
-import { InvalidInput } from '../../../errors.ts'
+import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource, Schema } from '../../../generated/resources.ts'
 import { FORM_KEY, formKey, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import type { Answer, Page, Visit } from '../page.ts'
@@ -73,7 +72,7 @@ export async function create(visit: Visit, resource: Resource): Promise<Answer> 
         },
       }
     }
-    if (error instanceof HttpError && error.status === 403)
+    if (error instanceof StatusError && error.status === 403)
       return { ...page(visit, resource, { ...form, problem: error.message }), status: 403 }
     if (isTooMuch(error))
       return { ...page(visit, resource, { ...form, problem: error.message }), status: 422 }
@@ -85,7 +84,7 @@ export async function create(visit: Visit, resource: Resource): Promise<Answer> 
 function assertMayHave(visit: Visit, body: Record<string, unknown>): void {
   const held = namedBy(body.resource)
   if (held && !mayHave(visit.user, body))
-    visit.ctx.throw(
+    throw new StatusError(
       403,
       `You have no permission to see ${plural(held).toLowerCase()}, so they cannot be yours in a file.`,
     )

@@ -1,6 +1,5 @@
 /** Deleting a record, once it was asked whether that is meant. */
-import { HttpError } from 'http-errors'
-import { InvalidInput } from '../../../errors.ts'
+import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { html } from '../../shared/html.ts'
 import type { Answer, Page, Visit } from '../page.ts'
@@ -54,7 +53,8 @@ export async function remove(visit: Visit, resource: Resource, item: Item): Prom
   } catch (error) {
     if (error instanceof InvalidInput)
       return { ...(await deletePage(visit, resource, item, sentence(error))), status: 422 }
-    if (error instanceof HttpError && error.status === 412) return changedMeanwhile(visit, resource)
+    if (error instanceof StatusError && error.status === 412)
+      return changedMeanwhile(visit, resource)
     throw error
   }
 }

@@ -1,7 +1,6 @@
 /** A form that was sent: its fields, its values, and what it asks for instead of being saved. */
-import { HttpError } from 'http-errors'
 import { validate as isUuid } from 'uuid'
-import { type FieldErrors, InvalidInput } from '../../../errors.ts'
+import { type FieldErrors, InvalidInput, StatusError } from '../../../errors.ts'
 import type { OperationId } from '../../../generated/operations.ts'
 import type { Schema } from '../../../generated/resources.ts'
 import * as validators from '../../../generated/validators.js'
@@ -170,8 +169,8 @@ export function bodyOf(
 }
 
 /** More values, or deeper ones, than the API takes: of no field alone. */
-export function isTooMuch(error: unknown): error is HttpError {
-  return error instanceof HttpError && error.status === 400
+export function isTooMuch(error: unknown): error is StatusError {
+  return error instanceof StatusError && error.status === 400
 }
 
 function errorsOf(id: OperationId, body: object): FieldErrors {

@@ -1,7 +1,7 @@
 /** Records: lists, their pages, and what is done to them. What there is comes from the contract: see generated/resources.ts. */
 
-import type { Readable } from 'node:stream'
-import { HttpError } from 'http-errors'
+import { StatusError } from '../../../errors.ts'
+import type { FileBody } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { errorPage } from '../layout.ts'
 import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
@@ -49,13 +49,13 @@ async function download(visit: Visit, { type, operations }: Resource, item: Item
   if (operations.file === null) return ctx.throw(404)
   if (!mayHave(visit.user, item)) return notTheirs(item)
   try {
-    const content = (await visit.call(operations.file, { path: { [type]: item.id } })) as Readable
-    // The handler names and describes the file as for the API.
-    const fileName =
-      /filename="([^"]+)"/.exec(ctx.response.get('Content-Disposition'))?.[1] ?? item.id
-    return { fileName, contentType: ctx.response.get('Content-Type'), content }
+    const { headers, stream } = (await visit.call(operations.file, {
+      path: { [type]: item.id },
+    })) as FileBody
+    const fileName = /filename="([^"]+)"/.exec(headers['Content-Disposition'] ?? '')?.[1] ?? item.id
+    return { fileName, contentType: headers['Content-Type'] ?? '', content: stream, headers }
   } catch (error) {
-    if (error instanceof HttpError && error.status === 403)
+    if (error instanceof StatusError && error.status === 403)
       return errorPage(403, 'This cannot be done', error.message)
     throw error
   }

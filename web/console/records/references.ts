@@ -1,7 +1,7 @@
 /** Records that other records refer to: their names, and how to find them. */
 
-import { HttpError } from 'http-errors'
 import { validate as isUuid } from 'uuid'
+import { StatusError } from '../../../errors.ts'
 import { operations } from '../../../generated/operations.ts'
 import type { Resource, Schema } from '../../../generated/resources.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -26,7 +26,7 @@ export async function findItem(
   try {
     return (await visit.call(get, { path: { [type]: id } })) as Item
   } catch (error) {
-    if (error instanceof HttpError && error.status === 404) return undefined
+    if (error instanceof StatusError && error.status === 404) return undefined
     throw error
   }
 }

@@ -1,0 +1,59 @@
+/** A handler takes a `Call` and returns its result, or throws `StatusError` or `InvalidInput`. */
+import { StatusError } from '../errors.ts'
+import type { EventData } from '../generated/asyncapi.ts'
+import type {
+  Body,
+  Emits,
+  OperationId,
+  operations,
+  PathParams,
+  QueryParams,
+  SuccessBody,
+} from '../generated/operations.ts'
+import type { Scope, WriteScope } from '../records/database/scope.ts'
+
+/** The user on whose behalf an operation runs. */
+export interface Caller {
+  accountId: string
+  userId: string
+  finance: 'none' | 'read' | 'write'
+}
+
+/** An operation's parameters and body, valid by the contract: lists are arrays, integers are numbers, defaults are filled in. */
+export interface Input<Id extends OperationId> {
+  path: PathParams<Id>
+  query: QueryParams<Id>
+  input: Body<Id>
+}
+
+export interface Call<Id extends OperationId> extends Input<Id> {
+  /** The account's records. An operation that writes runs in a transaction, which commits before the response is sent. */
+  scope: (typeof operations)[Id]['access'] extends 'write' ? WriteScope : Scope
+  caller: Caller
+  now: Date
+  /** Records an event in the same transaction. Only the types in the operation's `x-emits` compile. */
+  emit<Type extends Emits<Id>>(
+    type: Type,
+    resourceId: string,
+    ...data: EventData[Type] extends [] ? [] : [EventData[Type]]
+  ): Promise<void>
+  /** Records one event without data for each of several records. */
+  emitMany(type: Emits<Id>, resourceIds: string[]): Promise<void>
+  /** Throws 412 when the client required another version of the record, for example with `If-Match`. */
+  assertMatch(current: object): void
+}
+
+/** The status of the response is the contract's success status. `ETag` and `Location` are derived from the result. */
+export type Handler<Id extends OperationId> = (call: Call<Id>) => Promise<SuccessBody<Id>>
+
+/** The handler of an operation that nobody has implemented: 501. The request is authenticated and validated all the same. */
+export function notImplemented<Id extends OperationId>(id: Id): Handler<Id> {
+  const handler: Handler<Id> = async () => {
+    throw new StatusError(501, `${id} is not implemented yet.`)
+  }
+  return Object.assign(handler, { isNotImplemented: true })
+}
+
+export function isNotImplemented(handler: object): boolean {
+  return 'isNotImplemented' in handler
+}

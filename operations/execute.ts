@@ -1,0 +1,106 @@
+/** Runs an operation for the HTTP API and the console: validate → scope → handler → check. */
+import { StatusError } from '../errors.ts'
+import type { EventData, EventType } from '../generated/asyncapi.ts'
+import { handlers } from '../generated/handlers.ts'
+import { type OperationId, operations } from '../generated/operations.ts'
+import * as validators from '../generated/validators.js'
+import type { Call, Caller, Input } from '../handlers/call.ts'
+import type { Db } from '../records/database/open.ts'
+import { accountScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
+import { emit, emitMany } from '../webhooks/emit.ts'
+import { assertValid } from './validation.ts'
+
+/** What a client or a form sent. Its text is storable: see `assertStorable`. */
+export interface RawInput {
+  path?: Record<string, string>
+  /** Converted by the contract's types: lists are arrays, integers are numbers. */
+  query?: Record<string, unknown>
+  /** By lower-case name. */
+  headers?: Record<string, unknown>
+  body?: unknown
+}
+
+/** Checks the input against the contract and fills in defaults. Throws InvalidInput for the query, the headers or the body,
+ *  in this order, and 404 for a path that cannot name a record. */
+export function validate<Id extends OperationId>(
+  id: Id,
+  { path = {}, query = {}, headers, body }: RawInput,
+): Input<Id> {
+  const expected = validators.params[id]
+  assertValid(expected.query, query, ([name = '']) => name)
+  if (expected.headers && headers) {
+    const { names, validator } = expected.headers
+    assertValid(
+      validator,
+      headers,
+      ([name]) => names.find((header) => header.toLowerCase() === name) ?? '',
+    )
+  }
+  const bodyValidator = validators.bodies[id]
+  if (bodyValidator) assertValid(bodyValidator, body)
+  if (!expected.path(path)) throw new StatusError(404, 'There is no such record.')
+  return { path, query, input: body } as Input<Id>
+}
+
+export interface ExecuteServices {
+  db: Db
+  now: () => Date
+  /** Checks a result against the contract. Throws when violations are enforced. */
+  checkResult?(id: OperationId, result: unknown): void
+}
+
+export interface Execution<Id extends OperationId> {
+  input: Input<Id>
+  caller: Caller
+  /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is thrown. */
+  isMatch?: (current: object) => boolean
+  /** Runs in the transaction of an operation that writes, and decides whether to call `work`. */
+  around?: (scope: WriteScope, work: () => Promise<unknown>) => Promise<unknown>
+}
+
+/** Returns the handler's result after its changes and events are committed. Throws StatusError or InvalidInput. */
+export async function execute<Id extends OperationId>(
+  { db, now, checkResult }: ExecuteServices,
+  id: Id,
+  { input, caller, isMatch = () => true, around = (_, work) => work() }: Execution<Id>,
+): Promise<unknown> {
+  const at = now()
+  const run = async (scope: Scope, emitters: object): Promise<unknown> => {
+    const call = {
+      ...input,
+      ...emitters,
+      scope,
+      caller,
+      now: at,
+      assertMatch(current: object) {
+        if (!isMatch(current))
+          throw new StatusError(412, 'The record has changed since you read it.')
+      },
+    }
+    const result = await handlers[id](call as Call<Id>)
+    checkResult?.(id, result)
+    return result
+  }
+  if (operations[id].access === 'read') {
+    const reading = { dialect: db.dialect, sql: db.read }
+    return run(accountScope(reading, caller.accountId), {})
+  }
+  return transaction(db, (trx) => {
+    const scope = writeScope(trx, caller.accountId)
+    return around(scope, () => run(scope, newEmitters(scope, at)))
+  })
+}
+
+function newEmitters(scope: WriteScope, now: Date): Pick<Call<OperationId>, 'emit' | 'emitMany'> {
+  return {
+    emit: (eventType: EventType, resourceId: string, data: EventData[EventType] = []) =>
+      emit(scope, eventType, resourceId, data, now),
+    emitMany: (eventType: EventType, resourceIds: string[]) =>
+      emitMany(
+        scope,
+        resourceIds.map((resourceId) => ({ eventType, resourceId, data: [] })),
+        now,
+      ),
+  }
+}

@@ -1,0 +1,16 @@
+import { StatusError } from '../errors.ts'
+import type { Operation } from '../generated/operations.ts'
+import type { Principal } from '../records/api-keys.ts'
+
+/** Throws 403 unless the API key's access level and its owner's permissions allow the operation. */
+export function assertPermitted(operation: Operation, { accessLevel, finance }: Principal): void {
+  if (operation.access === 'write' && accessLevel !== 'full_access')
+    throw new StatusError(403, 'This API key is Read Only.')
+  if (operation.permission !== 'finance') return
+  const isAllowed = finance === 'write' || (finance === 'read' && operation.access === 'read')
+  if (!isAllowed)
+    throw new StatusError(
+      403,
+      `The owner of this API key has no Finance permission to ${operation.access} payments.`,
+    )
+}
