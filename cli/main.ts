@@ -9,35 +9,35 @@ interface Entry {
   load(): Promise<(program: Command, shell: Shell) => void>
 }
 
-/** In the order of the help. Each command is loaded when it is asked for: most need not wait for a server's modules. */
+/** In the order of the help. Each command is loaded on demand, because the modules of the server load slowly. */
 const COMMANDS: Record<string, Entry> = {
   serve: { summary: 'run the service', load: async () => (await import('./serve.ts')).addServe },
   dev: {
-    summary: 'run the service, and again at each change',
+    summary: 'run the service and restart it after each change',
     load: async () => (await import('./dev.ts')).addDev,
   },
   migrate: {
-    summary: 'bring the tables up to date',
+    summary: 'run the pending database migrations',
     load: async () => (await import('./migrate.ts')).addMigrate,
   },
   backup: {
-    summary: 'copy the records into a new file, beside a running server',
+    summary: 'copy the SQLite database into a new file',
     load: async () => (await import('./backup.ts')).addBackup,
   },
   generate: {
-    summary: 'write generated/ from the contracts',
+    summary: 'generate code from the contracts',
     load: async () => (await import('./generate.ts')).addGenerate,
   },
   lint: {
-    summary: 'look for mistakes in the contracts',
+    summary: 'check the contracts',
     load: async () => (await import('./lint.ts')).addLint,
   },
   docs: {
-    summary: 'write the documentation as files',
+    summary: 'write the documentation as static files',
     load: async () => (await import('./docs.ts')).addDocs,
   },
   diff: {
-    summary: 'see what a change of the contracts breaks',
+    summary: 'compare the contracts with an earlier version',
     load: async () => (await import('./diff.ts')).addDiff,
   },
   contract: {
@@ -45,39 +45,39 @@ const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./contract.ts')).addContract,
   },
   account: {
-    summary: 'make accounts',
+    summary: 'create accounts',
     load: async () => (await import('./account.ts')).addAccount,
   },
   user: {
-    summary: 'make users of an account',
+    summary: 'create and manage users',
     load: async () => (await import('./user.ts')).addUser,
   },
   key: {
-    summary: 'make, list and revoke API keys',
+    summary: 'create, list and revoke API keys',
     load: async () => (await import('./key.ts')).addKey,
   },
   webhook: {
-    summary: 'make, list, switch and re-key webhooks',
+    summary: 'create, list, enable, disable, test and rotate webhooks',
     load: async () => (await import('./webhook.ts')).addWebhook,
   },
   deliveries: {
-    summary: 'see what was delivered, and try again',
+    summary: 'list, retry and cancel deliveries',
     load: async () => (await import('./deliveries.ts')).addDeliveries,
   },
   bulk: {
-    summary: 'see, pause and end work at many deliveries',
+    summary: 'show, pause, resume and cancel bulk jobs',
     load: async () => (await import('./bulk.ts')).addBulk,
   },
   mock: {
-    summary: 'answer the API from its examples, for tests',
+    summary: 'run a mock of the API',
     load: async () => (await import('./mock.ts')).addMock,
   },
   listen: {
-    summary: 'receive, verify and show webhook deliveries',
+    summary: 'run a receiver that verifies and prints deliveries',
     load: async () => (await import('./listen.ts')).addListen,
   },
   'check-receiver': {
-    summary: 'see whether a receiver answers as it must',
+    summary: 'check a webhook receiver',
     load: async () => (await import('./check-receiver.ts')).addCheckReceiver,
   },
 }
@@ -86,24 +86,24 @@ const OK = 0
 const REFUSED = 1
 const WRONG_USAGE = 2
 
-/** Runs one command and returns its exit status: 0, 1 for a refusal said on standard error, 2 for wrong usage. */
+/** Runs one command. Returns the exit status: 0 for success, 1 for an error, 2 for wrong usage. */
 export async function main(
   args: string[],
   environment: Record<string, string | undefined>,
 ): Promise<number> {
   const shell = newShell(environment)
-  endQuietlyWithReader()
+  exitWhenOutputCloses()
   try {
     const program = await newProgram(shell, args)
-    await program.parseAsync(args.map(storedId), { from: 'user' })
+    await program.parseAsync(args.map(normalizeId), { from: 'user' })
     return shell.exitStatus
   } catch (error) {
     return await reportError(error)
   }
 }
 
-/** An id as it is stored: in lower case. What is no id stays as it is. */
-function storedId(arg: string): string {
+/** Converts IDs to lower case, as they are stored. Other arguments stay the same. */
+function normalizeId(arg: string): string {
   return isUuid(arg) ? arg.toLowerCase() : arg
 }
 
@@ -118,32 +118,33 @@ async function newProgram(shell: Shell, args: string[]): Promise<Command> {
     .version(version)
     .exitOverride()
     .configureHelp({ subcommandTerm: (command) => command.name() })
-    .showHelpAfterError('Add --help to see how it is used.')
+    .showHelpAfterError('Add --help to see the usage.')
     .addHelpText(
       'after',
       `
-Every command takes --json and then prints one JSON document and nothing else.
-Exit status: 0, or 1 for a refusal (said on standard error), or 2 for wrong usage.
-Settings are environment variables: DATA_DIR says where the records are (./data), DATABASE_URL puts them in PostgreSQL.
+With --json, every command prints one JSON document and nothing else.
+Exit status: 0 for success, 1 for an error (the message is on standard error), 2 for wrong usage.
+Settings are environment variables. DATA_DIR is the folder of the embedded database (./data by default).
+DATABASE_URL selects a PostgreSQL database instead.
 
-Begin with:
+Start with:
   $ muster serve
 `,
     )
   for (const [name, { summary, load }] of Object.entries(COMMANDS)) {
-    // Of one that is not asked for, the list of commands needs no more than this.
+    // The help needs only the name and the summary of the other commands.
     if (args.includes(name)) (await load())(program, shell)
     else program.command(name)
     program.commands.at(-1)?.summary(summary)
   }
-  for (const command of leavesOf(program))
+  for (const command of listLeafCommands(program))
     if (!command.options.some(({ long }) => long === '--json'))
       command.option('--json', 'print one JSON document and nothing else')
   return program
 }
 
-function leavesOf(command: Command): Command[] {
-  return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf)
+function listLeafCommands(command: Command): Command[] {
+  return command.commands.length === 0 ? [command] : command.commands.flatMap(listLeafCommands)
 }
 
 /** Prints the error on standard error and returns the exit status. */
@@ -167,8 +168,8 @@ async function describeError(error: unknown): Promise<unknown> {
   return `The database cannot be reached or is overloaded: ${(error as Error).message || errorCode(error)}`
 }
 
-/** `muster … | head` closes our standard output early: no reason to complain. */
-function endQuietlyWithReader(): void {
+/** `muster … | head` closes our standard output early, which is not an error. */
+function exitWhenOutputCloses(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(OK)
     throw error

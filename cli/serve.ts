@@ -10,30 +10,39 @@ import { newLogger } from '../server/log.ts'
 import { examples, type Shell } from './shell.ts'
 
 const SECOND = 1_000
-const STOP_WITHIN_MS = 20 * SECOND
-/** Only if the server does not keep to that. */
-const ABANDON_AFTER_MS = STOP_WITHIN_MS + 5 * SECOND
-/** Ctrl-C reaches this process from the terminal and once more from npm: together they are one wish. */
-const ECHO_MS = SECOND
-const LOCK_WAIT_MS = 500
+/** The server stops within this time. */
+const STOP_TIMEOUT_MS = 20 * SECOND
+/** The process exits after this time even if the server hangs while it stops. */
+const EXIT_TIMEOUT_MS = STOP_TIMEOUT_MS + 5 * SECOND
+/** The terminal and npm each forward Ctrl-C. Signals within this time after the first are ignored. */
+const DUPLICATE_SIGNAL_MS = SECOND
+const LOCK_TIMEOUT_MS = 500
+
+const EXAMPLES = examples(
+  'muster serve',
+  'PORT=8080 DATA_DIR=/var/lib/muster muster serve',
+  'DATABASE_URL=postgres://muster@127.0.0.1/muster SECRET_KEY=… ROLE=api muster serve',
+)
 
 export function addServe(program: Command, shell: Shell): void {
   program
     .command('serve')
     .description(
-      'Run the service: the API, the console and the delivery of webhooks. The first start makes an account and shows, once, its password and an API key.',
+      'Run the service: the API, the console and webhook deliveries. The first start creates an account ' +
+        'and shows its password and an API key once.',
     )
     .addHelpText(
       'after',
-      `${examples('muster serve', 'PORT=8080 DATA_DIR=/var/lib/muster muster serve', 'DATABASE_URL=postgres://muster@127.0.0.1/muster SECRET_KEY=… ROLE=api muster serve')}
-Log lines go to standard error, as JSON. SIGTERM or Ctrl-C ends it within ${STOP_WITHIN_MS / SECOND} seconds; the second one ends it at once.
-With --json one document {"url", "first_account"} is printed when the service is ready.
+      `${EXAMPLES}
+The log goes to standard error, as JSON lines.
+SIGTERM or Ctrl-C stops the service within ${STOP_TIMEOUT_MS / SECOND} seconds. A second signal stops it immediately.
+With --json, the command prints one document {"url", "first_account"} when the service is ready.
 `,
     )
     .action(
       shell.action(async ({ json = false }: { json?: boolean }): Promise<undefined> => {
         const config = await shell.config()
-        const lock = await takeServeLock(config)
+        const lock = await acquireServeLock(config)
         try {
           await serve(shell, config, json)
         } finally {
@@ -44,50 +53,53 @@ With --json one document {"url", "first_account"} is printed when the service is
 }
 
 async function serve(shell: Shell, config: Config, json: boolean): Promise<void> {
-  // Only now: the help need not wait for all of the server.
+  // Imported here, because the help must not wait for the modules of the server.
   const { start } = await import('../server/main.ts')
   const log = newLogger(config.logLevel)
-  const first = await setUp(config)
-  // Before the start, which can still fail: nobody can ask for these again.
-  if (first && !json) shell.print(sayFirstAccount(first))
+  const first = await migrateAndCreateFirstAccount(config)
+  // Printed before the start, which can fail: the password and the key cannot be shown again.
+  if (first && !json) shell.print(formatFirstAccount(first))
 
-  const stopping = signalled()
+  const stopping = waitForSignal()
   const server = await start(config, { log }).catch((error: unknown) => {
     if (first && json) shell.print(JSON.stringify(readyDocument(null, first)))
-    throw listenRefusal(error, config) ?? error
+    throw toListenError(error, config) ?? error
   })
   const url = config.port === 0 ? server.url : config.baseUrl
-  shell.print(json ? JSON.stringify(readyDocument(url, first)) : sayReady(url, first))
+  shell.print(json ? JSON.stringify(readyDocument(url, first)) : formatReady(url, first))
 
   log.info({ signal: await stopping }, 'Stopping')
   const deadline = setTimeout(() => {
     log.error(
-      'The server does not stop: leaving. What was cut off is taken up again at the next start.',
+      'The server did not stop in time. Exiting. Interrupted deliveries continue at the next start.',
     )
     process.exit(1)
-  }, ABANDON_AFTER_MS)
+  }, EXIT_TIMEOUT_MS)
   await server.stop()
   clearTimeout(deadline)
 }
 
-/** Two servers on one SQLite database would each run a schedule of their own. Throws `Refused` when there is one already. */
-async function takeServeLock({
+/** Two servers on one SQLite database would each attempt every delivery. Throws `Refused` if another one is running. */
+async function acquireServeLock({
   database,
 }: Config): Promise<{ release(): Promise<void> } | undefined> {
   if (!('dataDir' in database)) return undefined
   try {
-    return await acquireFileLock(join(database.dataDir, 'serve.lock'), LOCK_WAIT_MS)
+    return await acquireFileLock(join(database.dataDir, 'serve.lock'), LOCK_TIMEOUT_MS)
   } catch (error) {
     if (!(error instanceof FileLocked)) throw error
     throw new Refused(
-      `Another muster serve is already running on DATA_DIR ${database.dataDir}. Stop it, choose another DATA_DIR, or set DATABASE_URL to run several on PostgreSQL.`,
+      `Another muster serve is already running on DATA_DIR ${database.dataDir}. ` +
+        'Stop it, choose another DATA_DIR, or set DATABASE_URL to run several nodes on PostgreSQL.',
       { cause: error },
     )
   }
 }
 
-/** Brings the tables up to date and makes the first account, where there is none yet. */
-async function setUp({ database }: Config): Promise<FirstAccount | undefined> {
+/** Returns undefined if an account exists already. */
+async function migrateAndCreateFirstAccount({
+  database,
+}: Config): Promise<FirstAccount | undefined> {
   const db = openDatabase(database)
   try {
     return await withSetupLock(database, async () => {
@@ -99,30 +111,33 @@ async function setUp({ database }: Config): Promise<FirstAccount | undefined> {
   }
 }
 
-/** The first signal that asks to stop. A second one ends the process on the spot. */
-function signalled(): Promise<NodeJS.Signals> {
+/** Resolves at the first SIGINT or SIGTERM. A second signal exits the process immediately. */
+function waitForSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
-    let askedAt: number | undefined
-    const ask = (signal: NodeJS.Signals): void => {
-      if (askedAt === undefined) resolve(signal)
-      else if (performance.now() - askedAt > ECHO_MS) process.exit(1)
-      askedAt ??= performance.now()
+    let firstAt: number | undefined
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (firstAt === undefined) resolve(signal)
+      else if (performance.now() - firstAt > DUPLICATE_SIGNAL_MS) process.exit(1)
+      firstAt ??= performance.now()
     }
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, ask)
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal)
   })
 }
 
-/** What is wrong with HOST or PORT, if it is that. */
-function listenRefusal(error: unknown, { host, port }: Config): Refused | undefined {
+/** Returns undefined if HOST and PORT did not cause the error. */
+function toListenError(error: unknown, { host, port }: Config): Refused | undefined {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return undefined
   if (error.code === 'EADDRINUSE')
-    return new Refused(`Port ${port} of ${host} is in use: set PORT to another one`, {
+    return new Refused(`Port ${port} of ${host} is already in use. Set PORT to another port.`, {
       cause: error,
     })
   if (error.syscall !== 'listen' && error.syscall !== 'getaddrinfo') return undefined
-  return new Refused(`HOST ${host} and PORT ${port} cannot be listened on: ${error.message}`, {
-    cause: error,
-  })
+  return new Refused(
+    `Cannot listen on HOST ${host} and PORT ${port}: ${error.message}. Change HOST or PORT.`,
+    {
+      cause: error,
+    },
+  )
 }
 
 function readyDocument(url: string | null, first: FirstAccount | undefined) {
@@ -140,17 +155,17 @@ function readyDocument(url: string | null, first: FirstAccount | undefined) {
   }
 }
 
-function sayFirstAccount({ accountId, email, password, token }: FirstAccount): string {
-  return `This is the first start, so an account was made for you. Keep these: they are not shown again.
+function formatFirstAccount({ accountId, email, password, token }: FirstAccount): string {
+  return `This is the first start, so Muster created an account for you. Save these values: they are shown only once.
 
   Account   ${accountId}
-  E-mail    ${email}
+  Email     ${email}
   Password  ${password}
   API key   ${token}
 `
 }
 
-function sayReady(url: string, first: FirstAccount | undefined): string {
+function formatReady(url: string, first: FirstAccount | undefined): string {
   const ready = `Muster is ready.\n\n  Console   ${url}/console\n  API       ${url}/public/v1\n`
   if (!first) return ready
   return `${ready}\nYour first call:\n\n  curl -H 'Authorization: Bearer ${first.token}' ${url}/public/v1/participants\n`

@@ -1,33 +1,33 @@
-/** What every command is run by: it opens what the command needs, prints what it gives and closes again. */
+/** The environment of a command: opens the database, prints the output, and parses arguments. */
 import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Db } from '../records/database/open.ts'
 import type { Config } from '../server/config.ts'
 
-/** What a command has to say: to programs, one JSON document, and to people. */
+/** The output of a command: `document` for --json, `text` otherwise. */
 export interface Output {
   document: unknown
   text: string
-  /** It did its work, and what it found is not well: exit status 1. */
+  /** The command ran, but its check failed: exit status 1. */
   failed?: boolean
 }
 
 export interface Records {
   db: Db
   config: Config
-  /** The migrations that were run to bring the tables up to date. */
+  /** The names of the migrations that were run before. */
   migrated: string[]
 }
 
 export interface Shell {
   config(): Promise<Config>
-  /** Runs `work` with the records, brought up to date before and closed after. */
+  /** Opens the database, runs pending migrations and then `work`, and closes the database. */
   records<T>(work: (records: Records) => Promise<T>): Promise<T>
-  /** Makes an action of a function that takes the command's arguments and options. What it returns is printed, once;
-   *  one that returns nothing has printed for itself. */
-  action<Given extends unknown[]>(
-    run: (...given: Given) => Promise<Output | undefined>,
-  ): (...given: [...Given, Command]) => Promise<void>
+  /** Converts a function of the command's arguments and options to an action of commander.
+   *  The action prints the returned output. A function that returns nothing prints its own output. */
+  action<Args extends unknown[]>(
+    run: (...args: Args) => Promise<Output | undefined>,
+  ): (...args: [...Args, Command]) => Promise<void>
   print(text: string): void
   exitStatus: 0 | 1
 }
@@ -56,10 +56,10 @@ export function newShell(environment: Record<string, string | undefined>): Shell
         await db.close()
       }
     },
-    action<Given extends unknown[]>(run: (...given: Given) => Promise<Output | undefined>) {
-      return async (...all: [...Given, Command]) => {
+    action<Args extends unknown[]>(run: (...args: Args) => Promise<Output | undefined>) {
+      return async (...all: [...Args, Command]) => {
         const command = all.at(-1) as Command
-        const output = await run(...(all.slice(0, -1) as Given))
+        const output = await run(...(all.slice(0, -1) as Args))
         if (output) print(command.opts().json ? JSON.stringify(output.document) : output.text)
         if (output?.failed) shell.exitStatus = 1
       }
@@ -68,19 +68,18 @@ export function newShell(environment: Record<string, string | undefined>): Shell
   return shell
 }
 
-/** The command was written wrongly in a way that only its action could see: exit status 2. */
+/** Wrong usage that commander cannot detect: exit status 2. */
 export class WrongUsage extends Error {
   override name = 'WrongUsage'
 }
 
-/** How the command line says a time of the records. */
 export function timeOf(epochMs: number): string
 export function timeOf(epochMs: number | null): string | null
 export function timeOf(epochMs: number | null): string | null {
   return epochMs === null ? null : new Date(epochMs).toISOString()
 }
 
-/** Columns under their headings, each as wide as its widest cell. */
+/** Each column is as wide as its widest cell. */
 export function table(headings: string[], rows: string[][]): string {
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
@@ -93,37 +92,37 @@ export function table(headings: string[], rows: string[][]): string {
   return [line(headings), ...rows.map(line)].join('\n')
 }
 
-/** What stands below a command's options in its help. */
 export function examples(...lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`
 }
 
-/** A secret given as "-" is read from standard input, where it stays out of the shell's history and the list of processes. */
-export function secretOf(given: string): string {
-  return given === '-' ? readFileSync(0, 'utf8').replace(/\r?\n$/, '') : given
+/** For "-", reads the secret from standard input. There it appears neither in the shell's history nor in the list
+ *  of processes. */
+export function secretOf(argument: string): string {
+  return argument === '-' ? readFileSync(0, 'utf8').replace(/\r?\n$/, '') : argument
 }
 
-/** For an option that takes a comma list of some of `choices`. */
-export function listOf<Choice extends string>(...choices: Choice[]): (given: string) => Choice[] {
-  return (given) =>
-    given.split(',').map((part) => {
+/** Parses an option with a comma-separated list of `choices`. */
+export function listOf<Choice extends string>(
+  ...choices: Choice[]
+): (argument: string) => Choice[] {
+  return (argument) =>
+    argument.split(',').map((part) => {
       const choice = choices.find((known) => known === part.trim())
       if (choice === undefined)
-        throw new InvalidArgumentError(`"${part}" is none of ${choices.join(', ')}.`)
+        throw new InvalidArgumentError(`"${part}" is not one of ${choices.join(', ')}.`)
       return choice
     })
 }
 
-/** For an option that takes an address of the web. */
-export function httpUrlOf(given: string): string {
-  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
-    throw new InvalidArgumentError('It must be an http or https address.')
-  return given
+export function httpUrlOf(argument: string): string {
+  if (!URL.canParse(argument) || !/^https?:$/.test(new URL(argument).protocol))
+    throw new InvalidArgumentError('Use an http or https URL.')
+  return argument
 }
 
-/** For an option that takes a port. */
-export function portOf(given: string): number {
-  if (!/^\d{1,5}$/.test(given) || Number(given) > 65_535)
-    throw new InvalidArgumentError('It must be a whole number from 0 to 65535.')
-  return Number(given)
+export function portOf(argument: string): number {
+  if (!/^\d{1,5}$/.test(argument) || Number(argument) > 65_535)
+    throw new InvalidArgumentError('Use a whole number from 0 to 65535.')
+  return Number(argument)
 }

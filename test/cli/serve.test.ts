@@ -38,7 +38,7 @@ const list = (url: string, token: string) =>
 
 // Each start brings up the whole service, several times.
 describe('serve', { timeout: 120_000 }, () => {
-  it('makes the first account once, works beside other commands, is alone, and is back at once after a kill', async () => {
+  it('creates the first account once, refuses a second server, and restarts after SIGKILL', async () => {
     await using muster = await newMuster()
     const first = await startServing(muster)
     const { url, first_account: account } = first.ready
@@ -76,7 +76,7 @@ describe('serve', { timeout: 120_000 }, () => {
     expect((await list(again.ready.url, token)).status).toBe(200)
     expect((await list(again.ready.url, other)).status).toBe(401)
 
-    // Twice within a moment, as Ctrl-C under npm does: one wish.
+    // Ctrl-C under npm sends two signals. They count as one.
     again.process.kill('SIGINT')
     again.process.kill('SIGTERM')
     const { status, stdout } = await again.ended
@@ -84,7 +84,7 @@ describe('serve', { timeout: 120_000 }, () => {
     expect(JSON.parse(stdout)).toEqual(again.ready)
   })
 
-  it('shows a person the first account, even if the port is taken', async () => {
+  it('prints the first account even if the port is in use', async () => {
     await using muster = await newMuster()
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
@@ -95,8 +95,8 @@ describe('serve', { timeout: 120_000 }, () => {
     await new Promise((resolve) => taken.close(resolve))
     expect(status).toBe(1)
     expect(stdout).toMatch(
-      /E-mail +owner@muster\.local\n +Password +(\w{5}-){3}\w{5}\n +API key +mst_\w{43}_\w{6}\n/,
+      /Email +owner@muster\.local\n +Password +(\w{5}-){3}\w{5}\n +API key +mst_\w{43}_\w{6}\n/,
     )
-    expect(stderr).toBe(`Port ${port} of 127.0.0.1 is in use: set PORT to another one\n`)
+    expect(stderr).toBe(`Port ${port} of 127.0.0.1 is already in use. Set PORT to another port.\n`)
   })
 })
