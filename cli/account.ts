@@ -5,7 +5,7 @@ import { insertAuditEntry } from '../records/audit-log.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
-import { examples, type Output, type Shell, secretOf } from './shell.ts'
+import { examples, type Output, readSecret, type Shell } from './shell.ts'
 
 interface CreateOptions {
   name: string
@@ -40,7 +40,7 @@ export function addAccount(program: Command, shell: Shell): void {
       shell.action((options: CreateOptions) =>
         shell.records(async ({ db }): Promise<Output> => {
           const { name, email } = options
-          const passwordHash = await hashPassword(secretOf(options.password))
+          const passwordHash = await hashPassword(readSecret(options.password))
           const fullName = options.fullName ?? nameOf(email)
           const { accountId, userId } = await transaction(db, async (trx) => {
             const now = new Date()

@@ -16,7 +16,7 @@ import type { Db } from '../records/database/open.ts'
 import { accountScope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { MAX_RATE } from '../webhooks/bulk.ts'
-import { examples, type Output, type Shell, table, timeOf, WrongUsage } from './shell.ts'
+import { examples, formatTable, formatTime, type Output, type Shell, WrongUsage } from './shell.ts'
 
 const EXAMPLE_ID = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
 
@@ -111,22 +111,22 @@ export function bulkDocumentOf(job: BulkJob) {
     kind: job.kind,
     webhook_id: job.webhookId,
     event_types: job.eventTypes,
-    since: timeOf(job.since),
-    until: timeOf(job.until),
+    since: formatTime(job.since),
+    until: formatTime(job.until),
     rate: job.rate,
     state: job.state,
     state_reason: job.stateReason,
     total: job.total,
     done: job.done,
     skipped: job.skipped,
-    created_at: timeOf(job.createdAt),
-    updated_at: timeOf(job.updatedAt),
-    ended_at: timeOf(job.endedAt),
+    created_at: formatTime(job.createdAt),
+    updated_at: formatTime(job.updatedAt),
+    ended_at: formatTime(job.endedAt),
   }
 }
 
 function tableOf(jobs: BulkJob[]): string {
-  return table(
+  return formatTable(
     ['ID', 'KIND', 'WEBHOOK', 'STATE', 'DONE', 'SKIPPED', 'OF', 'A SECOND', 'STARTED'],
     jobs.map((job) => [
       job.id,
@@ -137,7 +137,7 @@ function tableOf(jobs: BulkJob[]): string {
       String(job.skipped),
       String(job.total),
       String(job.rate),
-      timeOf(job.createdAt),
+      formatTime(job.createdAt),
     ]),
   )
 }
@@ -162,11 +162,11 @@ export function sayPreview(selection: BulkSelection, count: number): Output {
       kind,
       webhook_id: webhookId,
       event_types: eventTypes,
-      since: timeOf(since),
-      until: timeOf(until),
+      since: formatTime(since),
+      until: formatTime(until),
       count,
     },
-    text: `${count} would be sent, of the time from ${timeOf(since)} to ${timeOf(until)}. Without --preview they are.`,
+    text: `${count} would be sent, of the time from ${formatTime(since)} to ${formatTime(until)}. Without --preview they are.`,
   }
 }
 

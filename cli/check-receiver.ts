@@ -10,7 +10,7 @@ import {
   type Rule,
   rulesFor,
 } from './receiver-rules.ts'
-import { examples, httpUrlOf, type Output, type Shell } from './shell.ts'
+import { examples, type Output, parseHttpUrl, type Shell } from './shell.ts'
 
 interface Options {
   secret: string
@@ -41,7 +41,7 @@ export function addCheckReceiver(program: Command, shell: Shell): void {
         'must respond 2xx within 15 seconds to every correctly signed delivery, and 403 to all ' +
         'others. Exits with 1 if it breaks a rule. The deliveries describe records that do not exist.',
     )
-    .argument('<url>', "the receiver's URL", httpUrlOf)
+    .argument('<url>', "the receiver's URL", parseHttpUrl)
     .requiredOption(
       '--secret <secret>',
       'the signing secret that the receiver uses, or - to read it from standard input',

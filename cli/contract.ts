@@ -11,12 +11,12 @@ import { type Case, runSuite } from '../scripts/contract/suite.ts'
 import { type Contract, readContract } from '../scripts/generate/contract.ts'
 import {
   examples,
-  httpUrlOf,
-  listOf,
+  formatTable,
   type Output,
+  parseHttpUrl,
+  parseList,
+  readSecret,
   type Shell,
-  secretOf,
-  table,
   WrongUsage,
 } from './shell.ts'
 
@@ -42,7 +42,7 @@ export function addContract(program: Command, shell: Shell): void {
     .description(
       'Test a service against openapi.yaml: valid and invalid data for each operation, at its limits and at random, and all else that the contract promises. Without --url, this installation is started for it, on records of its own. A deployed copy needs an account of its own, in which nothing else happens meanwhile.',
     )
-    .option('--url <url>', 'a deployed copy', (given) => httpUrlOf(given).replace(/\/+$/, ''))
+    .option('--url <url>', 'a deployed copy', (given) => parseHttpUrl(given).replace(/\/+$/, ''))
     .option(
       '--key <key>',
       'a Full Access key of its user with every permission, or - to read it from standard input',
@@ -58,7 +58,7 @@ export function addContract(program: Command, shell: Shell): void {
       integerFrom(1, 10_000),
       DEFAULT_RUNS,
     )
-    .option('--only <ids>', 'some operations, separated by commas', listOf(...IDS))
+    .option('--only <ids>', 'some operations, separated by commas', parseList(...IDS))
     .option('--report <file>', 'write the matrix and what failed as one HTML file, too')
     .option('--junit <file>', 'write the result as JUnit XML, too')
     .addHelpText(
@@ -114,7 +114,7 @@ function deployed({ url, key, restrictedKey }: Options): Target | undefined {
     throw new WrongUsage("option '--url <url>' and option '--key <key>' need each other")
   return url === undefined || key === undefined
     ? undefined
-    : { url, key: secretOf(key), restrictedKey }
+    : { url, key: readSecret(key), restrictedKey }
 }
 
 async function test(
@@ -191,5 +191,5 @@ function matrix({ cells }: Report): string {
       .map(({ name, seen }) => `${name} ${seen}`)
     return [id, ...statuses, events.join(', ')]
   })
-  return table(['OPERATION', ...columns, 'EVENTS'], rows)
+  return formatTable(['OPERATION', ...columns, 'EVENTS'], rows)
 }

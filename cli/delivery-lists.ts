@@ -15,7 +15,7 @@ import {
 } from '../records/deliveries.ts'
 import { findAccountOfWebhook } from '../records/webhooks.ts'
 import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
-import { examples, type Output, type Shell, table, timeOf } from './shell.ts'
+import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
 
 interface ListOptions {
   webhook: string
@@ -158,19 +158,19 @@ function deliveryDocument(delivery: Delivery) {
     event_type: delivery.eventType,
     state: delivery.state,
     attempts: delivery.attempts,
-    next_attempt_at: timeOf(delivery.nextAttemptAt),
+    next_attempt_at: formatTime(delivery.nextAttemptAt),
   }
 }
 
 function deliveryTable(deliveries: Delivery[]): string {
-  return table(
+  return formatTable(
     ['ID', 'EVENT', 'STATE', 'ATTEMPTS', 'NEXT ATTEMPT'],
     deliveries.map(({ id, eventType, state, attempts, nextAttemptAt }) => [
       id,
       eventType,
       state,
       String(attempts),
-      timeOf(nextAttemptAt) ?? 'none',
+      formatTime(nextAttemptAt) ?? 'none',
     ]),
   )
 }
@@ -189,12 +189,12 @@ function undeliveredDocument(delivery: Undelivered) {
     webhook_id: delivery.webhookId,
     failure_reason: delivery.failureReason,
     last_error: delivery.lastError,
-    created_at: timeOf(delivery.createdAt),
+    created_at: formatTime(delivery.createdAt),
   }
 }
 
 function undeliveredTable(deliveries: Undelivered[]): string {
-  return table(
+  return formatTable(
     ['ID', 'WEBHOOK', 'EVENT', 'STATE', 'ATTEMPTS', 'NEXT ATTEMPT', 'LAST ERROR'],
     deliveries.map((delivery) => [
       delivery.id,
@@ -202,7 +202,7 @@ function undeliveredTable(deliveries: Undelivered[]): string {
       delivery.eventType,
       delivery.state,
       String(delivery.attempts),
-      timeOf(delivery.nextAttemptAt) ?? 'none',
+      formatTime(delivery.nextAttemptAt) ?? 'none',
       [delivery.lastError, delivery.failureReason && FAILURE_REASONS[delivery.failureReason]]
         .filter(Boolean)
         .join(' '),
@@ -214,7 +214,7 @@ function attemptDocument(attempt: Attempt) {
   return {
     number: attempt.number,
     trigger: attempt.trigger,
-    started_at: timeOf(attempt.startedAt),
+    started_at: formatTime(attempt.startedAt),
     duration_ms: attempt.durationMs,
     outcome: attempt.outcome,
     status: attempt.status,
@@ -227,12 +227,12 @@ function attemptDocument(attempt: Attempt) {
 }
 
 function attemptTable(attempts: Attempt[]): string {
-  return table(
+  return formatTable(
     ['NO', 'TRIGGER', 'STARTED', 'DURATION', 'OUTCOME', 'STATUS', 'ERROR'],
     attempts.map((attempt) => [
       String(attempt.number),
       attempt.trigger,
-      timeOf(attempt.startedAt),
+      formatTime(attempt.startedAt),
       `${attempt.durationMs} ms`,
       attempt.outcome,
       attempt.status === null ? '' : String(attempt.status),

@@ -15,7 +15,7 @@ import {
 import { DEFAULT_RATE, failedIn, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
 import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
 import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
-import { examples, listOf, type Output, type Shell, WrongUsage } from './shell.ts'
+import { examples, type Output, parseList, type Shell, WrongUsage } from './shell.ts'
 
 export function addRetry(deliveries: Command, shell: Shell): void {
   deliveries
@@ -101,7 +101,7 @@ export function addRetryFailed(deliveries: Command, shell: Shell): void {
     .option(
       '--type <list>',
       'only these event types, for example participant.created,task.completed',
-      listOf(...Object.keys(eventTypes)),
+      parseList(...Object.keys(eventTypes)),
     )
     .requiredOption('--since <time>', 'start of the period', momentOf)
     .option('--until <time>', 'end of the period (default: now)', momentOf)

@@ -16,7 +16,7 @@ import { accountScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { findUserByEmail, type User } from '../records/users.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
-import { examples, type Output, type Shell, table, timeOf } from './shell.ts'
+import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
 
 interface CreateOptions {
   email: string
@@ -134,7 +134,7 @@ export function addKey(program: Command, shell: Shell): void {
               now,
             )
           })
-          const revokedAt = timeOf((await findApiKey(db.read, id))?.revokedAt ?? null)
+          const revokedAt = formatTime((await findApiKey(db.read, id))?.revokedAt ?? null)
           return {
             document: { id, revoked_at: revokedAt },
             text: found.revokedAt
@@ -161,23 +161,23 @@ function documentOf(key: ApiKey) {
     name: key.name,
     access_level: key.accessLevel,
     token_prefix: key.tokenPrefix,
-    created_at: timeOf(key.createdAt),
-    last_used_at: timeOf(key.lastUsedAt),
-    revoked_at: timeOf(key.revokedAt),
+    created_at: formatTime(key.createdAt),
+    last_used_at: formatTime(key.lastUsedAt),
+    revoked_at: formatTime(key.revokedAt),
   }
 }
 
 function tableOf(keys: ApiKey[]): string {
-  return table(
+  return formatTable(
     ['ID', 'NAME', 'ACCESS', 'TOKEN', 'CREATED', 'LAST USED', 'STATE'],
     keys.map((key) => [
       key.id,
       key.name,
       key.accessLevel,
       `${key.tokenPrefix}…`,
-      timeOf(key.createdAt),
-      timeOf(key.lastUsedAt) ?? 'never',
-      key.revokedAt ? `revoked ${timeOf(key.revokedAt)}` : 'valid',
+      formatTime(key.createdAt),
+      formatTime(key.lastUsedAt) ?? 'never',
+      key.revokedAt ? `revoked ${formatTime(key.revokedAt)}` : 'valid',
     ]),
   )
 }

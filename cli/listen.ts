@@ -7,7 +7,7 @@ import { events } from '../generated/validators.js'
 import { type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../webhooks/transport/sign.ts'
 import { type Forwarded, forward } from './forward.ts'
-import { examples, httpUrlOf, portOf, type Shell, secretOf } from './shell.ts'
+import { examples, parseHttpUrl, parsePort, readSecret, type Shell } from './shell.ts'
 
 interface ListenOptions {
   port: number
@@ -50,7 +50,7 @@ export function addListen(program: Command, shell: Shell): void {
         'signatures. Each delivery is checked against the schema of its event in asyncapi.yaml. ' +
         'With --forward, send the same bytes and headers to your own server and return its response.',
     )
-    .option('--port <port>', 'the port to listen on; 0 picks a free one', portOf, DEFAULT_PORT)
+    .option('--port <port>', 'the port to listen on; 0 picks a free one', parsePort, DEFAULT_PORT)
     .option(
       '--secret <secret>',
       "the webhook's signing secret, or - to read it from standard input; " +
@@ -60,7 +60,7 @@ export function addListen(program: Command, shell: Shell): void {
     .option(
       '--forward <url>',
       'forward each delivery to this URL, unless its signature is wrong',
-      httpUrlOf,
+      parseHttpUrl,
     )
     .option('--json', 'print only JSON: one document per line and delivery')
     .addHelpText(
@@ -76,7 +76,7 @@ export function addListen(program: Command, shell: Shell): void {
 
 /** Parses an option that takes a whole signing secret. Both signatures are computed with it. */
 export function signingSecretOf(text: string): string {
-  const secret = secretOf(text)
+  const secret = readSecret(text)
   if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))
     throw new InvalidArgumentError('It must be the whole secret, starting with whsec_.')
   return secret

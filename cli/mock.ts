@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Context } from 'koa'
 import { Refused } from '../errors.ts'
-import { examples, portOf, type Shell } from './shell.ts'
+import { examples, parsePort, type Shell } from './shell.ts'
 
 interface MockOptions {
   port: number
@@ -18,7 +18,7 @@ export function addMock(program: Command, shell: Shell): void {
     .description(
       'Answer the whole API from the examples of openapi.yaml, for the tests of those who call it. Requests are held to the contract as the service does it (401, 404, 405, 415, 422 …); nothing is remembered, and any key will do. Browsers of any origin may call it.',
     )
-    .option('--port <port>', 'where to listen; 0 lets the system choose', portOf, DEFAULT_PORT)
+    .option('--port <port>', 'where to listen; 0 lets the system choose', parsePort, DEFAULT_PORT)
     .option(
       '--host <address>',
       'the address to listen on; 0.0.0.0 for other machines and containers',

@@ -73,14 +73,14 @@ export class WrongUsage extends Error {
   override name = 'WrongUsage'
 }
 
-export function timeOf(epochMs: number): string
-export function timeOf(epochMs: number | null): string | null
-export function timeOf(epochMs: number | null): string | null {
+export function formatTime(epochMs: number): string
+export function formatTime(epochMs: number | null): string | null
+export function formatTime(epochMs: number | null): string | null {
   return epochMs === null ? null : new Date(epochMs).toISOString()
 }
 
 /** Each column is as wide as its widest cell. */
-export function table(headings: string[], rows: string[][]): string {
+export function formatTable(headings: string[], rows: string[][]): string {
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...rows.map((row) => row[column]?.length ?? 0)),
   )
@@ -98,12 +98,12 @@ export function examples(...lines: string[]): string {
 
 /** For "-", reads the secret from standard input. There it appears neither in the shell's history nor in the list
  *  of processes. */
-export function secretOf(argument: string): string {
+export function readSecret(argument: string): string {
   return argument === '-' ? readFileSync(0, 'utf8').replace(/\r?\n$/, '') : argument
 }
 
 /** Parses an option with a comma-separated list of `choices`. */
-export function listOf<Choice extends string>(
+export function parseList<Choice extends string>(
   ...choices: Choice[]
 ): (argument: string) => Choice[] {
   return (argument) =>
@@ -115,13 +115,13 @@ export function listOf<Choice extends string>(
     })
 }
 
-export function httpUrlOf(argument: string): string {
+export function parseHttpUrl(argument: string): string {
   if (!URL.canParse(argument) || !/^https?:$/.test(new URL(argument).protocol))
     throw new InvalidArgumentError('Use an http or https URL.')
   return argument
 }
 
-export function portOf(argument: string): number {
+export function parsePort(argument: string): number {
   if (!/^\d{1,5}$/.test(argument) || Number(argument) > 65_535)
     throw new InvalidArgumentError('Use a whole number from 0 to 65535.')
   return Number(argument)

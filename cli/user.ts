@@ -18,7 +18,7 @@ import {
 } from '../records/users.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 import { nameOf } from './account.ts'
-import { examples, listOf, type Output, type Shell, secretOf, timeOf } from './shell.ts'
+import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
 
 interface CreateOptions {
   account: string
@@ -55,7 +55,7 @@ export function addUser(program: Command, shell: Shell): void {
     .option(
       '--grant <list>',
       'what an admin may manage: api_keys, webhooks or both',
-      listOf(...grants),
+      parseList(...grants),
       [],
     )
     .addOption(
@@ -78,7 +78,7 @@ export function addUser(program: Command, shell: Shell): void {
           const { account, email, role, finance } = options
           if (!isUuid(account) || !(await hasAccount(db.read, account)))
             throw new Refused(`There is no account ${account}`)
-          const passwordHash = await hashPassword(secretOf(options.password))
+          const passwordHash = await hashPassword(readSecret(options.password))
           const fullName = options.fullName ?? nameOf(email)
           const newUser = {
             email,
@@ -147,7 +147,7 @@ export function addUser(program: Command, shell: Shell): void {
           })
           const url = `${config.baseUrl}/console/invitation/${token}`
           return {
-            document: { user_id: found.id, url, expires_at: timeOf(expiresAt) },
+            document: { user_id: found.id, url, expires_at: formatTime(expiresAt) },
             text: [
               `Whoever opens this link chooses a new password of ${found.email}. It is shown this once:`,
               '',

@@ -22,7 +22,7 @@ import { assertWebhookUrl } from '../webhooks/transport/egress.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
 import { assertAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
-import { examples, type Output, type Shell, table, timeOf, WrongUsage } from './shell.ts'
+import { examples, formatTable, formatTime, type Output, type Shell, WrongUsage } from './shell.ts'
 import { auditWebhook } from './webhook-audit.ts'
 import { addRotate } from './webhook-rotate.ts'
 
@@ -170,15 +170,15 @@ function toDocument(webhook: Webhook) {
     event_types: webhook.eventTypes,
     ordering: webhook.ordering,
     enabled: webhook.enabled,
-    disabled_at: timeOf(webhook.disabledAt),
+    disabled_at: formatTime(webhook.disabledAt),
     has_next_secret: webhook.hasNextSecret,
-    created_at: timeOf(webhook.createdAt),
-    updated_at: timeOf(webhook.updatedAt),
+    created_at: formatTime(webhook.createdAt),
+    updated_at: formatTime(webhook.updatedAt),
   }
 }
 
 function toTable(webhooks: Webhook[]): string {
-  return table(
+  return formatTable(
     ['ID', 'STATE', 'URL', 'EVENTS'],
     webhooks.map(({ id, enabled, url, eventTypes }) => [
       id,

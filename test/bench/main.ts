@@ -1,6 +1,6 @@
 /** `npm run bench`: what Muster costs beside doing the same with less, on both databases, in one run. */
 import { Command, Option } from 'commander'
-import { listOf } from '../../cli/shell.ts'
+import { parseList } from '../../cli/shell.ts'
 import { consolePages } from './console.ts'
 import { contract } from './contract.ts'
 import { drain } from './drain.ts'
@@ -68,12 +68,12 @@ const options: Options = new Command('npm run bench --')
   )
   .addOption(
     new Option('--only <measures>', 'some of them, with commas between')
-      .argParser(listOf(...names))
+      .argParser(parseList(...names))
       .default(names, 'all'),
   )
   .addOption(
     new Option('--on <databases>', 'sqlite or postgres')
-      .argParser(listOf(...databaseKinds))
+      .argParser(parseList(...databaseKinds))
       .default([...databaseKinds], 'both'),
   )
   .option('--quick', 'fewer rounds of less: shows that everything works, not how fast', false)

@@ -1,5 +1,5 @@
 /** What a measure found, and whether that is what is wanted. */
-import { table } from '../../cli/shell.ts'
+import { formatTable } from '../../cli/shell.ts'
 
 export type Goal = { atMost: number } | { atLeast: number }
 
@@ -61,7 +61,7 @@ export function percentile(values: number[], share: number): number {
 }
 
 export function printed(results: (Result & { database: string })[]): string {
-  return table(
+  return formatTable(
     ['database', 'measure', 'Muster', 'beside', 'compared', 'goal', 'met', ''],
     results.map((result) => {
       const { database, what, unit, muster, reference, compared, note = '' } = result

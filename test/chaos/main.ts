@@ -1,7 +1,7 @@
 /** `npm run chaos`: does Muster keep its promises when everything around it, and it itself, dies at random moments? */
 import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { listOf, table } from '../../cli/shell.ts'
+import { formatTable, parseList } from '../../cli/shell.ts'
 import { type DatabaseKind, databaseKinds } from '../bench/set-up.ts'
 import { faultKinds } from './faults.ts'
 import { chaos, RECEIVERS, type Report } from './run.ts'
@@ -28,7 +28,7 @@ const options: Options = new Command('npm run chaos --')
   .option('--minutes <number>', 'how long faults happen, on each database', positive, 5)
   .addOption(
     new Option('--on <databases>', 'sqlite or postgres')
-      .argParser(listOf(...databaseKinds))
+      .argParser(parseList(...databaseKinds))
       .default([...databaseKinds], 'both'),
   )
   .option(
@@ -150,7 +150,7 @@ function printed(reports: Report[]): string {
   ])
   const headings = ['', ...reports.map(({ database }) => database)]
   const cells = rows.map(([what, of]) => [what, ...reports.map(of)])
-  return [table(headings, cells), ...(said.length > 0 ? ['', ...said] : [])].join('\n')
+  return [formatTable(headings, cells), ...(said.length > 0 ? ['', ...said] : [])].join('\n')
 }
 
 function counts(counted: Record<string, number>): string {

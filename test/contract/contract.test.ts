@@ -101,7 +101,7 @@ onSqlite('wrong usage: a url without a key, an operation that there is not', asy
   await using muster = await newMuster()
   for (const [args, message] of [
     [['--url', app.url], /need each other/],
-    [['--only', 'createCat'], /"createCat" is none of/],
+    [['--only', 'createCat'], /"createCat" is not one of/],
     [['--seed', '-1'], /whole number/],
     [['--url', 'ftp://example.com', '--key', 'x'], /http or https/],
   ] as const) {
