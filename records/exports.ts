@@ -9,6 +9,7 @@ import { accountScope, type Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
 import { jobApplicationListing } from './job-applications.ts'
+import { UNFINISHED_EXPORTS } from './index-predicates.ts'
 import { jobListing } from './jobs.ts'
 import { eachBatch, type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { participantListing } from './participants.ts'
@@ -168,14 +169,13 @@ export class ClaimLost extends Error {
   override name = 'ClaimLost'
 }
 
-const UNFINISHED = "status in ('queued', 'processing')"
 const DUE_AT_ONCE = 100
 
 /** Exports that nobody is making and somebody should: new ones, put off ones whose time has come, and those of processes that died. */
 export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
-    .whereRaw(UNFINISHED)
+    .whereRaw(UNFINISHED_EXPORTS)
     .where((free) =>
       free.whereNull('lease_expires_at').orWhere('lease_expires_at', '<=', now.getTime()),
     )
@@ -190,7 +190,7 @@ export async function claimExport(sql: Sql, id: string, now: Date): Promise<Clai
   const at = now.getTime()
   const [row]: (ExportRow & { account_id: string; tries: number })[] = await sql('exports')
     .where({ id })
-    .whereRaw(UNFINISHED)
+    .whereRaw(UNFINISHED_EXPORTS)
     .where((free) => free.whereNull('lease_expires_at').orWhere('lease_expires_at', '<=', at))
     .update({
       status: 'processing',

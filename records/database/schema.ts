@@ -1,0 +1,80 @@
+/** The schema of a database, read from its catalogue. records/schema.sqlite.json and records/schema.postgres.json hold
+ *  the schema after all migrations; test/records/schema.test.ts compares them with a migrated database. */
+import type { Db } from './open.ts'
+import { select } from './statements.ts'
+
+export interface TableSchema {
+  /** Type, nullability and default by name, in the order of the table. */
+  columns: Record<string, string>
+  /** Primary, foreign and unique keys, as SQL. By name on PostgreSQL, by column on SQLite, where they have no names. */
+  keys: Record<string, string>
+  /** SQL by name, with the predicate. Without the indexes that belong to keys. */
+  indexes: Record<string, string>
+}
+
+/** Tables by name. */
+export type DatabaseSchema = Record<string, TableSchema>
+
+const SQLITE_CATALOGUE = `
+  select tables.name,
+    (select json_group_object(name, type || iif("notnull", ' not null', '')
+        || coalesce(' default ' || dflt_value, ''))
+      from pragma_table_info(tables.name)) as columns,
+    (select json_group_object(name, sql) from (
+      select 'primary' as name, 'primary key (' || group_concat(name, ', ') || ')' as sql
+        from (select name from pragma_table_info(tables.name) where pk > 0 order by pk) having count(*) > 0
+      union all
+      select "from", 'foreign key references ' || "table" || ' (' || "to" || ') on delete ' || lower(on_delete)
+        from pragma_foreign_key_list(tables.name)
+      order by name)) as keys,
+    (select json_group_object(name, sql) from (
+      select name, sql from sqlite_schema
+      where type = 'index' and tbl_name = tables.name and sql is not null
+      order by name)) as indexes
+  from sqlite_schema as tables
+  where type = 'table' and name not like 'sqlite\\_%' escape '\\' and name not like 'knex\\_%' escape '\\'
+  order by name`
+
+const POSTGRES_CATALOGUE = `
+  select tables.relname as name,
+    (select json_object_agg(attname, format_type(atttypid, atttypmod)
+        || coalesce((select ' collate ' || collname from pg_collation
+            where oid = attcollation and collname <> 'default'), '')
+        || case when attnotnull then ' not null' else '' end
+        || coalesce((select ' default ' || pg_get_expr(adbin, adrelid) from pg_attrdef
+            where adrelid = attrelid and adnum = attnum), '') order by attnum)
+      from pg_attribute
+      where attrelid = tables.oid and attnum > 0 and not attisdropped) as columns,
+    (select json_object_agg(conname, pg_get_constraintdef(oid) order by conname)
+      from pg_constraint where conrelid = tables.oid and contype in ('p', 'f', 'u')) as keys,
+    (select json_object_agg(indexes.relname, pg_get_indexdef(indexes.oid) order by indexes.relname)
+      from pg_index join pg_class as indexes on indexes.oid = indexrelid
+      where indrelid = tables.oid
+        and not exists (select 1 from pg_constraint where conindid = indexrelid)) as indexes
+  from pg_class as tables
+  where tables.relnamespace = current_schema()::regnamespace and tables.relkind = 'r'
+    and tables.relname not like 'knex\\_%'
+  order by tables.relname`
+
+interface CatalogueRow {
+  name: string
+  /** JSON on SQLite; the PostgreSQL driver has parsed it already. Null: none. */
+  columns: string | Record<string, string> | null
+  keys: string | Record<string, string> | null
+  indexes: string | Record<string, string> | null
+}
+
+export async function readSchema({ dialect, read }: Db): Promise<DatabaseSchema> {
+  const catalogue = dialect === 'sqlite' ? SQLITE_CATALOGUE : POSTGRES_CATALOGUE
+  const rows = await select<CatalogueRow>(read, catalogue, [])
+  return Object.fromEntries(
+    rows.map(({ name, columns, keys, indexes }) => [
+      name,
+      { columns: parse(columns), keys: parse(keys), indexes: parse(indexes) },
+    ]),
+  )
+}
+
+function parse(value: CatalogueRow['columns']): Record<string, string> {
+  return typeof value === 'string' ? JSON.parse(value) : (value ?? {})
+}

@@ -1,0 +1,48 @@
+/** The committed schema files, and the index predicates that queries repeat. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { migrate } from '../../records/database/migrate.ts'
+import { type Db, openDatabase } from '../../records/database/open.ts'
+import { type DatabaseSchema, readSchema } from '../../records/database/schema.ts'
+import * as predicates from '../../records/index-predicates.ts'
+import { createDatabase } from '../postgres.ts'
+
+const dialect = inject('database')
+const HOW_TO_REFRESH = `records/schema.${dialect}.json does not match the migrations. Run "npm run schema" and commit it.`
+
+let directory: string
+let db: Db
+let schema: DatabaseSchema
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'muster-schema-'))
+  db = openDatabase(
+    dialect === 'postgres'
+      ? { databaseUrl: await createDatabase(inject('postgresUrl')) }
+      : { dataDir: directory },
+  )
+  await migrate(db)
+  schema = await readSchema(db)
+})
+afterAll(async () => {
+  await db.close()
+  await rm(directory, { recursive: true })
+})
+
+test('the migrations result in the committed schema', async () => {
+  const text = `${JSON.stringify(schema, null, 2)}\n`
+  await expect(text, HOW_TO_REFRESH).toMatchFileSnapshot(`../../records/schema.${dialect}.json`)
+})
+
+test.runIf(dialect === 'sqlite').each([
+  ['deliveries_undelivered', predicates.UNDELIVERED],
+  ['deliveries_undelivered_by_webhook', predicates.UNDELIVERED],
+  ['deliveries_in_order', predicates.UNFINISHED_IN_ORDER],
+  ['bulk_jobs_running', predicates.RUNNING_BULK_JOBS],
+  ['exports_unfinished', predicates.UNFINISHED_EXPORTS],
+])('queries repeat the predicate of %s', (index, predicate) => {
+  const table = Object.values(schema).find(({ indexes }) => index in indexes)
+  expect(table?.indexes[index]?.split(' where ')[1]).toBe(predicate)
+})
