@@ -1,7 +1,7 @@
 import { eventTypes } from '../generated/events.ts'
 import type { EventTypeDescription } from '../generated/openapi.ts'
 import { operations } from '../generated/operations.ts'
-import { type Page, pageMeta } from '../records/list.ts'
+import { type ListPage, pageMeta } from '../records/list.ts'
 import type { Call } from './call.ts'
 
 const catalogue = Object.values(eventTypes).map(
@@ -15,7 +15,7 @@ const catalogue = Object.values(eventTypes).map(
 
 export async function listEventTypes(
   call: Call<'listEventTypes'>,
-): Promise<Page<EventTypeDescription>> {
+): Promise<ListPage<EventTypeDescription>> {
   const { 'page[number]': number, 'page[size]': size } = call.query
   const data = catalogue.slice((number - 1) * size, number * size)
   return { data, meta: pageMeta(number, size, catalogue.length, operations.listEventTypes) }

@@ -6,14 +6,14 @@ import type { Db } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import {
-  type Claim,
   ClaimLost,
   claimExport,
   completeExport,
   deleteClaimedChunks,
+  type ExportClaim,
   exportedRecords,
+  exportFields,
   failExport,
-  fieldsOf,
   insertChunk,
   MAX_TRIES,
   releaseExport,
@@ -49,7 +49,12 @@ export async function makeExport(
   }
 }
 
-async function makeFile(db: Db, claim: Claim, now: () => Date, signal: AbortSignal): Promise<void> {
+async function makeFile(
+  db: Db,
+  claim: ExportClaim,
+  now: () => Date,
+  signal: AbortSignal,
+): Promise<void> {
   await deleteClaimedChunks(db, claim, now)
   const hash = createHash('sha256')
   let waiting = Buffer.alloc(0)
@@ -71,7 +76,7 @@ async function makeFile(db: Db, claim: Claim, now: () => Date, signal: AbortSign
 
   const records = exportedRecords(db, claim)
   for await (const part of claim.format === 'csv'
-    ? csv(records, fieldsOf(claim.resource))
+    ? csv(records, exportFields(claim.resource))
     : json(records)) {
     signal.throwIfAborted()
     rowCount += part.records
@@ -120,7 +125,12 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
 }
 
 /** Throws nothing when somebody else has the export by now. */
-async function giveUp(db: Db, claim: Claim, now: () => Date, signal: AbortSignal): Promise<void> {
+async function giveUp(
+  db: Db,
+  claim: ExportClaim,
+  now: () => Date,
+  signal: AbortSignal,
+): Promise<void> {
   try {
     if (signal.aborted) return await transaction(db, ({ sql }) => releaseExport(sql, claim, now()))
     if (claim.tries >= MAX_TRIES) return await fail(db, claim, now)
@@ -132,7 +142,7 @@ async function giveUp(db: Db, claim: Claim, now: () => Date, signal: AbortSignal
 }
 
 /** The chunks go first: a process that dies in between leaves an export that is still to be failed, and no chunks behind. */
-async function fail(db: Db, claim: Claim, now: () => Date): Promise<void> {
+async function fail(db: Db, claim: ExportClaim, now: () => Date): Promise<void> {
   await deleteClaimedChunks(db, claim, now)
   await transaction(db, async (trx) => {
     await failExport(trx.sql, claim, FAILURE, now())
@@ -143,7 +153,7 @@ async function fail(db: Db, claim: Claim, now: () => Date): Promise<void> {
 function tell(
   trx: Trx,
   eventType: 'export.completed' | 'export.failed',
-  { id, accountId }: Claim,
+  { id, accountId }: ExportClaim,
   now: Date,
 ): Promise<void> {
   return emit(writeScope(trx, accountId), eventType, id, [], now)

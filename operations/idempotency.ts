@@ -5,9 +5,9 @@ import type { Db } from '../records/database/open.ts'
 import type { Trx } from '../records/database/transaction.ts'
 import {
   claimIdempotencyKey,
-  type KeptAnswer,
-  keepAnswer,
   releaseIdempotencyKey,
+  type StoredResponse,
+  storeResponse,
 } from '../records/idempotency-keys.ts'
 
 export interface IdempotentRequest {
@@ -26,9 +26,9 @@ export function idempotencyFingerprint(method: string, url: string, body: string
 export async function runOnce(
   { db, now }: { db: Db; now: () => Date },
   { userId, key, fingerprint }: IdempotentRequest,
-  work: (store: (trx: Trx, response: KeptAnswer) => Promise<void>) => Promise<unknown>,
+  work: (store: (trx: Trx, response: StoredResponse) => Promise<void>) => Promise<unknown>,
   onReleaseFailed: () => void,
-): Promise<KeptAnswer | undefined> {
+): Promise<StoredResponse | undefined> {
   const claim = await claimIdempotencyKey(db, userId, key, fingerprint, now().getTime())
   if (claim.kind === 'in_flight') throw stillInProgress()
   if (claim.kind === 'other_request')
@@ -36,7 +36,7 @@ export async function runOnce(
   if (claim.kind === 'answered') return claim.answer
   try {
     await work(async (trx, response) => {
-      if (!(await keepAnswer(trx, userId, key, claim.lockedUntil, response)))
+      if (!(await storeResponse(trx, userId, key, claim.lockedUntil, response)))
         throw stillInProgress()
     })
     return undefined

@@ -5,7 +5,7 @@ import { type Listing, toTimestamp } from './list.ts'
 import { findRow } from './references.ts'
 
 /** An event as the public API shows it. */
-export type Event = components['schemas']['Event']
+export type PublicEvent = components['schemas']['Event']
 
 export interface EventRow {
   id: string
@@ -18,7 +18,7 @@ export interface EventRow {
   created_at: number
 }
 
-export function eventFromRow(row: EventRow): Event {
+export function eventFromRow(row: EventRow): PublicEvent {
   return {
     id: row.id,
     event_type: row.event_type,
@@ -28,9 +28,12 @@ export function eventFromRow(row: EventRow): Event {
   }
 }
 
-export const eventListing: Listing<EventRow, Event> = { table: 'events', fromRow: eventFromRow }
+export const eventListing: Listing<EventRow, PublicEvent> = {
+  table: 'events',
+  fromRow: eventFromRow,
+}
 
-export async function findEvent(scope: Scope, id: string): Promise<Event | undefined> {
+export async function findEvent(scope: Scope, id: string): Promise<PublicEvent | undefined> {
   const row = await findRow<EventRow>(scope, 'events', id)
   return row && eventFromRow(row)
 }

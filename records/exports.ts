@@ -8,8 +8,8 @@ import type { Db } from './database/open.ts'
 import { accountScope, type Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
-import { jobApplicationListing } from './job-applications.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
+import { jobApplicationListing } from './job-applications.ts'
 import { jobListing } from './jobs.ts'
 import { eachBatch, type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { participantListing } from './participants.ts'
@@ -144,7 +144,7 @@ function readFilters(resource: ExportResource, filters: ExportFilters): Record<s
 }
 
 /** The fields of the resource's records, in the order of the contract. */
-export function fieldsOf(resource: ExportResource): string[] {
+export function exportFields(resource: ExportResource): string[] {
   return Object.keys(contract.components.schemas[CONTENTS[resource].record].properties)
 }
 
@@ -154,7 +154,7 @@ const LEASE_MS = 60_000
 const KEPT_MS = 7 * 24 * 60 * 60_000
 
 /** An export that this process is making, while the lease lasts. A claim by another counts a try more, and ends this one. */
-export interface Claim {
+export interface ExportClaim {
   id: string
   accountId: string
   resource: ExportResource
@@ -186,7 +186,11 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
 }
 
 /** Undefined when it is not due any more: of several that ask, one gets it. */
-export async function claimExport(sql: Sql, id: string, now: Date): Promise<Claim | undefined> {
+export async function claimExport(
+  sql: Sql,
+  id: string,
+  now: Date,
+): Promise<ExportClaim | undefined> {
   const at = now.getTime()
   const [row]: (ExportRow & { account_id: string; tries: number })[] = await sql('exports')
     .where({ id })
@@ -208,7 +212,7 @@ export async function claimExport(sql: Sql, id: string, now: Date): Promise<Clai
 /** Throws ClaimLost unless the claim still holds. Everything that a maker writes is in one transaction with this. */
 async function updateClaimed(
   sql: Sql,
-  { id, tries }: Claim,
+  { id, tries }: ExportClaim,
   changes: Record<string, unknown>,
 ): Promise<void> {
   const changed = await sql('exports').where({ id, tries, status: 'processing' }).update(changes)
@@ -219,7 +223,7 @@ async function updateClaimed(
  *  takes the filters. */
 export function exportedRecords(
   db: Db,
-  { accountId, resource, filters }: Claim,
+  { accountId, resource, filters }: ExportClaim,
 ): AsyncGenerator<object[]> {
   const { listing: records, batchRows } = CONTENTS[resource]
   const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)
@@ -232,7 +236,12 @@ export function exportedRecords(
 }
 
 /** Keeps the claim for a minute from now, and says how far it is. */
-export function renewClaim(sql: Sql, claim: Claim, rowCount: number, now: Date): Promise<void> {
+export function renewClaim(
+  sql: Sql,
+  claim: ExportClaim,
+  rowCount: number,
+  now: Date,
+): Promise<void> {
   const at = now.getTime()
   return updateClaimed(sql, claim, {
     row_count: rowCount,
@@ -243,7 +252,7 @@ export function renewClaim(sql: Sql, claim: Claim, rowCount: number, now: Date):
 
 export async function insertChunk(
   sql: Sql,
-  { id }: Claim,
+  { id }: ExportClaim,
   position: number,
   bytes: Buffer,
 ): Promise<void> {
@@ -259,7 +268,7 @@ export interface FinishedFile {
 
 export function completeExport(
   sql: Sql,
-  claim: Claim,
+  claim: ExportClaim,
   { rowCount, byteSize, sha256 }: FinishedFile,
   now: Date,
 ): Promise<void> {
@@ -277,7 +286,7 @@ export function completeExport(
 }
 
 /** `error` is a sentence for the people who requested it. */
-export function failExport(sql: Sql, claim: Claim, error: string, now: Date): Promise<void> {
+export function failExport(sql: Sql, claim: ExportClaim, error: string, now: Date): Promise<void> {
   return updateClaimed(sql, claim, {
     status: 'failed',
     row_count: null,
@@ -288,7 +297,12 @@ export function failExport(sql: Sql, claim: Claim, error: string, now: Date): Pr
 }
 
 /** Queues the export again. `dueAt`: not before; absent: at once, and as if it had not been tried. */
-export function releaseExport(sql: Sql, claim: Claim, now: Date, dueAt?: Date): Promise<void> {
+export function releaseExport(
+  sql: Sql,
+  claim: ExportClaim,
+  now: Date,
+  dueAt?: Date,
+): Promise<void> {
   return updateClaimed(sql, claim, {
     status: 'queued',
     tries: dueAt === undefined ? claim.tries - 1 : claim.tries,
@@ -311,7 +325,11 @@ async function deleteSomeChunks(sql: Sql, exportId: string): Promise<number> {
 }
 
 /** Removes what an earlier try has left, or this one. Throws ClaimLost. */
-export async function deleteClaimedChunks(db: Db, claim: Claim, now: () => Date): Promise<void> {
+export async function deleteClaimedChunks(
+  db: Db,
+  claim: ExportClaim,
+  now: () => Date,
+): Promise<void> {
   for (let deleted = CHUNKS_AT_ONCE; deleted === CHUNKS_AT_ONCE; ) {
     deleted = await transaction(db, async ({ sql }) => {
       await renewClaim(sql, claim, 0, now())

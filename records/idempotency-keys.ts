@@ -8,17 +8,17 @@ const KEPT_MS = 24 * HOUR
 const CLAIM_MS = 60_000
 
 /** An answer as it is kept for repeats. */
-export interface KeptAnswer {
+export interface StoredResponse {
   status: number
   headers: Record<string, string>
   body: string
 }
 
-export type Claim =
+export type KeyClaim =
   | { kind: 'claimed'; lockedUntil: number }
   | { kind: 'in_flight' }
   | { kind: 'other_request' }
-  | { kind: 'answered'; answer: KeptAnswer }
+  | { kind: 'answered'; answer: StoredResponse }
 
 interface Row {
   fingerprint: string
@@ -37,7 +37,7 @@ export async function claimIdempotencyKey(
   key: string,
   fingerprint: string,
   now: number,
-): Promise<Claim> {
+): Promise<KeyClaim> {
   const fresh = {
     fingerprint,
     status: null,
@@ -52,7 +52,7 @@ export async function claimIdempotencyKey(
     .onConflict(['user_id', 'key'])
     .ignore()
     .returning('key')
-  const claimed: Claim = { kind: 'claimed', lockedUntil: fresh.locked_until }
+  const claimed: KeyClaim = { kind: 'claimed', lockedUntil: fresh.locked_until }
   if (inserted.length > 0) return claimed
 
   const row = (await db.write('idempotency_keys').where({ user_id: userId, key }).first()) as
@@ -82,12 +82,12 @@ export async function claimIdempotencyKey(
 }
 
 /** Keeps the answer, unless the claim has been taken over: then returns false, and the transaction must not be committed. */
-export async function keepAnswer(
+export async function storeResponse(
   trx: Trx,
   userId: string,
   key: string,
   lockedUntil: number,
-  answer: KeptAnswer,
+  answer: StoredResponse,
 ): Promise<boolean> {
   const kept = await trx
     .sql('idempotency_keys')
@@ -121,20 +121,20 @@ export async function deleteExpiredIdempotencyKeys(db: Db, now: number): Promise
 }
 
 /** A form that has made something, by the key that it carries. */
-export interface SentForm {
+export interface ClaimedForm {
   fingerprint: string
-  madeId: string
+  createdId: string
 }
 
 /** Claims the key of a form in the transaction that makes something of it, or tells what an earlier one has made. Of two at once, the second
  *  waits for the first to be committed. */
-export async function claimForm(
+export async function claimFormKey(
   { sql }: Scope,
   userId: string,
   key: string,
   fingerprint: string,
   now: number,
-): Promise<SentForm | undefined> {
+): Promise<ClaimedForm | undefined> {
   // With an answer from the beginning: the row is not seen before there is one.
   const row = {
     user_id: userId,
@@ -155,11 +155,11 @@ export async function claimForm(
   const before = (await sql('idempotency_keys').where({ user_id: userId, key }).first()) as
     | Row
     | undefined
-  return { fingerprint: before?.fingerprint ?? '', madeId: before?.body ?? '' }
+  return { fingerprint: before?.fingerprint ?? '', createdId: before?.body ?? '' }
 }
 
 /** What was made of a form whose key was claimed in this transaction. */
-export async function keepMade(
+export async function storeCreatedId(
   { sql }: Scope,
   userId: string,
   key: string,

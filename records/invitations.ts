@@ -1,7 +1,7 @@
 /** One-time links: whoever follows one chooses a user's password. Who has none yet joins by it; who has one gets a new one. */
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
-import { fromRow, type User, type UserRow } from './users.ts'
+import { type User, type UserRow, userFromRow } from './users.ts'
 
 const LIFETIME_DAYS = 7
 const DAY_MS = 86_400_000
@@ -50,7 +50,7 @@ export async function findInvitation(
     .first('users.*', 'accounts.name as account_name')
   return (
     row && {
-      user: fromRow(row),
+      user: userFromRow(row),
       accountName: row.account_name,
       hasJoined: row.password_hash !== null,
     }

@@ -23,7 +23,7 @@ export interface Condition {
   bindings: (string | number)[]
 }
 
-export interface Page<Item> {
+export interface ListPage<Item> {
   data: Item[]
   meta: {
     current_page: number
@@ -35,7 +35,7 @@ export interface Page<Item> {
 }
 
 /** A validated query of a list operation. */
-export type ListQuery = { 'page[number]': number; 'page[size]': number; sort?: string[] } & {
+export type PageQuery = { 'page[number]': number; 'page[size]': number; sort?: string[] } & {
   [filter: string]: unknown
 }
 
@@ -44,8 +44,8 @@ export async function listPage<Row, Item>(
   scope: Scope,
   listing: Listing<Row, Item>,
   operation: Operation,
-  query: ListQuery,
-): Promise<Page<Item>> {
+  query: PageQuery,
+): Promise<ListPage<Item>> {
   const { 'page[number]': number, 'page[size]': size } = query
   const where = matching(scope, listing, filtersOf(query))
   // Only where no filter makes it one of many: a connection keeps the plan of each. The rows' own columns may change with a migration.
@@ -74,7 +74,7 @@ export function pageMeta(
   size: number,
   total: number,
   { sorts }: Operation,
-): Page<never>['meta'] {
+): ListPage<never>['meta'] {
   return {
     current_page: number,
     last_page: Math.max(1, Math.ceil(total / size)),
@@ -106,7 +106,7 @@ export async function* eachBatch<Row extends { id: string }, Item>(
 }
 
 /** `filter[status]` → `status`. */
-function filtersOf(query: ListQuery): Record<string, unknown> {
+function filtersOf(query: PageQuery): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(query).flatMap(([name, value]) => {
       const filter = /^filter\[(.+)\]$/.exec(name)?.[1]

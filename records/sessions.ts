@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid'
 import type { Db } from './database/open.ts'
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
-import { type User, type UserRow, fromRow as userFromRow } from './users.ts'
+import { type User, type UserRow, userFromRow } from './users.ts'
 
 /** Ends when nobody was seen for as long, and at last after its lifetime. */
 const IDLE_DAYS = 14

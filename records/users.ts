@@ -75,7 +75,7 @@ export const permissionsByRole: Record<Role, Permissions> = {
   member: { participants: 'read', tasks: 'read', jobs: 'read', exports: 'read', finance: 'none' },
 }
 
-export function fromRow(row: UserRow): User {
+export function userFromRow(row: UserRow): User {
   return {
     id: row.id,
     accountId: row.account_id,
@@ -173,18 +173,18 @@ export async function findUser(
   options?: { forUpdate: boolean },
 ): Promise<User | undefined> {
   const row = await findRow<UserRow>(scope, 'users', id, options)
-  return row && fromRow(row)
+  return row && userFromRow(row)
 }
 
 export async function findOwner(scope: Scope): Promise<User | undefined> {
   const row = await scope.rows('users').where({ role: 'owner' }).first<UserRow | undefined>()
-  return row && fromRow(row)
+  return row && userFromRow(row)
 }
 
 /** The account's users, oldest first. */
 export async function listUsers(scope: Scope): Promise<User[]> {
   const rows = await scope.rows('users').orderBy('id').select<UserRow[]>()
-  return rows.map(fromRow)
+  return rows.map(userFromRow)
 }
 
 /** Of any account: an address belongs to one user of the whole installation. */
@@ -198,7 +198,7 @@ export async function findCredentials(
   email: string,
 ): Promise<{ user: User; passwordHash: string | null } | undefined> {
   const row = await sql('users').where('email_key', emailKey(email)).first<UserRow | undefined>()
-  return row && { user: fromRow(row), passwordHash: row.password_hash }
+  return row && { user: userFromRow(row), passwordHash: row.password_hash }
 }
 
 /** Deactivates a user, whose keys stop working at once, or takes them back. Throws `Refused` for the Owner. */
@@ -217,7 +217,7 @@ export async function updateUserStatus(
 }
 
 /** What somebody may do. What is left out stays as it is. */
-export interface Access {
+export interface UserAccess {
   role: Exclude<Role, 'owner'>
   grants: Grant[]
   permissions: Partial<Permissions>
@@ -228,7 +228,7 @@ export interface Access {
 export async function updateAccess(
   scope: Scope,
   id: string,
-  given: Partial<Access>,
+  given: Partial<UserAccess>,
   now: Date,
 ): Promise<{ before: User; after: User } | undefined> {
   const before = await findUser(scope, id, { forUpdate: true })

@@ -49,7 +49,7 @@ interface WebhookRow {
   updated_at: number
 }
 
-export function fromRow(row: WebhookRow): Webhook {
+export function webhookFromRow(row: WebhookRow): Webhook {
   return {
     id: row.id,
     accountId: row.account_id,
@@ -121,13 +121,13 @@ export async function insertWebhook(
     updated_at: now.getTime(),
   }
   await scope.insert('webhooks', row)
-  return fromRow({ ...row, account_id: scope.accountId })
+  return webhookFromRow({ ...row, account_id: scope.accountId })
 }
 
 /** The account's webhooks that are not deleted, oldest first. */
 export async function listWebhooks(scope: Scope): Promise<Webhook[]> {
   const rows: WebhookRow[] = await present(scope).orderBy('id')
-  return rows.map(fromRow)
+  return rows.map(webhookFromRow)
 }
 
 /** The enabled ones, with what they are subscribed to. */
@@ -152,7 +152,7 @@ export async function listSubscribedWebhooks({
 
 export async function findWebhook(scope: Scope, id: string): Promise<Webhook | undefined> {
   const row: WebhookRow | undefined = await present(scope).where({ id }).first()
-  return row && fromRow(row)
+  return row && webhookFromRow(row)
 }
 
 /** What to call some webhooks by their ids, those that are deleted included. */
@@ -279,7 +279,7 @@ async function write(
     .where({ id })
     .update({ ...columns, updated_at: now.getTime() })
     .returning('*')
-  return row && fromRow(row)
+  return row && webhookFromRow(row)
 }
 
 function present(scope: Scope): ReturnType<Scope['rows']> {

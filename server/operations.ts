@@ -16,7 +16,7 @@ import { idempotencyFingerprint, runOnce } from '../operations/idempotency.ts'
 import { assertPermitted } from '../operations/permissions.ts'
 import type { Db } from '../records/database/open.ts'
 import type { Trx } from '../records/database/transaction.ts'
-import type { KeptAnswer } from '../records/idempotency-keys.ts'
+import type { StoredResponse } from '../records/idempotency-keys.ts'
 import { type AnswerServices, answer, sendJson } from './answer.ts'
 import type { Config } from './config.ts'
 import { deprecationHeaders } from './deprecation.ts'
@@ -230,7 +230,7 @@ async function serve(
   sendJson(ctx, stored.status, stored.body)
 }
 
-function storableResponse(ctx: KoaContext): KeptAnswer {
+function storableResponse(ctx: KoaContext): StoredResponse {
   const headers = ['Location', 'ETag']
     .map((name): [string, string] => [name, ctx.response.get(name)])
     .filter(([, value]) => value !== '')

@@ -13,7 +13,7 @@ import {
   completeExport,
   deleteExpiredFiles,
   type ExportResource,
-  fieldsOf,
+  exportFields,
   listDueExportIds,
   renewClaim,
 } from '../../records/exports.ts'
@@ -493,7 +493,7 @@ describe('making', () => {
       ExportResource,
       keyof typeof contract.components.schemas,
     ][])
-      expect(fieldsOf(resource)).toEqual(
+      expect(exportFields(resource)).toEqual(
         (contract.components.schemas[name] as { required?: string[] }).required,
       )
   })

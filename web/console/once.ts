@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { validate as isUuid } from 'uuid'
 import type { WriteScope } from '../../records/database/scope.ts'
-import { claimForm, keepMade } from '../../records/idempotency-keys.ts'
+import { claimFormKey, storeCreatedId } from '../../records/idempotency-keys.ts'
 import { type Html, html } from '../shared/html.ts'
 import type { Visit } from './page.ts'
 
@@ -43,11 +43,11 @@ export async function once<T extends { id: string }>(
   const key = keyIn(form)
   if (key === undefined) return make()
   const fingerprint = fingerprintOf(form)
-  const before = await claimForm(scope, user.id, rowKey(key), fingerprint, now.getTime())
+  const before = await claimFormKey(scope, user.id, rowKey(key), fingerprint, now.getTime())
   if (before)
-    throw new MadeBefore({ id: before.madeId, isOther: before.fingerprint !== fingerprint })
+    throw new MadeBefore({ id: before.createdId, isOther: before.fingerprint !== fingerprint })
   const made = await make()
-  await keepMade(scope, user.id, rowKey(key), made.id)
+  await storeCreatedId(scope, user.id, rowKey(key), made.id)
   return made
 }
 

@@ -9,7 +9,6 @@ import { deleteInvitation, listExpiries } from '../../../records/invitations.ts'
 import { assertName } from '../../../records/names.ts'
 import { deleteSessions } from '../../../records/sessions.ts'
 import {
-  type Access,
   assertEmail,
   deleteInvitedUser,
   EmailTaken,
@@ -27,6 +26,7 @@ import {
   permissions,
   permissionsByRole,
   type User,
+  type UserAccess,
   updateAccess,
   updateUserStatus,
 } from '../../../records/users.ts'
@@ -155,7 +155,7 @@ const SHORT_MODULES: Record<Module, string> = { ...MODULES, jobs: 'Jobs' }
 
 /** What an access form was sent with. What is none of the choices is an error, and the least of them. */
 function accessOf(given: URLSearchParams): {
-  access: Access & { permissions: Permissions }
+  access: UserAccess & { permissions: Permissions }
   errors: Errors
 } {
   const errors: Errors = {}
@@ -177,7 +177,7 @@ function accessOf(given: URLSearchParams): {
 }
 
 function accessFields(
-  { role, grants: granted, permissions: given }: Access & { permissions: Permissions },
+  { role, grants: granted, permissions: given }: UserAccess & { permissions: Permissions },
   errors: Errors,
 ): Content {
   return html`${choiceField({

@@ -1,7 +1,7 @@
 /** The page of a record: all of its fields, what refers to it, and what happened to it. */
 import { type Operation, operations } from '../../../generated/operations.ts'
 import { type Resource, resources } from '../../../generated/resources.ts'
-import type { Event } from '../../../records/events.ts'
+import type { PublicEvent } from '../../../records/events.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { Page, Visit } from '../page.ts'
 import { buttonLink, card, count, empty, facts, live, shortId, table, timeOf } from '../ui.ts'
@@ -193,7 +193,7 @@ const RECENT = 10
 async function eventsCard(visit: Visit, id: string): Promise<Html> {
   const query = { 'filter[resource_id]': id, sort: ['-created_at'], 'page[size]': RECENT }
   const { data, meta } = (await visit.call('listEvents', { query })) as {
-    data: Event[]
+    data: PublicEvent[]
     meta: { total: number }
   }
   const rows = data.map((event) => ({
