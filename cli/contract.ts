@@ -8,7 +8,8 @@ import type { DreddResult, Servers } from '../scripts/contract/dredd-suite.ts'
 import { columnsOf, htmlOf, isFailed, junitOf, type Report } from '../scripts/contract/report.ts'
 import type { Target } from '../scripts/contract/run.ts'
 import { type Case, runSuite } from '../scripts/contract/suite.ts'
-import { type Contract, readContract } from '../scripts/generate/contract.ts'
+import type { Contract } from '../scripts/model/contract.ts'
+import { readContract } from '../scripts/model/yaml.ts'
 import {
   examples,
   formatTable,

@@ -284,7 +284,7 @@ export type ExportFailed = components['schemas']['ExportFailed'];
 export type WebhookReference = components['schemas']['WebhookReference'];
 export type WebhookTest = components['schemas']['WebhookTest'];
 
-/** What happens, and what webhooks can be subscribed to. */
+/** The event types that webhooks can subscribe to. */
 export type EventType =
   | 'participant.created'
   | 'participant.updated'
@@ -308,10 +308,10 @@ export type EventType =
   | 'export.completed'
   | 'export.failed'
 
-/** The `event_type` of a delivery: those, and what is sent to one webhook because somebody asks for it. */
+/** The `event_type` of a delivery: an `EventType`, or a message that is sent to one webhook on request. */
 export type DeliveredType = keyof EventPayloads
 
-/** The whole body of a delivery. */
+/** The body of a delivery. */
 export interface EventPayloads {
   'participant.created': ParticipantCreated
   'participant.updated': ParticipantUpdated

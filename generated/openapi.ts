@@ -566,12 +566,12 @@ export interface components {
              * @default active
              * @enum {string}
              */
-            status: "active" | "inactive" | "archived";
+            status?: "active" | "inactive" | "archived";
             /**
              * @description Your labels. Lists of participants can be filtered by them.
              * @default []
              */
-            tags: string[];
+            tags?: string[];
             /** @description The ID of the participant in your own system. Unique in your account. */
             external_id?: string | null;
         };
@@ -631,13 +631,13 @@ export interface components {
              * @description Details, as plain text.
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * @description The initial status.
              * @default open
              * @enum {string}
              */
-            status: "open" | "in_progress";
+            status?: "open" | "in_progress";
             /**
              * Format: uuid
              * @description The participant that the task is about.
@@ -704,18 +704,18 @@ export interface components {
              * @description Details, as plain text.
              * @default
              */
-            description: string;
+            description?: string;
             /**
              * @description The initial status.
              * @default draft
              * @enum {string}
              */
-            status: "draft" | "open";
+            status?: "draft" | "open";
             /**
              * @description At most 50 questions.
              * @default []
              */
-            screening_questions: components["schemas"]["ScreeningQuestion"][];
+            screening_questions?: components["schemas"]["ScreeningQuestion"][];
         };
         /** @description The fields to update. */
         JobUpdate: {
@@ -826,7 +826,7 @@ export interface components {
              * @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`.
              * @default {}
              */
-            filters: {
+            filters?: {
                 [key: string]: string;
             };
         };

@@ -3,9 +3,6 @@ import type { Readable } from 'node:stream'
 import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
 
-/** SHA-256 of openapi.yaml and asyncapi.yaml. */
-export const contractHash = 'eeec3ab6bae9640199e97f197ce0e6e5b49de85bfb51e5cdc18b7548215bfd32'
-
 export type OperationId =
   | 'listParticipants'
   | 'createParticipant'
@@ -42,27 +39,29 @@ export type OperationId =
 
 export interface Operation {
   readonly method: 'get' | 'put' | 'post' | 'delete' | 'options' | 'head' | 'patch' | 'trace'
-  /** The template, such as `/public/v1/participants/{participant}`. */
+  /** The template, for example `/public/v1/participants/{participant}`. */
   readonly path: string
   readonly tag: string
   readonly summary: string
   /** Needs no API key. */
   readonly isPublic: boolean
-  /** What an API key's access level must allow. */
+  /** The access level that the API key needs. */
   readonly access: 'read' | 'write'
-  /** The module permission that the key's owner must have. */
+  /** The module permission that the key's owner needs. */
   readonly permission: 'finance' | null
   readonly rateLimit: { readonly limit: number; readonly windowSeconds: number }
-  /** How to convert each query parameter from its text, and what its absence means. */
+  /** Type and default of each query parameter. */
   readonly query: { readonly [name: string]: QueryParameter }
-  /** What `sort` takes, without `-`. */
+  /** Values of `sort`, without `-`. */
   readonly sorts: readonly string[]
-  /** The filters by name, such as `status` of `filter[status]`, with what each takes if that is an enumeration. */
-  readonly filters: { readonly [name: string]: { readonly list: boolean; readonly options: readonly string[] | null } }
+  /** Filters by name, for example `status` for `filter[status]`. `options` are the values of an enumeration. */
+  readonly filters: {
+    readonly [name: string]: { readonly list: boolean; readonly options: readonly string[] | null }
+  }
   readonly emits: readonly EventType[]
   /** The 2xx status. */
   readonly success: number
-  /** Of the 2xx response. */
+  /** Media types of the 2xx response. */
   readonly mediaTypes: readonly string[]
   /** The 2xx response has an ETag. */
   readonly etag: boolean
@@ -74,11 +73,11 @@ export interface Operation {
   readonly idempotent: boolean
   /** Takes If-Match. */
   readonly ifMatch: boolean
-  /** Days, such as `2026-03-01`: since when it is deprecated, and from when on it may be gone. */
+  /** Days, for example `2026-03-01`: of the deprecation, and the earliest day of removal. */
   readonly deprecation: { readonly since: string; readonly sunset: string | null } | null
 }
 
-/** A list is one text with commas. */
+/** A list is comma-separated text. */
 export interface QueryParameter {
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'list'
   readonly default?: string | number | boolean
@@ -1059,40 +1058,58 @@ export const operations = {
   },
 } as const satisfies Record<OperationId, Operation>
 
+/** The fields of each body that have a default. */
+interface BodyDefaults {
+  createParticipant: 'status' | 'tags'
+  createTask: 'description' | 'status'
+  createJob: 'description' | 'status' | 'screening_questions'
+  createExport: 'filters'
+}
+
 type Table = typeof operations
 
-type Parameters<Id extends OperationId, In extends 'path' | 'query'> = NonNullable<Types[Id]['parameters'][In]>
+type Parameters<Id extends OperationId, In extends 'path' | 'query'> = NonNullable<
+  Types[Id]['parameters'][In]
+>
 
-export type PathParams<Id extends OperationId> = [Parameters<Id, 'path'>] extends [never] ? Record<never, never> : Parameters<Id, 'path'>
+export type PathParams<Id extends OperationId> = [Parameters<Id, 'path'>] extends [never]
+  ? Record<never, never>
+  : Parameters<Id, 'path'>
 
-/** After validation: what has a default is there. */
+/** After validation: a parameter with a default is always present. */
 export type QueryParams<Id extends OperationId> = [Parameters<Id, 'query'>] extends [never]
   ? Record<never, never>
-  : WithDefaults<Parameters<Id, 'query'>, Table[Id]['query']>
+  : WithDefaults<Parameters<Id, 'query'>, DefaultedQuery<Table[Id]['query']>>
 
-type WithDefaults<Query, Rows> = Query & { [Name in keyof Query as Name extends Defaulted<Rows> ? Name : never]-?: NonNullable<Query[Name]> }
+type DefaultedQuery<Rows> = {
+  [Name in keyof Rows]: Rows[Name] extends { default: unknown } ? Name : never
+}[keyof Rows]
 
-type Defaulted<Rows> = { [Name in keyof Rows]: Rows[Name] extends { default: unknown } ? Name : never }[keyof Rows]
+type WithDefaults<T, Name> = T & { [N in keyof T as N extends Name ? N : never]-?: NonNullable<T[N]> }
 
-/** After validation: what has a default is there. `never` if the operation takes no body. */
-export type Body<Id extends OperationId> = JsonContent<NonNullable<Types[Id]['requestBody']>>
+/** After validation: a field with a default is always present. `never` if the operation takes no body. */
+export type Body<Id extends OperationId> = WithDefaults<
+  JsonContent<NonNullable<Types[Id]['requestBody']>>,
+  Id extends keyof BodyDefaults ? BodyDefaults[Id] : never
+>
 
 type JsonContent<T> = T extends { content: { 'application/json': infer Json } } ? Json : never
 
-/** The 2xx response of an operation that returns something else than JSON. */
+/** The 2xx response of an operation that does not respond with JSON. */
 export interface FileBody {
   headers: Record<string, string>
   stream: Readable
 }
 
 /** The body of the 2xx response. */
-export type SuccessBody<Id extends OperationId> = Types[Id]['responses'][Table[Id]['success'] & keyof Types[Id]['responses']] extends {
-  content: infer Content
-}
-  ? [Exclude<keyof Content, 'application/json'>] extends [never]
-    ? Content['application/json' & keyof Content]
-    : FileBody
-  : void
+export type SuccessBody<Id extends OperationId> =
+  Types[Id]['responses'][Table[Id]['success'] & keyof Types[Id]['responses']] extends {
+    content: infer Content
+  }
+    ? [Exclude<keyof Content, 'application/json'>] extends [never]
+      ? Content['application/json' & keyof Content]
+      : FileBody
+    : void
 
 /** The event types that the operation declares; `never` if none. */
 export type Emits<Id extends OperationId> = Table[Id]['emits'][number]

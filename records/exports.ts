@@ -1,7 +1,7 @@
 import { v7 as uuidv7 } from 'uuid'
 import contract from '../generated/openapi.json' with { type: 'json' }
 import type { components } from '../generated/openapi.ts'
-import { operations, type QueryParameter } from '../generated/operations.ts'
+import { type Body, operations, type QueryParameter } from '../generated/operations.ts'
 import { params } from '../generated/validators.js'
 import { assertValid, convertParameter } from '../operations/validation.ts'
 import type { Db } from './database/open.ts'
@@ -18,7 +18,7 @@ import { findRow } from './references.ts'
 import { taskListing } from './tasks.ts'
 
 export type Export = components['schemas']['Export']
-export type NewExport = components['schemas']['ExportCreate']
+export type NewExport = Body<'createExport'>
 export type ExportResource = Export['resource']
 export type ExportFilters = Export['filters']
 

@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
+import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
@@ -11,7 +12,7 @@ import { assertReference, findRow, withStoredIds } from './references.ts'
 export type JobApplication = components['schemas']['JobApplication']
 export type ScreeningOutcome = JobApplication['screening_outcome']
 type Answers = JobApplication['answers']
-type NewJobApplication = components['schemas']['JobApplicationCreate']
+type NewJobApplication = Body<'createJobApplication'>
 
 const MOVES: Moves<JobApplication['status']> = {
   submitted: ['shortlisted', 'rejected', 'withdrawn'],

@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
+import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
 import { containing, folded, type Listing, toTimestamp } from './list.ts'
@@ -8,7 +9,7 @@ import { countNoun, countRows, findRow } from './references.ts'
 
 export type Job = components['schemas']['Job']
 export type ScreeningQuestion = components['schemas']['ScreeningQuestion']
-type NewJob = components['schemas']['JobCreate']
+type NewJob = Body<'createJob'>
 
 const MOVES: Moves<Job['status']> = {
   draft: ['open', 'closed'],

@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
+import type { Body } from '../generated/operations.ts'
 import { nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
@@ -8,7 +9,7 @@ import { containing, folded, type Listing, toTimestamp } from './list.ts'
 import { clearReferences, countNoun, countRows, findRow } from './references.ts'
 
 export type Participant = components['schemas']['Participant']
-type NewParticipant = components['schemas']['ParticipantCreate']
+type NewParticipant = Body<'createParticipant'>
 
 interface ParticipantRow {
   id: string

@@ -1,13 +1,14 @@
 import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
+import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
 import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, findRow, withStoredIds } from './references.ts'
 
 export type Payment = components['schemas']['Payment']
-type NewPayment = components['schemas']['PaymentCreate']
+type NewPayment = Body<'createPayment'>
 
 const MOVES: Moves<Payment['status']> = { pending: ['paid', 'cancelled'], paid: [], cancelled: [] }
 

@@ -1,13 +1,14 @@
 import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
+import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
 import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, clearReferences, findRow, withStoredIds } from './references.ts'
 
 export type Task = components['schemas']['Task']
-type NewTask = components['schemas']['TaskCreate']
+type NewTask = Body<'createTask'>
 
 const MOVES: Moves<Task['status']> = {
   open: ['in_progress', 'completed', 'cancelled'],

@@ -4,7 +4,7 @@ import createClient, {
   type FetchResponse,
   type MaybeOptionalInit,
 } from 'openapi-fetch'
-import type { paths } from '../../generated/client.ts'
+import type { paths } from '../../generated/openapi.ts'
 import { MusterError } from './error.ts'
 import { type ListPath, type ListQuery, type Page, type RecordOf, walk } from './pages.ts'
 import { fetchPatiently } from './patience.ts'

@@ -5,7 +5,7 @@ export type {
   EventPayloads,
   EventType,
 } from '../../generated/asyncapi.ts'
-export type * from '../../generated/client.ts'
+export type * from '../../generated/openapi.ts'
 export { type Answer, createMuster, type Muster, type MusterOptions } from './client.ts'
 export { MusterError } from './error.ts'
 export type { ListPath, ListQuery, Page, RecordOf } from './pages.ts'

@@ -1,4 +1,4 @@
-import type { paths } from '../../generated/client.ts'
+import type { paths } from '../../generated/openapi.ts'
 
 interface List {
   get: {

@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import type { OperationId } from '../../generated/operations.ts'
-import type { Operation } from '../generate/contract.ts'
-import type { Schema } from '../generate/schema.ts'
+import type { Operation } from '../model/operations.ts'
+import type { Schema } from '../model/schema.ts'
 import { beginningOf, ContractBroken } from './checks.ts'
 import type { Answer, Request } from './request.ts'
 import {

@@ -7,7 +7,7 @@ import type { AccessLevel } from '../../records/api-keys.ts'
 import type { Db } from '../../records/database/open.ts'
 import { accountScope } from '../../records/database/scope.ts'
 import { claimIdempotencyKey } from '../../records/idempotency-keys.ts'
-import type { Contract } from '../generate/contract.ts'
+import type { Contract } from '../model/contract.ts'
 import {
   type Declared,
   declaredFor,

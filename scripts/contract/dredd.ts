@@ -2,9 +2,10 @@
 import { EventEmitter } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import type { Contract, Operation, Response } from '../generate/contract.ts'
-import { inlineReferences } from '../generate/references.ts'
-import { type Schema, toJsonSchema } from '../generate/schema.ts'
+import type { Contract } from '../model/contract.ts'
+import type { Operation, OperationResponse } from '../model/operations.ts'
+import { inlineReferences } from '../model/references.ts'
+import { type Schema, toJsonSchema } from '../model/schema.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -28,7 +29,7 @@ export interface Transaction {
 
 export interface Declared {
   operation: Operation
-  response: Response
+  response: OperationResponse
   mediaType: string | undefined
 }
 
@@ -131,7 +132,7 @@ export function expectSchema(
   transaction: Transaction,
   { response, mediaType }: Declared,
 ): void {
-  const schema = mediaType === undefined ? undefined : response.content[mediaType]
+  const schema = mediaType === undefined ? undefined : response.content[mediaType]?.schema
   delete transaction.expected.body
   if (schema && mediaType === 'application/json') {
     const whole = toJsonSchema(inlineReferences(contract.sources, schema))

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { EventType } from '../../generated/asyncapi.ts'
 import { operations } from '../../generated/operations.ts'
-import type { Operation } from '../generate/contract.ts'
+import type { Operation } from '../model/operations.ts'
 import { assertConforms, ContractBroken } from './checks.ts'
 import type { Answer, Request } from './request.ts'
 import {

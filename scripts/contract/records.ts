@@ -1,7 +1,8 @@
 /** The records that a run makes for itself, so that what it sends can name some, and how it is rid of them again. */
-import type { Operation } from '../generate/contract.ts'
-import { inlineReferences, type Sources } from '../generate/references.ts'
-import type { Schema } from '../generate/schema.ts'
+import type { Operation } from '../model/operations.ts'
+import { inlineReferences } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import type { Sources } from '../model/source.ts'
 import { beginningOf, ContractBroken } from './checks.ts'
 import type { Answer, Request } from './request.ts'
 import { least } from './values.ts'
@@ -93,7 +94,7 @@ export async function prepareRecords(
     for (const path of paths.reverse()) await send({ method: 'DELETE', path, headers: {} })
   }
   const schemaOf = ({ body }: Operation): Schema | null =>
-    body && inlineReferences(contract.sources, body)
+    body && inlineReferences(contract.sources, body.schema)
   const fill = async (operation: Operation, body: Body): Promise<Body> => {
     const { required = [] } = schemaOf(operation) ?? {}
     const filled = { ...body }
@@ -186,7 +187,7 @@ function kindsOf({
     const create = all.find(
       (operation) => operation.path === collection && operation.method === 'post',
     )
-    const body = create?.body ? inlineReferences(sources, create.body) : {}
+    const body = create?.body ? inlineReferences(sources, create.body.schema) : {}
     const canDelete = all.some(
       (operation) => operation.path === path && operation.method === 'delete',
     )

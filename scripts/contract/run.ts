@@ -1,8 +1,9 @@
 /** A run of the contract tests, and the requests that it makes. */
 import type { OperationId } from '../../generated/operations.ts'
-import type { Contract, Operation, Parameter } from '../generate/contract.ts'
-import { inlineReferences } from '../generate/references.ts'
-import { mapValues, type Schema } from '../generate/schema.ts'
+import type { Contract } from '../model/contract.ts'
+import type { Operation, Parameter } from '../model/operations.ts'
+import { inlineReferences } from '../model/references.ts'
+import { mapValues, type Schema } from '../model/schema.ts'
 import type { Coverage } from './coverage.ts'
 import type { Records } from './records.ts'
 import type { Answer, Request } from './request.ts'

@@ -3,7 +3,8 @@
 
 import { Refused } from '../../errors.ts'
 import type { OperationId } from '../../generated/operations.ts'
-import type { Contract, Operation } from '../generate/contract.ts'
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
 import { assertConforms, type Check, ContractBroken } from './checks.ts'
 import type { Coverage } from './coverage.ts'
 import { askFaults, askInvalid, askLimits, askValid } from './data.ts'

@@ -1,6 +1,6 @@
 /** From a schema of the contract: data that it takes, at random and at its limits, and data that breaks one of its rules. */
 import fc from 'fast-check'
-import { mapValues, type Schema } from '../generate/schema.ts'
+import { mapValues, type Schema } from '../model/schema.ts'
 
 /** A value, and what is special about it, such as `full_name: 200 characters`. */
 export interface Sample {
@@ -109,7 +109,9 @@ function objects({
   additionalProperties,
   maxProperties,
 }: Schema): fc.Arbitrary<object> {
-  const named = fc.record(mapValues(properties, validValues), { requiredKeys: required })
+  const named = fc.record(mapValues(properties, validValues), {
+    requiredKeys: [...required],
+  })
   if (typeof additionalProperties !== 'object') return named
   const names = fc.string({ unit: 'binary', maxLength: 20 }).map(withoutNul)
   const others = fc.dictionary(names, validValues(additionalProperties), {

@@ -1,8 +1,10 @@
 /** Two editions of the contract: what changed in operations and events, and what that means. */
-import type { Contract, Event, Operation, Parameter, Response } from '../generate/contract.ts'
-import { follow, type Place, type Placed } from '../generate/references.ts'
-import type { Schema } from '../generate/schema.ts'
-import { at } from '../generate/source.ts'
+import type { Contract } from '../model/contract.ts'
+import type { EventMessage } from '../model/events.ts'
+import type { Operation, OperationResponse, Parameter } from '../model/operations.ts'
+import { follow } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import { at, type Place, type Placed } from '../model/source.ts'
 import { type Level, RULES } from './rules.ts'
 import { type Comparison, compareSchemas } from './schemas.ts'
 
@@ -62,7 +64,7 @@ function change(
 }
 
 function positionOf({ source, path }: Place): { file: string; line: number } {
-  return { file: source.file, line: source.line(path) }
+  return { file: source.file, line: source.position(path).line }
 }
 
 /** The name of a path parameter is no part of what a client sees. */
@@ -257,16 +259,20 @@ function compareBodies(subject: Subject, old: Operation, now: Operation): Change
     return ofSchemas(
       subject,
       'the request body',
-      old.body,
-      now.body,
+      old.body.schema,
+      now.body.schema,
       'request',
       'request-body',
       'request-property',
     )
   if (now.body)
-    return [change(subject, 'request-body-added-required', now.body, 'the request body', 'is new')]
+    return [
+      change(subject, 'request-body-added-required', now.body.schema, 'the request body', 'is new'),
+    ]
   if (old.body)
-    return [change(subject, 'request-body-removed', old.body, 'the request body', 'is gone', true)]
+    return [
+      change(subject, 'request-body-removed', old.body.schema, 'the request body', 'is gone', true),
+    ]
   return []
 }
 
@@ -276,7 +282,7 @@ function compareResponses(
   newOperation: Operation,
 ): Change[] {
   const changes: Change[] = []
-  const kind = ({ status }: Response) => (status < 300 ? 'success' : 'non-success')
+  const kind = ({ status }: OperationResponse) => (status < 300 ? 'success' : 'non-success')
   for (const old of oldOperation.responses)
     if (!newOperation.responses.some(({ status }) => status === old.status))
       changes.push(
@@ -306,7 +312,11 @@ function compareResponses(
   return changes
 }
 
-function compareResponse(subject: Subject, old: Response, now: Response): Change[] {
+function compareResponse(
+  subject: Subject,
+  old: OperationResponse,
+  now: OperationResponse,
+): Change[] {
   const name = `the response ${now.status}`
   const changes: Change[] = []
   const add = (id: RuleId, place: Place, part: string, what: string, isGone = false): void =>
@@ -343,11 +353,11 @@ function compareResponse(subject: Subject, old: Response, now: Response): Change
       ),
     )
   }
-  for (const [mediaType, schema] of Object.entries(old.content))
+  for (const { mediaType, schema } of Object.values(old.content))
     if (!(mediaType in now.content))
       add('response-media-type-removed', schema, name, `is never ${mediaType}`, true)
-  for (const [mediaType, schema] of Object.entries(now.content)) {
-    const before = old.content[mediaType]
+  for (const { mediaType, schema } of Object.values(now.content)) {
+    const before = old.content[mediaType]?.schema
     if (before)
       changes.push(
         ...ofSchemas(
@@ -383,12 +393,12 @@ function compareEvents(editions: Editions): Change[] {
   return changes
 }
 
-const messageOf = ({ payload }: Event): Place => ({
+const messageOf = ({ payload }: EventMessage): Place => ({
   source: payload.source,
   path: payload.path.slice(0, -1),
 })
 
-function removedEvent(subject: Subject, event: Event): Change {
+function removedEvent(subject: Subject, event: EventMessage): Change {
   const place = messageOf(event)
   const name = `the event ${event.type}`
   const { isDeprecated, sunset } = deprecationOf(place)
@@ -413,7 +423,7 @@ function removedEvent(subject: Subject, event: Event): Change {
   )
 }
 
-function compareEvent(subject: Subject, old: Event, now: Event): Change[] {
+function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): Change[] {
   const name = `the event ${now.type}`
   const changes: Change[] = []
   const add = (id: RuleId, what: string): void =>

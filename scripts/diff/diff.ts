@@ -4,8 +4,9 @@ import { copyFile, mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
-import { type Contract, contractOf, readContract } from '../generate/contract.ts'
-import { ContractError, parseSource } from '../generate/source.ts'
+import { buildContract, type Contract } from '../model/contract.ts'
+import { at, ContractError } from '../model/source.ts'
+import { parseYaml, readContract } from '../model/yaml.ts'
 import { type Change, compareContracts } from './compare.ts'
 
 export type { Change } from './compare.ts'
@@ -73,12 +74,12 @@ function isFolder(name: string): Promise<boolean> {
 
 async function readRevision(root: string, revision: string): Promise<Contract> {
   const [openapi, asyncapi] = await Promise.all(
-    CONTRACTS.map(async (file) => parseSource(file, await show(root, revision, file))),
+    CONTRACTS.map(async (file) => parseYaml(file, await show(root, revision, file))),
   )
   try {
-    return contractOf(
-      openapi as ReturnType<typeof parseSource>,
-      asyncapi as ReturnType<typeof parseSource>,
+    return buildContract(
+      openapi as ReturnType<typeof parseYaml>,
+      asyncapi as ReturnType<typeof parseYaml>,
     )
   } catch (error) {
     if (error instanceof ContractError)
@@ -107,5 +108,5 @@ function show(root: string, revision: string, file: string): Promise<string> {
 }
 
 function versionOf({ openapi }: Contract): string {
-  return String((openapi as { info: { version: unknown } }).info.version)
+  return String(at(openapi.root, ['info', 'version']))
 }

@@ -1,7 +1,8 @@
 /** Two editions of a schema, step by step, with their references followed on the way. */
 import { isDeepStrictEqual } from 'node:util'
-import { follow, type Placed, type Sources } from '../generate/references.ts'
-import type { Schema } from '../generate/schema.ts'
+import { follow } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import type { Placed, Sources } from '../model/source.ts'
 import {
   type Direction,
   idOfSchemaChange,

@@ -2,9 +2,9 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import addFormats from 'ajv-formats'
-import { follow, locate, type Place, type Placed, type Sources } from './references.ts'
-import { mapSubschemas, type Schema } from './schema.ts'
-import { fail } from './source.ts'
+import { follow, locate } from '../model/references.ts'
+import { mapSubschemas, type Schema } from '../model/schema.ts'
+import { fail, type Place, type Placed, type Sources } from '../model/source.ts'
 
 /** Whether an object schema that says nothing of additionalProperties lets them pass: `closed` is for what we send, so that a field too many is caught. */
 export type Openness = 'open' | 'closed'

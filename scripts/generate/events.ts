@@ -1,4 +1,4 @@
-import type { Contract } from './contract.ts'
+import type { Contract } from '../model/contract.ts'
 import { HEADER, literal } from './text.ts'
 
 /** generated/events.ts: what asyncapi.yaml says of each event type on offer, for use at run time. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { Contract } from './contract.ts'
-import { namesIn } from './source.ts'
+import type { Contract } from '../model/contract.ts'
+import { listFiles } from './files.ts'
 import { HEADER } from './text.ts'
 
 /** generated/handlers.ts: every handler by operationId. Its compilation shows which are missing, of the wrong type, or left over.
@@ -24,7 +24,7 @@ const TYPES_FILE = 'call.ts'
 
 /** The handlers that are written, by operationId. */
 export async function listHandlers(root: string): Promise<string[]> {
-  const files = await namesIn(join(root, 'handlers'))
+  const files = await listFiles(join(root, 'handlers'))
   return files
     .filter((file) => file.endsWith('.ts') && file !== TYPES_FILE)
     .map((file) => file.slice(0, -'.ts'.length))

@@ -1,46 +1,57 @@
-import type { Contract, Operation, Parameter } from './contract.ts'
-import { follow, type Placed, type Sources } from './references.ts'
-import type { Schema } from './schema.ts'
-import { fail } from './source.ts'
+/** generated/operations.ts: the operations as data, and the types of their parts by operationId. */
+import type { Contract } from '../model/contract.ts'
+import type { Operation, Parameter } from '../model/operations.ts'
+import { follow, inlineReferences } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import { fail, type Placed, type Sources } from '../model/source.ts'
 import { HEADER, literal, union } from './text.ts'
 
-/** generated/operations.ts: the operations as data, and the types of their parts by operationId. */
 export function operations(contract: Contract): string {
+  const { sources } = contract
   const rows = Object.fromEntries(
-    contract.operations.map((operation) => [operation.id, row(contract.sources, operation)]),
+    contract.operations.map((operation) => [operation.id, toRow(sources, operation)]),
   )
   return `${HEADER}import type { Readable } from 'node:stream'
 import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
 
-/** SHA-256 of openapi.yaml and asyncapi.yaml. */
-export const contractHash = '${contract.hash}'
-
 export type OperationId =${union(contract.operations.map(({ id }) => id))}
 
-export interface Operation {
+${ROW_TYPES}
+export const operations = ${literal(rows)} as const satisfies Record<OperationId, Operation>
+
+/** The fields of each body that have a default. */
+interface BodyDefaults {${contract.operations.map((operation) => writeBodyDefaults(sources, operation)).join('')}
+}
+
+${PART_TYPES}`
+}
+
+const ROW_TYPES = `export interface Operation {
   readonly method: 'get' | 'put' | 'post' | 'delete' | 'options' | 'head' | 'patch' | 'trace'
-  /** The template, such as \`/public/v1/participants/{participant}\`. */
+  /** The template, for example \`/public/v1/participants/{participant}\`. */
   readonly path: string
   readonly tag: string
   readonly summary: string
   /** Needs no API key. */
   readonly isPublic: boolean
-  /** What an API key's access level must allow. */
+  /** The access level that the API key needs. */
   readonly access: 'read' | 'write'
-  /** The module permission that the key's owner must have. */
+  /** The module permission that the key's owner needs. */
   readonly permission: 'finance' | null
   readonly rateLimit: { readonly limit: number; readonly windowSeconds: number }
-  /** How to convert each query parameter from its text, and what its absence means. */
+  /** Type and default of each query parameter. */
   readonly query: { readonly [name: string]: QueryParameter }
-  /** What \`sort\` takes, without \`-\`. */
+  /** Values of \`sort\`, without \`-\`. */
   readonly sorts: readonly string[]
-  /** The filters by name, such as \`status\` of \`filter[status]\`, with what each takes if that is an enumeration. */
-  readonly filters: { readonly [name: string]: { readonly list: boolean; readonly options: readonly string[] | null } }
+  /** Filters by name, for example \`status\` for \`filter[status]\`. \`options\` are the values of an enumeration. */
+  readonly filters: {
+    readonly [name: string]: { readonly list: boolean; readonly options: readonly string[] | null }
+  }
   readonly emits: readonly EventType[]
   /** The 2xx status. */
   readonly success: number
-  /** Of the 2xx response. */
+  /** Media types of the 2xx response. */
   readonly mediaTypes: readonly string[]
   /** The 2xx response has an ETag. */
   readonly etag: boolean
@@ -52,94 +63,76 @@ export interface Operation {
   readonly idempotent: boolean
   /** Takes If-Match. */
   readonly ifMatch: boolean
-  /** Days, such as \`2026-03-01\`: since when it is deprecated, and from when on it may be gone. */
+  /** Days, for example \`2026-03-01\`: of the deprecation, and the earliest day of removal. */
   readonly deprecation: { readonly since: string; readonly sunset: string | null } | null
 }
 
-/** A list is one text with commas. */
+/** A list is comma-separated text. */
 export interface QueryParameter {
   readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'list'
   readonly default?: string | number | boolean
 }
+`
 
-export const operations = ${literal(rows)} as const satisfies Record<OperationId, Operation>
+const PART_TYPES = `type Table = typeof operations
 
-type Table = typeof operations
+type Parameters<Id extends OperationId, In extends 'path' | 'query'> = NonNullable<
+  Types[Id]['parameters'][In]
+>
 
-type Parameters<Id extends OperationId, In extends 'path' | 'query'> = NonNullable<Types[Id]['parameters'][In]>
+export type PathParams<Id extends OperationId> = [Parameters<Id, 'path'>] extends [never]
+  ? Record<never, never>
+  : Parameters<Id, 'path'>
 
-export type PathParams<Id extends OperationId> = [Parameters<Id, 'path'>] extends [never] ? Record<never, never> : Parameters<Id, 'path'>
-
-/** After validation: what has a default is there. */
+/** After validation: a parameter with a default is always present. */
 export type QueryParams<Id extends OperationId> = [Parameters<Id, 'query'>] extends [never]
   ? Record<never, never>
-  : WithDefaults<Parameters<Id, 'query'>, Table[Id]['query']>
+  : WithDefaults<Parameters<Id, 'query'>, DefaultedQuery<Table[Id]['query']>>
 
-type WithDefaults<Query, Rows> = Query & { [Name in keyof Query as Name extends Defaulted<Rows> ? Name : never]-?: NonNullable<Query[Name]> }
+type DefaultedQuery<Rows> = {
+  [Name in keyof Rows]: Rows[Name] extends { default: unknown } ? Name : never
+}[keyof Rows]
 
-type Defaulted<Rows> = { [Name in keyof Rows]: Rows[Name] extends { default: unknown } ? Name : never }[keyof Rows]
+type WithDefaults<T, Name> = T & { [N in keyof T as N extends Name ? N : never]-?: NonNullable<T[N]> }
 
-/** After validation: what has a default is there. \`never\` if the operation takes no body. */
-export type Body<Id extends OperationId> = JsonContent<NonNullable<Types[Id]['requestBody']>>
+/** After validation: a field with a default is always present. \`never\` if the operation takes no body. */
+export type Body<Id extends OperationId> = WithDefaults<
+  JsonContent<NonNullable<Types[Id]['requestBody']>>,
+  Id extends keyof BodyDefaults ? BodyDefaults[Id] : never
+>
 
 type JsonContent<T> = T extends { content: { 'application/json': infer Json } } ? Json : never
 
-/** The 2xx response of an operation that returns something else than JSON. */
+/** The 2xx response of an operation that does not respond with JSON. */
 export interface FileBody {
   headers: Record<string, string>
   stream: Readable
 }
 
 /** The body of the 2xx response. */
-export type SuccessBody<Id extends OperationId> = Types[Id]['responses'][Table[Id]['success'] & keyof Types[Id]['responses']] extends {
-  content: infer Content
-}
-  ? [Exclude<keyof Content, 'application/json'>] extends [never]
-    ? Content['application/json' & keyof Content]
-    : FileBody
-  : void
+export type SuccessBody<Id extends OperationId> =
+  Types[Id]['responses'][Table[Id]['success'] & keyof Types[Id]['responses']] extends {
+    content: infer Content
+  }
+    ? [Exclude<keyof Content, 'application/json'>] extends [never]
+      ? Content['application/json' & keyof Content]
+      : FileBody
+    : void
 
 /** The event types that the operation declares; \`never\` if none. */
 export type Emits<Id extends OperationId> = Table[Id]['emits'][number]
 `
-}
 
-function row(sources: Sources, operation: Operation): object {
-  const {
-    id,
-    method,
-    path,
-    tag,
-    summary,
-    isPublic,
-    permission,
-    rateLimit,
-    parameters,
-    responses,
-    success,
-    emits,
-    deprecation,
-  } = operation
-  const ofQuery = parameters.filter((parameter) => parameter.in === 'query')
+function toRow(sources: Sources, operation: Operation): object {
+  const { method, parameters, responses, success } = operation
+  const { path, tag, summary, isPublic, permission, rateLimit, emits, deprecation } = operation
+  const query = parameters.filter((parameter) => parameter.in === 'query')
   const takesHeader = (name: string) =>
     parameters.some(
       (parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name,
     )
-  const sort = ofQuery.find(({ name }) => name === 'sort')
-  const filters = ofQuery.flatMap((parameter) => {
-    const name = /^filter\[(.+)\]$/.exec(parameter.name)?.[1]
-    return name
-      ? [
-          [
-            name,
-            {
-              list: target(sources, parameter.schema).type === 'array',
-              options: options(sources, parameter),
-            },
-          ],
-        ]
-      : []
-  })
+  const sort = query.find(({ name }) => name === 'sort')
+  const sorts = (sort && listOptions(sources, sort)) ?? []
   return {
     method,
     path,
@@ -150,10 +143,10 @@ function row(sources: Sources, operation: Operation): object {
     permission,
     rateLimit,
     query: Object.fromEntries(
-      ofQuery.map((parameter) => [parameter.name, queryParameter(sources, id, parameter)]),
+      query.map((parameter) => [parameter.name, toQueryParameter(sources, operation, parameter)]),
     ),
-    sorts: [...new Set((sort && options(sources, sort))?.map((name) => name.replace(/^-/, '')))],
-    filters: Object.fromEntries(filters),
+    sorts: [...new Set(sorts.map((name) => name.replace(/^-/, '')))],
+    filters: Object.fromEntries(query.flatMap((parameter) => toFilter(sources, parameter))),
     emits,
     success: success.status,
     mediaTypes: Object.keys(success.content),
@@ -166,39 +159,44 @@ function row(sources: Sources, operation: Operation): object {
   }
 }
 
-function queryParameter(
+/** The filter and its row. Empty for a parameter that is not a filter. */
+function toFilter(sources: Sources, parameter: Parameter): [string, object][] {
+  const name = /^filter\[(.+)\]$/.exec(parameter.name)?.[1]
+  if (name === undefined) return []
+  const list = followSchema(sources, parameter.schema).type === 'array'
+  return [[name, { list, options: listOptions(sources, parameter) }]]
+}
+
+function toQueryParameter(
   sources: Sources,
-  id: string,
+  { id }: Operation,
   { name, schema, style, explode }: Parameter,
 ): object {
-  const { type, default: byDefault } = target(sources, schema)
+  const { type, default: defaultValue } = followSchema(sources, schema)
+  const refuse = (rule: string): never =>
+    fail(schema.source, schema.path, `parameter ${name} of ${id} ${rule}`)
   if (type === 'array') {
     if (style === 'form' && explode === false) return { type: 'list' }
-    fail(
-      schema.source,
-      schema.path,
-      `parameter ${name} of ${id} is an array: it must have style: form and explode: false, a comma-separated list`,
-    )
+    refuse('is an array: give it style: form and explode: false, a comma-separated list')
   }
   if (!['string', 'integer', 'number', 'boolean'].includes(String(type)))
-    fail(
-      schema.source,
-      schema.path,
-      `parameter ${name} of ${id} must be a string, integer, number, boolean or array`,
-    )
-  return byDefault === undefined ? { type } : { type, default: byDefault }
+    refuse('must be a string, integer, number, boolean or array')
+  return defaultValue === undefined ? { type } : { type, default: defaultValue }
 }
 
-/** What the parameter, or each item of its list, may be; null if that is not an enumeration. */
-function options(sources: Sources, { schema }: Parameter): string[] | null {
-  const { items, enum: values } = target(sources, schema)
-  return (
-    ((items ? target(sources, { ...schema, value: items }).enum : values) as
-      | string[]
-      | undefined) ?? null
-  )
+/** The values of the parameter, or of each item of its list. Null if it is not an enumeration. */
+function listOptions(sources: Sources, { schema }: Parameter): string[] | null {
+  const { items, enum: values } = followSchema(sources, schema)
+  const options = items ? followSchema(sources, { ...schema, value: items }).enum : values
+  return (options as string[] | undefined) ?? null
 }
 
-function target(sources: Sources, schema: Placed<Schema>): Schema {
-  return follow(sources, schema).value as Schema
+function writeBodyDefaults(sources: Sources, { id, body }: Operation): string {
+  const { properties = {} } = body ? inlineReferences(sources, body.schema) : {}
+  const names = Object.keys(properties).filter((name) => properties[name]?.default !== undefined)
+  return names.length === 0 ? '' : `\n  ${id}: ${names.map((name) => `'${name}'`).join(' | ')}`
+}
+
+function followSchema(sources: Sources, schema: Placed<Schema>): Schema {
+  return follow(sources, schema).value
 }

@@ -1,17 +1,18 @@
 /** What is left of operations that the contract no longer has. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Contract } from './contract.ts'
+import { findUnusedComponents } from '../model/consistency.ts'
+import type { Contract } from '../model/contract.ts'
+import { lineOf } from '../model/source.ts'
+import { listFiles } from './files.ts'
 import { listHandlers } from './handlers.ts'
-import { unreferenced } from './references.ts'
-import { namesIn } from './source.ts'
 
 /** One line for each handler, test, mention in a test or hook, and component of the contract; what is wrong, and what to do. */
 export async function findOrphans(root: string, contract: Contract): Promise<string[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   const handlers = (await listHandlers(root)).filter((name) => !ids.has(name))
   // Other tests of handlers are named after what they look at, in lower case.
-  const tests = (await namesIn(join(root, 'test/handlers')))
+  const tests = (await listFiles(join(root, 'test/handlers')))
     .map((file) => /^([a-z]+[A-Z]\w*)\.test\.ts$/.exec(file)?.[1])
     .filter((name) => name !== undefined && !ids.has(name)) as string[]
   const before = (await generatedIds(root)).filter((id) => !ids.has(id))
@@ -26,8 +27,8 @@ export async function findOrphans(root: string, contract: Contract): Promise<str
         `test/handlers/${name}.test.ts tests no operation: remove it, or rename it with its operation`,
     ),
     ...(await mentions(root, gone, new Set(tests.map((name) => `test/handlers/${name}.test.ts`)))),
-    ...unreferenced(contract.sources).map(
-      ({ source, path, problem }) => `${source.file}:${source.line(path)} ${problem}`,
+    ...findUnusedComponents(contract).map(
+      (finding) => `${finding.source.file}:${lineOf(finding)} ${finding.problem}`,
     ),
   ]
 }
@@ -46,7 +47,7 @@ async function mentions(root: string, names: Set<string>, except: Set<string>): 
   const folders = ['test', 'scripts/contract']
   const files = await Promise.all(
     folders.map(async (folder) =>
-      (await namesIn(join(root, folder), { recursive: true })).map((file) => `${folder}/${file}`),
+      (await listFiles(join(root, folder), { recursive: true })).map((file) => `${folder}/${file}`),
     ),
   )
   const found = await Promise.all(

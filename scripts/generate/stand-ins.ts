@@ -1,19 +1,16 @@
 /** What an operation begins with: a handler that answers 501, and a test that fails until there is a better one. */
-import type { Contract, Operation } from './contract.ts'
-import { follow, type Sources } from './references.ts'
-import { at } from './source.ts'
+
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
 import { literal } from './text.ts'
 
 /** For each operation without a handler, by path: handlers/<operationId>.ts and test/handlers/<operationId>.test.ts. */
-export function standInsFor(
-  { sources, operations }: Contract,
-  written: string[],
-): Record<string, string> {
+export function standInsFor({ operations }: Contract, written: string[]): Record<string, string> {
   const unwritten = operations.filter(({ id }) => !written.includes(id))
   return Object.fromEntries(
     unwritten.flatMap((operation) => [
       [`handlers/${operation.id}.ts`, handler(operation)],
-      [`test/handlers/${operation.id}.test.ts`, test(sources, operation)],
+      [`test/handlers/${operation.id}.test.ts`, test(operation)],
     ]),
   )
 }
@@ -28,18 +25,14 @@ export const ${id} = notImplemented('${id}')
 }
 
 /** The first case is the contract's own example. */
-function test(
-  sources: Sources,
-  { id, method, path, parameters, body, success }: Operation,
-): string {
+function test({ id, method, path, parameters, body, success }: Operation): string {
   const names = parameters.filter((parameter) => parameter.in === 'path')
-  const address = names.reduce((text, { name, schema }) => {
-    const example = at(schema.source.root, [...schema.path.slice(0, -1), 'example'])
+  const address = names.reduce((text, { name, example }) => {
     return text.replace(`{${name}}`, String(example ?? name))
   }, path)
   const needsRecord =
     names.length > 0 ? '  // Make the record first, and put its id into the address.\n' : ''
-  const example = body && exampleOf(sources, body)
+  const example = body && (body.example ?? {})
   const options = example === null ? '{ key }' : '{ key, body }'
   return `import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../helpers.ts'
@@ -56,15 +49,4 @@ ${needsRecord}${example === null ? '' : `  const body = ${literal(example, '  ')
   expect(answer).toMatchObject({ status: ${success.status} })
 })
 `
-}
-
-function exampleOf(sources: Sources, { source, path }: NonNullable<Operation['body']>): unknown {
-  const mediaType = path.slice(0, -1)
-  const [first] = Object.keys((at(source.root, [...mediaType, 'examples']) ?? {}) as object)
-  if (first === undefined) return at(source.root, [...mediaType, 'example']) ?? {}
-  const place = [...mediaType, 'examples', first]
-  return (
-    at(follow(sources, { source, path: place, value: at(source.root, place) }).value, ['value']) ??
-    {}
-  )
 }

@@ -1,48 +1,41 @@
 /** TypeScript types of both files, by openapi-typescript. */
 import type { OpenAPI3, OpenAPITSOptions } from 'openapi-typescript'
 import { Refused } from '../../errors.ts'
-import type { Contract } from './contract.ts'
-import { locate, type Placed, renameReferences } from './references.ts'
-import { type Schema, toJsonSchema } from './schema.ts'
-import { fail } from './source.ts'
+import type { Contract } from '../model/contract.ts'
+import { locate, renameReferences } from '../model/references.ts'
+import { type Schema, toJsonSchema } from '../model/schema.ts'
+import { fail, lineOf, type Placed } from '../model/source.ts'
 import { HEADER, union } from './text.ts'
 
-/** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its name. */
-export async function openapi(contract: Contract): Promise<string> {
-  return HEADER + (await typesOf(contract.openapi as OpenAPI3))
+/** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its name. Fields with a
+ *  default are optional, as in requests; generated/operations.ts has the types after validation. */
+export async function openapi({ openapi }: Contract): Promise<string> {
+  return HEADER + (await writeTypes(openapi.root as object, { defaultNonNullable: false }))
 }
 
-/** generated/client.ts: the same as those who send requests see it: what has a default can be left out. */
-export async function client(contract: Contract): Promise<string> {
-  return HEADER + (await typesOf(contract.openapi as OpenAPI3, { defaultNonNullable: false }))
-}
-
-/** generated/asyncapi.ts: `EventType` and `DeliveredType`, `EventPayloads`, `EventData`, and each payload by its name. */
+/** generated/asyncapi.ts: `EventType`, `DeliveredType`, `EventPayloads`, `EventData`, and each payload by its name. */
 export async function asyncapi(contract: Contract): Promise<string> {
-  // openapi-typescript reads no AsyncAPI, but it reads schemas: an OpenAPI document of nothing else.
+  // openapi-typescript does not read AsyncAPI: give it an OpenAPI document that has only the schemas.
   const document = {
     openapi: '3.1.0',
     info: { title: '', version: '' },
     paths: {},
-    components: { schemas: payloadSchemas(contract) },
+    components: { schemas: listPayloadSchemas(contract) },
   }
-  const types = await typesOf(document as unknown as OpenAPI3, { arrayLength: true }, [
-    'paths',
-    'webhooks',
-    'operations',
-    '$defs',
-  ])
+  const emptyTypes = ['paths', 'webhooks', 'operations', '$defs']
+  const types = await writeTypes(document, { arrayLength: true }, emptyTypes)
+  const subscribable = contract.events.filter(({ isSubscribable }) => isSubscribable)
   const members = contract.events
     .map(({ type, payloadName }) => `\n  '${type}': ${payloadName}`)
     .join('')
   return `${HEADER}${types}
-/** What happens, and what webhooks can be subscribed to. */
-export type EventType =${union(contract.events.filter(({ isSubscribable }) => isSubscribable).map(({ type }) => type))}
+/** The event types that webhooks can subscribe to. */
+export type EventType =${union(subscribable.map(({ type }) => type))}
 
-/** The \`event_type\` of a delivery: those, and what is sent to one webhook because somebody asks for it. */
+/** The \`event_type\` of a delivery: an \`EventType\`, or a message that is sent to one webhook on request. */
 export type DeliveredType = keyof EventPayloads
 
-/** The whole body of a delivery. */
+/** The body of a delivery. */
 export interface EventPayloads {${members}
 }
 
@@ -51,21 +44,19 @@ export type EventData = { [T in EventType]: EventPayloads[T]['data'] }
 `
 }
 
-/** The payloads and all that they refer to, by name, with local references. */
-function payloadSchemas({ sources, events }: Contract): Record<string, Schema> {
+/** The payloads and every schema they refer to, by name, with local references. */
+function listPayloadSchemas({ sources, events }: Contract): Record<string, Schema> {
   const schemas: Record<string, Schema> = {}
   const origins = new Map<string, Placed<Schema>>()
   const add = (target: Placed<Schema>): string => {
     const name = String(target.path.at(-1))
     const origin = origins.get(name)
-    if (origin && origin.value !== target.value)
-      fail(
-        target.source,
-        target.path,
-        `${name} is also at line ${origin.source.line(origin.path)} of ${origin.source.file}: rename one of them`,
-      )
+    if (origin && origin.value !== target.value) {
+      const other = `line ${lineOf(origin)} of ${origin.source.file}`
+      fail(target.source, target.path, `${name} is also at ${other}: rename one of them`)
+    }
     if (!origin) {
-      origins.set(name, target) // before what it refers to: it may contain itself
+      origins.set(name, target) // before its references: it may contain itself
       schemas[name] = toJsonSchema(renameReferences(sources, target, add))
     }
     return `#/components/schemas/${name}`
@@ -75,27 +66,28 @@ function payloadSchemas({ sources, events }: Contract): Record<string, Schema> {
   return schemas
 }
 
-async function typesOf(
-  document: OpenAPI3,
-  options: OpenAPITSOptions = {},
-  without: string[] = [],
+async function writeTypes(
+  document: object,
+  options: OpenAPITSOptions,
+  omitted: string[] = [],
 ): Promise<string> {
   const { default: openapiTS, astToString } = await loadOpenapiTypescript()
-  const nodes = await openapiTS(document, {
+  const nodes = await openapiTS(document as OpenAPI3, {
     ...options,
     rootTypes: true,
     rootTypesNoSchemaPrefix: true,
     silent: true,
   })
-  const nameOf = (node: object) => ('name' in node ? (node.name as { text: string }).text : '')
-  return astToString(nodes.filter((node) => !without.includes(nameOf(node))))
+  const isOmitted = (node: object): boolean =>
+    'name' in node && omitted.includes((node.name as { text: string }).text)
+  return astToString(nodes.filter((node) => !isOmitted(node)))
 }
 
 async function loadOpenapiTypescript(): Promise<typeof import('openapi-typescript')> {
   return import('openapi-typescript').catch((cause) => {
     if (cause.code !== 'ERR_MODULE_NOT_FOUND') throw cause
     throw new Refused(
-      'openapi-typescript is not installed, as after `npm ci --omit=dev`: run `npm ci`, then generate again',
+      'openapi-typescript is not installed: run `npm ci` without --omit=dev, then generate again',
       { cause },
     )
   })

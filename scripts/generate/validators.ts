@@ -1,7 +1,9 @@
+import type { Contract } from '../model/contract.ts'
+import type { Operation, OperationResponse } from '../model/operations.ts'
+import { follow } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import type { Placed, Sources } from '../model/source.ts'
 import { type Compiler, newCompiler, type Openness } from './compiler.ts'
-import type { Contract, Operation, Response } from './contract.ts'
-import { follow, type Placed, type Sources } from './references.ts'
-import type { Schema } from './schema.ts'
 import { HEADER, literal } from './text.ts'
 
 /** generated/validators.js: tables of functions by operation and event. */
@@ -15,7 +17,7 @@ export function validators({ sources, operations, events }: Contract): string {
     })),
     bodies: Object.fromEntries(
       operations.flatMap(({ id, body }) =>
-        body ? [[id, compile(compiler, `${id}_body`, body, 'open')]] : [],
+        body ? [[id, compile(compiler, `${id}_body`, body.schema, 'open')]] : [],
       ),
     ),
     responses: table(operations, ({ id, responses }) =>
@@ -137,7 +139,7 @@ function responseHeaders(
   compiler: Compiler,
   sources: Sources,
   name: string,
-  { place, headers }: Response,
+  { place, headers }: OperationResponse,
 ): string | null {
   const declared = Object.entries(headers)
   if (declared.length === 0) return null
@@ -154,21 +156,21 @@ function responseHeaders(
   return compiler.add(name, schema, place)
 }
 
-/** Headers are text; Node also lets an integer be set as a number. */
+const INTEGER_HEADER: object = { type: ['integer', 'string'], pattern: '^-?\\d+$' }
+
+/** Headers are text, but Node also accepts a number for an integer. */
 function headerValue(schema: Schema): Schema {
-  return schema.type === 'integer'
-    ? { ...schema, type: ['integer', 'string'], pattern: '^-?\\d+$' }
-    : schema
+  return schema.type === 'integer' ? { ...schema, ...INTEGER_HEADER } : schema
 }
 
 function responseBody(
   compiler: Compiler,
   name: string,
-  { content }: Response,
+  { content }: OperationResponse,
 ): Record<string, string | null> | null {
-  const bodies = Object.entries(content).map(([mediaType, placed]) => [
+  const bodies = Object.values(content).map(({ mediaType, schema }) => [
     mediaType,
-    /[/+]json$/.test(mediaType) ? compile(compiler, `${name}_body`, placed, 'closed') : null,
+    /[/+]json$/.test(mediaType) ? compile(compiler, `${name}_body`, schema, 'closed') : null,
   ])
   return bodies.length === 0 ? null : Object.fromEntries(bodies)
 }

@@ -1,110 +1,74 @@
-/** What Dredd 14 would drop without a word, send wrongly or not start with. */
-import { isMap, isPair, isScalar, isSeq, visit } from 'yaml'
-import type { Contract, Finding, Operation, Parameter } from '../generate/contract.ts'
-import { at, type Path, type Source } from '../generate/source.ts'
+/** Parts of the contract that Dredd 14 silently drops, sends wrongly or refuses to start with. */
+import type { Contract } from '../model/contract.ts'
+import type { Operation, Parameter } from '../model/operations.ts'
+import type { Finding, Source } from '../model/source.ts'
+import { listUnquotedFlowScalars } from '../model/yaml.ts'
 
 export function dreddSafe(contract: Contract): Finding[] {
   return [
     ...contract.operations.flatMap((operation) => [
-      ...operation.parameters.flatMap((parameter) => ofParameter(operation, parameter)),
-      ...ofBody(operation),
-      ...ofSummary(contract, operation),
+      ...operation.parameters.flatMap((parameter) => checkParameter(operation, parameter)),
+      ...checkBody(operation),
+      ...checkSummary(contract, operation),
     ]),
-    ...Object.values(contract.sources).flatMap(unquotedAddresses),
+    ...Object.values(contract.sources).flatMap(findUnquotedUrls),
   ]
 }
 
-function ofParameter(
-  { id }: Operation,
-  { name, in: where, required, style, schema }: Parameter,
-): Finding[] {
-  const place = { source: schema.source, path: schema.path.slice(0, -1) }
-  const what = `parameter ${name} of ${id}`
-  if (where === 'cookie')
-    return [{ ...place, problem: `${what} is a cookie, which Dredd never sends: use a header` }]
+function checkParameter(operation: Operation, parameter: Parameter): Finding[] {
+  const problem = findParameterProblem(parameter)
+  return problem === undefined
+    ? []
+    : [
+        {
+          ...parameter.place,
+          problem: `parameter ${parameter.name} of ${operation.id} ${problem}`,
+        },
+      ]
+}
+
+function findParameterProblem(parameter: Parameter): string | undefined {
+  const { name, in: where, required, style, example } = parameter
+  if (where === 'cookie') return 'is a cookie, which Dredd never sends: use a header'
   if (style === 'deepObject')
-    return [
-      {
-        ...place,
-        problem: `${what} is a deepObject, which Dredd sends wrongly: write each name out, such as page[size]`,
-      },
-    ]
+    return 'is a deepObject, which Dredd sends wrongly: write each name out, such as page[size]'
   if (where === 'path' && !/^\w+$/.test(name))
-    return [
-      {
-        ...place,
-        problem: `${what} must be of letters, digits and _, or Dredd drops the operation`,
-      },
-    ]
+    return 'must be of letters, digits and _, or Dredd drops the operation'
   if (where === 'query' && !/^\w+(\[\w+\])*$/.test(name))
-    return [
-      {
-        ...place,
-        problem: `${what} must be of letters, digits, _ and pairs of [], or Dredd drops the operation`,
-      },
-    ]
-  if (required && at(place.source.root, [...place.path, 'example']) === undefined)
-    return [
-      {
-        ...place,
-        problem: `${what} is required and has no example, without which Dredd does not start: add one beside its schema`,
-      },
-    ]
-  return []
+    return 'must be of letters, digits, _ and pairs of [], or Dredd drops the operation'
+  if (required && example === undefined)
+    return 'is required and has no example, without which Dredd does not start: add one beside its schema'
+  return undefined
 }
 
-function ofBody({ id, body }: Operation): Finding[] {
-  if (!body) return []
-  const mediaType = body.path.slice(0, -1)
-  const has = (key: string): boolean => at(body.source.root, [...mediaType, key]) !== undefined
-  if (has('example') || has('examples')) return []
-  return [
-    {
-      source: body.source,
-      path: mediaType,
-      problem: `the body of ${id} has no example: add one, or Dredd sends empty texts`,
-    },
-  ]
+function checkBody({ id, body }: Operation): Finding[] {
+  if (!body || body.example !== undefined) return []
+  const problem = `the body of ${id} has no example: add one, or Dredd sends empty texts`
+  return [{ ...body.place, problem }]
 }
 
-/** Dredd names a transaction by path and summary. */
-function ofSummary({ operations }: Contract, { id, path, summary, place }: Operation): Finding[] {
-  const here = { source: place.source, path: place.path }
+/** Dredd identifies a transaction by path and summary. */
+function checkSummary(
+  { operations }: Contract,
+  { id, path, summary, place }: Operation,
+): Finding[] {
   if (summary === '')
-    return [{ ...here, problem: `${id} has no summary, by which Dredd's hooks know it: add one` }]
+    return [{ ...place, problem: `${id} has no summary, by which Dredd's hooks know it: add one` }]
   const first = operations.find(
     (operation) => operation.path === path && operation.summary === summary,
   )
   if (first?.id === id) return []
-  return [
-    {
-      ...here,
-      problem: `${id} has the summary of ${first?.id}, by which Dredd's hooks know it: give each its own`,
-    },
-  ]
+  const problem = `${id} has the summary of ${first?.id}, by which Dredd's hooks know it: give each its own`
+  return [{ ...place, problem }]
 }
 
-/** Dredd's YAML takes the colon of an address in {…} for that of a key. */
-function unquotedAddresses(source: Source): Finding[] {
-  const findings: Finding[] = []
-  visit(source.document, {
-    Scalar(_, node, ancestors) {
-      const isInFlow = ancestors.some((ancestor) => isMap(ancestor) && ancestor.flow)
-      if (node.type !== 'PLAIN' || !isInFlow || !String(node.value).includes('://')) return
-      const path = pathOf([...ancestors, node])
-      findings.push({
-        source,
-        path,
-        problem: `${node.value} must be in quotes here, or Dredd cannot read the file`,
-      })
-    },
-  })
-  return findings
-}
-
-function pathOf(nodes: readonly unknown[]): Path {
-  return nodes.flatMap((node, index): Path => {
-    if (isPair(node) && isScalar(node.key)) return [String(node.key.value)]
-    return isSeq(node) ? [node.items.indexOf(nodes[index + 1])] : []
-  })
+/** Dredd's YAML parser reads the colon of an unquoted URL in {…} as the colon of a key. */
+function findUnquotedUrls(source: Source): Finding[] {
+  return listUnquotedFlowScalars(source)
+    .filter(({ value }) => String(value).includes('://'))
+    .map(({ path, value }) => ({
+      source,
+      path,
+      problem: `${value} must be in quotes here, or Dredd cannot read the file`,
+    }))
 }

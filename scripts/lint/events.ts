@@ -1,6 +1,6 @@
-import type { Contract, Finding } from '../generate/contract.ts'
-import { locate } from '../generate/references.ts'
-import { at, isObject, type Source } from '../generate/source.ts'
+import type { Contract } from '../model/contract.ts'
+import { locate } from '../model/references.ts'
+import { at, type Finding, isObject, type Source } from '../model/source.ts'
 
 /** Every message is sent on a channel: documents and clients are made from what is there. */
 export function eventsOnChannel({ sources, events }: Contract): Finding[] {

@@ -1,9 +1,9 @@
 /** The examples that Redocly does not look at: of messages and of response headers. */
 import { type Compiler, newCompiler } from '../generate/compiler.ts'
-import type { Contract, Event, Finding } from '../generate/contract.ts'
-import type { Placed } from '../generate/references.ts'
-import type { Schema } from '../generate/schema.ts'
-import { at, isObject, type Path } from '../generate/source.ts'
+import type { Contract } from '../model/contract.ts'
+import type { EventMessage } from '../model/events.ts'
+import type { Schema } from '../model/schema.ts'
+import { at, type Finding, isObject, type Path, type Placed } from '../model/source.ts'
 
 export function examples({ sources, operations, events }: Contract): Finding[] {
   const compiler = newCompiler(sources)
@@ -18,7 +18,7 @@ export function examples({ sources, operations, events }: Contract): Finding[] {
   ]
 }
 
-function ofMessage(compiler: Compiler, { payload, headers }: Event): Finding[] {
+function ofMessage(compiler: Compiler, { payload, headers }: EventMessage): Finding[] {
   const message = payload.path.slice(0, -1)
   const list = at(payload.source.root, [...message, 'examples'])
   return (Array.isArray(list) ? list : []).flatMap((example, index) =>

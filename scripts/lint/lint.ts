@@ -1,7 +1,8 @@
 /** Is the contract well made? Redocly for what holds of every OpenAPI and AsyncAPI document, rules of our own for what holds of ours. */
 import { fileURLToPath } from 'node:url'
-import { contractOf } from '../generate/contract.ts'
-import { ContractError, readSource, type Source } from '../generate/source.ts'
+import { buildContract } from '../model/contract.ts'
+import { ContractError, type Source } from '../model/source.ts'
+import { readYaml } from '../model/yaml.ts'
 import { redocly } from './redocly.ts'
 import { rules } from './rules.ts'
 
@@ -21,8 +22,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export async function lint(root = ROOT): Promise<Problem[]> {
   try {
     const [openapi, asyncapi] = [
-      await readSource(root, 'openapi.yaml'),
-      await readSource(root, 'asyncapi.yaml'),
+      await readYaml(root, 'openapi.yaml'),
+      await readYaml(root, 'asyncapi.yaml'),
     ]
     const problems = [...ownProblems(openapi, asyncapi), ...(await redocly(root))]
     const unique = new Map(problems.map((problem) => [sayProblem(problem), problem]))
@@ -42,7 +43,7 @@ export function sayProblem({ file, line, column, rule, message }: Problem): stri
 
 function ownProblems(openapi: Source, asyncapi: Source): Problem[] {
   try {
-    const contract = contractOf(openapi, asyncapi)
+    const contract = buildContract(openapi, asyncapi)
     return Object.entries(rules).flatMap(([rule, find]) =>
       find(contract).map(({ source, path, problem }) => ({
         file: source.file,

@@ -1,8 +1,9 @@
-import type { Contract, Finding, Operation, Parameter } from '../generate/contract.ts'
-import { follow } from '../generate/references.ts'
 import { isList } from '../generate/resources.ts'
-import type { Schema } from '../generate/schema.ts'
-import { at } from '../generate/source.ts'
+import type { Contract } from '../model/contract.ts'
+import type { Operation, Parameter } from '../model/operations.ts'
+import { follow } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import { at, type Finding } from '../model/source.ts'
 
 /** A list says how it is paged, sorted and filtered, and its example says the same. */
 export function lists(contract: Contract): Finding[] {

@@ -1,5 +1,7 @@
 /** Which responses an operation must declare, and what an error looks like. */
-import type { Contract, Finding, Operation } from '../generate/contract.ts'
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import type { Finding } from '../model/source.ts'
 
 interface Added {
   status: number
@@ -67,7 +69,7 @@ export function errorSchema({ operations }: Contract): Finding[] {
     const mediaTypes = Object.keys(content)
     if (
       mediaTypes.join() === 'application/json' &&
-      content['application/json']?.value.$ref === shared
+      content['application/json']?.schema.value.$ref === shared
     )
       return []
     return [

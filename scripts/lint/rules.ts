@@ -1,8 +1,8 @@
-import { type Contract, emitsAtOdds, type Finding, repeatedIds } from '../generate/contract.ts'
-import { unreferenced } from '../generate/references.ts'
-import { listsWithoutModule } from '../generate/resources.ts'
-import type { Schema } from '../generate/schema.ts'
-import { at } from '../generate/source.ts'
+import { findMissingModules } from '../generate/resources.ts'
+import { findEmitMismatches, findRepeatedIds, findUnusedComponents } from '../model/consistency.ts'
+import type { Contract } from '../model/contract.ts'
+import type { Schema } from '../model/schema.ts'
+import { at, type Finding } from '../model/source.ts'
 import { dreddSafe } from './dredd.ts'
 import { eventsOnChannel, eventTypesListed } from './events.ts'
 import { examples } from './examples.ts'
@@ -11,20 +11,20 @@ import { errorSchema, statuses } from './responses.ts'
 
 /** Our rules, by the name that a problem carries. */
 export const rules: Record<string, (contract: Contract) => Finding[]> = {
-  'operation-id-unique': repeatedIds,
+  'operation-id-unique': findRepeatedIds,
   'operation-id-form': operationIdForm,
   'error-schema': errorSchema,
   statuses,
   examples,
   'dredd-safe': dreddSafe,
-  emits: emitsAtOdds,
+  emits: findEmitMismatches,
   'event-on-channel': eventsOnChannel,
   'event-types-listed': eventTypesListed,
   lists,
-  modules: listsWithoutModule,
+  modules: findMissingModules,
   currencies,
   'sunset-in-time': sunsetInTime,
-  unreferenced: ({ sources }) => unreferenced(sources),
+  unreferenced: findUnusedComponents,
 }
 
 /** Files of handlers and of their tests are told from others by it. */

@@ -1,7 +1,8 @@
 /** The forms of records: what is wrong is said where it is, nothing that was typed is lost, and nothing of others is overwritten. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { resources, type Schema } from '../../generated/resources.ts'
+import { resources } from '../../generated/resources.ts'
+import type { Schema } from '../../scripts/model/schema.ts'
 import {
   type Body,
   eventsAbout,

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { transactionCount } from '../../scripts/contract/dredd.ts'
 import { runDreddSuite, type Servers } from '../../scripts/contract/dredd-suite.ts'
-import { readContract } from '../../scripts/generate/contract.ts'
+import { readContract } from '../../scripts/model/yaml.ts'
 import { operationIds, startApp, type TestApp } from '../helpers.ts'
 
 let running: TestApp[]

@@ -1,7 +1,8 @@
 /** Making a record. */
 import { randomUUID } from 'node:crypto'
 import { InvalidInput, StatusError } from '../../../errors.ts'
-import type { Resource, Schema } from '../../../generated/resources.ts'
+import type { Resource } from '../../../generated/resources.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { FORM_KEY, formKey, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import { type Draft, partsOf, writeField } from './fields.ts'

@@ -1,8 +1,8 @@
 /** The fields of a form: of which kind each is by its schema, what a form holds of a value, and the value that a form holds. */
 
 import type { FieldErrors } from '../../../errors.ts'
-import type { Schema } from '../../../generated/resources.ts'
 import { convertParameter } from '../../../operations/validation.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { referencedBy } from './resources.ts'
 
 /** What is in a form: texts by the path of their field, such as `screening_questions.0.key`. What a text cannot say is beside it, such as

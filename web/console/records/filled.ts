@@ -2,9 +2,9 @@
 import { validate as isUuid } from 'uuid'
 import { type FieldErrors, InvalidInput, StatusError } from '../../../errors.ts'
 import type { OperationId } from '../../../generated/operations.ts'
-import type { Schema } from '../../../generated/resources.ts'
 import * as validators from '../../../generated/validators.js'
 import { assertValid } from '../../../operations/validation.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import type { Visit } from '../page.ts'
 import {
   countName,

@@ -2,7 +2,8 @@
 
 import type { FieldErrors } from '../../../errors.ts'
 import { type Operation, operations } from '../../../generated/operations.ts'
-import type { Resource, Schema } from '../../../generated/resources.ts'
+import type { Resource } from '../../../generated/resources.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import {
   button,

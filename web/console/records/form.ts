@@ -1,8 +1,8 @@
 /** The form of a record: what is new, or what is changed of it. */
 import { validate as isUuid } from 'uuid'
 import type { FieldErrors } from '../../../errors.ts'
-import type { Schema } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import {
   button,

@@ -2,7 +2,8 @@
  *  answers of an application are to the questions of its job. Which is which is told by the shape of the schemas, not by their names alone. */
 import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
-import type { Resource, Schema } from '../../../generated/resources.ts'
+import type { Resource } from '../../../generated/resources.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import type { Visit } from '../page.ts'
 import { type Draft, type Field, fieldOf, isInForm } from './fields.ts'
 import { capital, label, noun, option } from './names.ts'

@@ -1,6 +1,7 @@
 /** What there is to list and to change, by the contract, and for whom. */
-import { type Resource, resources, type Schema } from '../../../generated/resources.ts'
+import { type Resource, resources } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Access, hasPermission } from '../page.ts'
 
 /** A record as the API shows it. */

@@ -1,7 +1,7 @@
 /** Values of records, as they are shown. */
 
 import { code as currencyByCode } from 'currency-codes'
-import type { Schema } from '../../../generated/resources.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { jsonBlock } from '../json-block.ts'
 import { bytes, count, facts, idOf, pill, type Tone, table, timeOf, utc } from '../ui.ts'

@@ -1,0 +1,78 @@
+/** Event types of asyncapi.yaml. */
+import { type Deprecation, placeSchema, readDeprecation } from './operations.ts'
+import { inlineReferences, locate } from './references.ts'
+import { type Schema, toJsonSchema } from './schema.ts'
+import {
+  at,
+  fail,
+  mappingAt,
+  type Place,
+  type Placed,
+  type Source,
+  type Sources,
+} from './source.ts'
+
+/** A Message Object of asyncapi.yaml. */
+export interface EventMessage {
+  type: string
+  place: Place
+  summary: string
+  description: string
+  /** False for messages that the service sends to one webhook on request, for example a test event. */
+  isSubscribable: boolean
+  resourceType: string
+  deprecation: Deprecation | null
+  /** Name of the payload's component schema. */
+  payloadName: string
+  payload: Placed<Schema>
+  headers: Placed<Schema>
+  /** Schema of `data`: JSON Schema draft 7 without references. */
+  dataSchema: Schema
+  example: unknown
+}
+
+/** In the order of asyncapi.yaml. */
+export function readEvents(sources: Sources, asyncapi: Source): EventMessage[] {
+  const messages = ['components', 'messages']
+  return Object.keys(mappingAt(asyncapi, messages)).map((name) =>
+    readEvent(sources, { source: asyncapi, path: [...messages, name] }),
+  )
+}
+
+function readEvent(sources: Sources, place: Place): EventMessage {
+  const { source: asyncapi, path } = place
+  const node = mappingAt(asyncapi, path)
+  const type = node.name
+  if (typeof type !== 'string')
+    fail(asyncapi, path, 'a message must have a name: it is the event type')
+  const example = at(node, ['examples', 0, 'payload'])
+  if (example === undefined) fail(asyncapi, path, `message ${type} must have an example`)
+  const payload = placeSchema(place, 'payload')
+  if (!payload.value.$ref)
+    fail(
+      asyncapi,
+      payload.path,
+      `the payload of ${type} must be a $ref to a component: its name becomes the name of a type`,
+    )
+  const { properties = {} } = inlineReferences(sources, payload)
+  if (properties.event_type?.const !== type)
+    fail(asyncapi, payload.path, `the event_type of this payload must be const: ${type}`)
+  const resourceType = properties.resource?.properties?.type?.const
+  if (typeof resourceType !== 'string')
+    fail(asyncapi, payload.path, `the resource.type of ${type} must be a const`)
+  return {
+    type,
+    place,
+    summary: String(node.summary ?? ''),
+    description: String(node.description ?? '').trim(),
+    isSubscribable: node['x-subscribable'] !== false,
+    resourceType,
+    // AsyncAPI has no `deprecated`: the date alone deprecates a message.
+    deprecation: readDeprecation(place, type, 'x-deprecated-since' in node),
+    payloadName: String(locate(sources, asyncapi, payload.value.$ref).path.at(-1)),
+    payload,
+    headers: placeSchema(place, 'headers'),
+    dataSchema: toJsonSchema(properties.data ?? {}),
+    example,
+  }
+}

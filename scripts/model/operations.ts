@@ -1,0 +1,295 @@
+/** Operations of openapi.yaml. */
+import { follow } from './references.ts'
+import type { Schema } from './schema.ts'
+import {
+  at,
+  fail,
+  isObject,
+  mappingAt,
+  type Path,
+  type Place,
+  type Placed,
+  type Source,
+  type Sources,
+} from './source.ts'
+
+export interface Operation {
+  id: string
+  place: Place
+  /** In lower case. */
+  method: string
+  /** The template, for example `/public/v1/participants/{participant}`. */
+  path: string
+  tag: string
+  summary: string
+  description: string
+  isPublic: boolean
+  permission: string | null
+  rateLimit: RateLimit
+  parameters: Parameter[]
+  body: MediaType | null
+  responses: OperationResponse[]
+  /** The only 2xx of `responses`. */
+  success: OperationResponse
+  emits: string[]
+  deprecation: Deprecation | null
+}
+
+export interface RateLimit {
+  limit: number
+  windowSeconds: number
+}
+
+/** Days, for example `2026-03-01`. */
+export interface Deprecation {
+  since: string
+  /** The earliest day of removal. */
+  sunset: string | null
+}
+
+export interface Parameter {
+  name: string
+  in: string
+  place: Place
+  required: boolean
+  description: string
+  style?: string
+  explode?: boolean
+  schema: Placed<Schema>
+  /** Undefined if the contract has none. */
+  example: unknown
+}
+
+export interface OperationResponse {
+  status: number
+  place: Place
+  description: string
+  /** By lower-case name. */
+  headers: Record<string, ResponseHeader>
+  /** By media type. */
+  content: Record<string, MediaType>
+}
+
+export interface ResponseHeader {
+  name: string
+  required: boolean
+  description: string
+  schema: Placed<Schema>
+  example: unknown
+}
+
+export interface MediaType {
+  mediaType: string
+  place: Place
+  schema: Placed<Schema>
+  /** `example`, or the first of `examples`. */
+  example: unknown
+}
+
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace']
+
+export function readOperations(sources: Sources, openapi: Source): Operation[] {
+  return Object.entries(mappingAt(openapi, ['paths'])).flatMap(([path, item]) =>
+    Object.keys(isObject(item) ? item : {})
+      .filter((method) => METHODS.includes(method))
+      .map((method) => readOperation(sources, openapi, path, method)),
+  )
+}
+
+function readOperation(sources: Sources, openapi: Source, path: string, method: string): Operation {
+  const place = { source: openapi, path: ['paths', path, method] }
+  const node = mappingAt(openapi, place.path)
+  const id = readId(place, node.operationId)
+  const responses = Object.keys(mappingAt(openapi, [...place.path, 'responses'])).map((status) =>
+    readResponse(sources, place, status),
+  )
+  const [success, ...others] = responses.filter(({ status }) => status >= 200 && status < 300)
+  if (!success || others.length > 0)
+    fail(openapi, [...place.path, 'responses'], `${id} must declare exactly one 2xx response`)
+  const security = node.security ?? at(openapi.root, ['security']) ?? []
+  return {
+    id,
+    place,
+    method,
+    path,
+    tag: String(at(node, ['tags', 0]) ?? ''),
+    summary: String(node.summary ?? ''),
+    description: String(node.description ?? ''),
+    isPublic: Array.isArray(security) && security.length === 0,
+    permission: (node['x-permission'] as string | undefined) ?? null,
+    rateLimit: readRateLimit(openapi, node['x-rate-limit'] ? place.path : []),
+    parameters: readParameters(sources, openapi, path, method),
+    body: readBody(sources, place),
+    responses,
+    success,
+    emits: (node['x-emits'] as string[] | undefined) ?? [],
+    deprecation: readDeprecation(place, id, node.deprecated === true),
+  }
+}
+
+function readId({ source, path }: Place, id: unknown): string {
+  const [, template, method] = path
+  if (typeof id !== 'string')
+    fail(
+      source,
+      path,
+      `${String(method).toUpperCase()} ${template} has no operationId: add one, for example listParticipants`,
+    )
+  if (!/^[a-z][A-Za-z0-9]*$/.test(id))
+    fail(
+      source,
+      [...path, 'operationId'],
+      `operationId ${id} must be in camelCase: it names a file`,
+    )
+  return id
+}
+
+/** The deprecation of an operation or event. Null if it is not deprecated. */
+export function readDeprecation(
+  { source, path }: Place,
+  name: string,
+  isDeprecated: boolean,
+): Deprecation | null {
+  const readDay = (key: string): string | null => {
+    const value = at(source.root, [...path, key])
+    if (value === undefined) return null
+    if (typeof value !== 'string' || !isDay(value))
+      fail(source, [...path, key], `${key} must be a day, for example '2026-03-01'`)
+    return value
+  }
+  const [since, sunset] = [readDay('x-deprecated-since'), readDay('x-sunset')]
+  if (!isDeprecated && (since ?? sunset) !== null)
+    fail(source, path, `${name} has deprecation dates: add deprecated: true`)
+  if (!isDeprecated) return null
+  if (since === null)
+    fail(source, path, `${name} is deprecated: add x-deprecated-since with the day`)
+  if (sunset !== null && sunset < since)
+    fail(source, [...path, 'x-sunset'], 'x-sunset must not be earlier than x-deprecated-since')
+  return { since, sunset }
+}
+
+/** Whether the text is an existing day in the form `2026-03-01`. */
+export function isDay(text: string): boolean {
+  return (
+    /^\d{4}-\d{2}-\d{2}$/.test(text) && new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text)
+  )
+}
+
+/** `x-rate-limit` below `path`; the document's default is at []. */
+export function readRateLimit(openapi: Source, path: Path): RateLimit {
+  const { limit, window_seconds: windowSeconds } = mappingAt(openapi, [...path, 'x-rate-limit'])
+  return { limit: Number(limit), windowSeconds: Number(windowSeconds) }
+}
+
+/** OpenAPI 3.0.3, Path Item Object: an operation's parameters override its path's, by name and `in`. */
+function readParameters(
+  sources: Sources,
+  openapi: Source,
+  path: string,
+  method: string,
+): Parameter[] {
+  const parameters = new Map<string, Parameter>()
+  for (const place of [
+    ['paths', path, 'parameters'],
+    ['paths', path, method, 'parameters'],
+  ]) {
+    const list = (at(openapi.root, place) ?? []) as unknown[]
+    for (const [index, value] of list.entries()) {
+      const placed = follow(sources, { source: openapi, path: [...place, index], value })
+      const {
+        name,
+        in: where,
+        required = false,
+        description = '',
+        style,
+        explode,
+        example,
+      } = placed.value as Parameter
+      parameters.set(`${where} ${name}`, {
+        name,
+        in: where,
+        place: placed,
+        required,
+        description,
+        style,
+        explode,
+        schema: placeSchema(placed),
+        example,
+      })
+    }
+  }
+  return [...parameters.values()]
+}
+
+function readBody(sources: Sources, { source, path }: Place): MediaType | null {
+  const place = [...path, 'requestBody']
+  const value = at(source.root, place)
+  if (value === undefined) return null
+  const body = follow(sources, { source, path: place, value })
+  const content = [...body.path, 'content']
+  if (Object.keys(mappingAt(body.source, content)).join() !== 'application/json')
+    fail(body.source, content, 'a request body must be application/json only')
+  return readMediaType(sources, body, 'application/json')
+}
+
+function readResponse(sources: Sources, operation: Place, status: string): OperationResponse {
+  const { source } = operation
+  const path = [...operation.path, 'responses', status]
+  if (!/^\d{3}$/.test(status)) fail(source, path, `response ${status} must be one status code`)
+  const response = follow(sources, { source, path, value: at(source.root, path) })
+  const {
+    description = '',
+    headers = {},
+    content = {},
+  } = response.value as {
+    description?: string
+    headers?: Record<string, unknown>
+    content?: object
+  }
+  const readHeader = ([name, value]: [string, unknown]) => {
+    const placed = { source: response.source, path: [...response.path, 'headers', name], value }
+    return [name.toLowerCase(), readResponseHeader(sources, name, placed)]
+  }
+  return {
+    status: Number(status),
+    place: response,
+    description,
+    headers: Object.fromEntries(Object.entries(headers).map(readHeader)),
+    content: Object.fromEntries(
+      Object.keys(content).map((name) => [name, readMediaType(sources, response, name)]),
+    ),
+  }
+}
+
+export function readResponseHeader(sources: Sources, name: string, placed: Placed): ResponseHeader {
+  const target = follow(sources, placed)
+  const { required = false, description = '', example } = target.value as Partial<ResponseHeader>
+  return { name, required, description, schema: placeSchema(target), example }
+}
+
+/** `owner` is a request body or a response. */
+function readMediaType(sources: Sources, owner: Place, mediaType: string): MediaType {
+  const place = { source: owner.source, path: [...owner.path, 'content', mediaType] }
+  const { example, examples = {} } = mappingAt(place.source, place.path)
+  const [name] = Object.keys(examples as object)
+  const named =
+    name === undefined
+      ? undefined
+      : follow(sources, {
+          ...place,
+          path: [...place.path, 'examples', name],
+          value: at(examples, [name]),
+        }).value
+  return {
+    mediaType,
+    place,
+    schema: placeSchema(place),
+    example: example ?? at(named, ['value']),
+  }
+}
+
+/** The schema below `owner`, which must have one. */
+export function placeSchema({ source, path }: Place, key = 'schema'): Placed<Schema> {
+  const place = [...path, key]
+  return { source, path: place, value: mappingAt(source, place) as Schema }
+}

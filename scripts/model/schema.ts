@@ -1,0 +1,85 @@
+/** Schemas of the contract, and functions that transform them. */
+
+/** A Schema Object of OpenAPI 3.0.3 or AsyncAPI 3.0 (JSON Schema draft 7), with the keywords that we read. */
+export interface Schema {
+  $ref?: string
+  type?: string
+  format?: string
+  description?: string
+  nullable?: boolean
+  enum?: readonly unknown[]
+  const?: unknown
+  default?: unknown
+  example?: unknown
+  items?: Schema
+  properties?: Readonly<Record<string, Schema>>
+  required?: readonly string[]
+  additionalProperties?: boolean | Schema
+  allOf?: readonly Schema[]
+  anyOf?: readonly Schema[]
+  oneOf?: readonly Schema[]
+  pattern?: string
+  minLength?: number
+  maxLength?: number
+  minimum?: number
+  maximum?: number
+  minItems?: number
+  maxItems?: number
+  maxProperties?: number
+  uniqueItems?: boolean
+  deprecated?: boolean
+  /** For an amount in minor units: the property beside it that names its currency. */
+  'x-currency'?: string
+  [keyword: string]: unknown
+}
+
+const SCHEMA_KEYWORDS = [
+  ...['items', 'additionalProperties', 'not', 'contains', 'propertyNames'],
+  ...['if', 'then', 'else'],
+]
+const LIST_KEYWORDS = ['allOf', 'anyOf', 'oneOf']
+const MAP_KEYWORDS = ['properties', 'patternProperties']
+
+/** A copy of the schema with `change` applied to each direct subschema. `steps` lead to the subschema. */
+export function mapSubschemas(
+  schema: Schema,
+  change: (subschema: Schema, steps: (string | number)[]) => Schema,
+): Schema {
+  const copy: Schema = { ...schema }
+  for (const keyword of SCHEMA_KEYWORDS) {
+    const value = copy[keyword]
+    if (typeof value === 'object') copy[keyword] = change(value as Schema, [keyword])
+  }
+  for (const keyword of LIST_KEYWORDS) {
+    const value = copy[keyword] as Schema[] | undefined
+    if (value) copy[keyword] = value.map((subschema, index) => change(subschema, [keyword, index]))
+  }
+  for (const keyword of MAP_KEYWORDS) {
+    const value = copy[keyword] as Record<string, Schema> | undefined
+    if (value)
+      copy[keyword] = mapValues(value, (subschema, name) => change(subschema, [keyword, name]))
+  }
+  return copy
+}
+
+/** Converts OpenAPI's `nullable` and `example`, and drops the keywords that JSON Schema does not have. */
+export function toJsonSchema(schema: Schema): Schema {
+  const {
+    nullable,
+    example,
+    xml: _xml,
+    externalDocs: _docs,
+    discriminator: _discriminator,
+    ...rest
+  } = mapSubschemas(schema, toJsonSchema)
+  if (example !== undefined) rest.examples = [example]
+  const nullableType: object = { type: [rest.type, 'null'] }
+  return nullable && rest.type !== undefined ? { ...rest, ...nullableType } : rest
+}
+
+export function mapValues<T, U>(
+  record: Readonly<Record<string, T>>,
+  change: (value: T, key: string) => U,
+): Record<string, U> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value, key)]))
+}

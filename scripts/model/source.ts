@@ -1,0 +1,85 @@
+/** A parsed document of the contract, and the error that points into it. */
+import { Refused } from '../../errors.ts'
+
+/** Keys and indexes from the root of a document. */
+export type Path = readonly (string | number)[]
+
+export interface Position {
+  /** Both count from 1. */
+  line: number
+  column: number
+}
+
+export interface Source {
+  file: string
+  text: string
+  root: unknown
+  /** Position of the key or item at `path`, or of its nearest existing ancestor. */
+  position(path: Path): Position
+}
+
+/** By file name. */
+export type Sources = Record<string, Source>
+
+export interface Place {
+  source: Source
+  path: Path
+}
+
+/** A value and its place. References in the value are relative to the place's file. */
+export interface Placed<T = unknown> extends Place {
+  value: T
+}
+
+/** A fault of the contract: its place, and a sentence that ends with how to correct it. */
+export interface Finding extends Place {
+  problem: string
+}
+
+/** The contract cannot be read. The message begins with `file:line`. */
+export class ContractError extends Refused {
+  readonly file: string
+  readonly position: Position
+  /** The message without the place. */
+  readonly problem: string
+
+  constructor(file: string, position: Position, problem: string, options?: ErrorOptions) {
+    super(`${file}:${position.line} ${problem}`, options)
+    this.file = file
+    this.position = position
+    this.problem = problem
+  }
+}
+
+export function fail(source: Source, path: Path, problem: string): never {
+  throw new ContractError(source.file, source.position(path), problem)
+}
+
+/** The value at `path`, or undefined. */
+export function at(root: unknown, path: Path): unknown {
+  return path.reduce<unknown>(
+    (node, step) => (isObject(node) && Object.hasOwn(node, step) ? node[step] : undefined),
+    root,
+  )
+}
+
+/** The mapping at `path`. Throws `ContractError` for anything else. */
+export function mappingAt(source: Source, path: Path): Record<string, unknown> {
+  const value = at(source.root, path)
+  if (!isObject(value) || Array.isArray(value))
+    fail(source, path, `must have a mapping at ${path.join('.')}`)
+  return value
+}
+
+export function isObject(value: unknown): value is Record<string | number, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+export function lineOf({ source, path }: Place): number {
+  return source.position(path).line
+}
+
+/** The place one level up: of the parameter for its schema, of the message for its payload. */
+export function parentOf({ source, path }: Place): Place {
+  return { source, path: path.slice(0, -1) }
+}
