@@ -123,7 +123,7 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
     responses,
     success,
     emits: (node['x-emits'] as string[] | undefined) ?? [],
-    deprecation: readDeprecation(place, id, node.deprecated === true),
+    deprecation: readDeprecation(place, `operation ${id}`, node.deprecated === true),
   }
 }
 

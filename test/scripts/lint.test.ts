@@ -147,7 +147,7 @@ const CASES: Case[] = [
     file: 'openapi.yaml',
     change: ['x-emits: [job.created]', 'x-emits: [job.created, webhook.test]'],
     line: 'x-emits: [job.created, webhook.test]',
-    want: 'emits — operation createJob emits webhook.test, which asyncapi.yaml says is not x-subscribable',
+    want: 'emits — operation createJob emits webhook.test, which is x-subscribable: false in asyncapi.yaml',
   },
   {
     name: 'an event type without a source',
@@ -177,7 +177,7 @@ const CASES: Case[] = [
     file: 'openapi.yaml',
     change: ['    x-module: exports\n', ''],
     line: '- name: Exports',
-    want: 'modules — Exports has a list: add x-module, the permission that rules it in the console (participants, tasks, jobs, exports, finance), or none',
+    want: 'modules — Exports has a list: add x-module, the permission for its console pages (participants, tasks, jobs, exports, finance), or none',
   },
   {
     name: 'a module that there is not',
@@ -340,7 +340,7 @@ const FATAL: Omit<Case, 'line'>[] = [
       'operationId: getJob\n',
       "operationId: getJob\n      x-deprecated-since: '2026-02-30'\n",
     ],
-    want: "openapi.yaml:\\d+:7 generates — x-deprecated-since must be a day, such as '2026-03-01'",
+    want: "openapi.yaml:\\d+:7 generates — x-deprecated-since must be a day, for example '2026-03-01'",
   },
 ]
 test.each(FATAL)('what nothing can be generated from is a problem, too: $name', async (defect) => {

@@ -1,6 +1,8 @@
 /** What every page has around it. */
+
+import type { Deprecation, Operation } from '../../scripts/model/operations.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
-import type { Api, Deprecation, Operation, Resource } from './api.ts'
+import type { Api, ApiResource } from './api.ts'
 import type { Guide } from './guides.ts'
 import { renderMarkdown } from './markdown.ts'
 import type { Page, PageContext } from './site.ts'
@@ -108,7 +110,7 @@ ${group('More', [
 
 type Item = (target: string, label: Content) => Html
 
-function resourceItem(id: string, { slug, name, operations }: Resource, item: Item): Html {
+function resourceItem(id: string, { slug, name, operations }: ApiResource, item: Item): Html {
   const isOpen =
     id === `resources/${slug}` ||
     operations.some((operation) => id === `operations/${operation.id}`)
@@ -118,7 +120,7 @@ ${operations.map((operation) => item(`operations/${operation.id}`, html`${method
 </ul></details></li>`
 }
 
-function eventsItem(id: string, { name, events }: Resource, item: Item): Html {
+function eventsItem(id: string, { name, events }: ApiResource, item: Item): Html {
   const isOpen = events.some(({ type }) => id === `events/${type}`)
   return html`<li><details${isOpen && html` open`}><summary>${name}</summary><ul>
 ${events.map(({ type }) => item(`events/${type}`, eventName(type)))}
@@ -135,11 +137,11 @@ export function methodOf({ method }: Pick<Operation, 'method'>): Html {
   return html`<span class="method ${method.toLowerCase()}">${method}</span>`
 }
 
-export function deprecationNote(deprecation: Deprecation | undefined): Content {
+export function deprecationNote(deprecation: Deprecation | null): Content {
   if (!deprecation) return undefined
   const { since, sunset } = deprecation
   const day = (when: string) => html`<time datetime="${when}">${when}</time>`
-  return html`<p class="note warn"><strong>Deprecated</strong>${since !== undefined && html` since ${day(since)}`}: do not begin to use it.${sunset !== undefined && html` From ${day(sunset)} on it may be gone.`}</p>`
+  return html`<p class="note warn"><strong>Deprecated</strong> since ${day(since)}: do not begin to use it.${sunset !== null && html` From ${day(sunset)} on it may be gone.`}</p>`
 }
 
 /** The first sentence of the first paragraph of Markdown, as plain text. */

@@ -1,7 +1,8 @@
 /** A request as code: in each language with nothing but what comes with it, so that a sample runs where it is pasted.
  *  The generators on npm write the key into the code as a literal, ignore errors in Go and force TLS in Ruby. */
+
 import { apiCurlCommand } from '../shared/curl.ts'
-import type { Operation } from './api.ts'
+import type { ApiOperation } from './api.ts'
 import type { Sample } from './code.ts'
 
 interface Request {
@@ -15,7 +16,7 @@ interface Request {
 }
 
 /** The languages, in the order of the tabs. */
-export function samplesOf(operation: Operation, baseUrl: string): Sample[] {
+export function samplesOf(operation: ApiOperation, baseUrl: string): Sample[] {
   const request = requestOf(operation, baseUrl)
   return Object.entries({ curl, typescript, python, php, go, ruby }).map(([language, write]) => ({
     language,
@@ -25,13 +26,12 @@ export function samplesOf(operation: Operation, baseUrl: string): Sample[] {
 
 /** With the examples of the contract: every path parameter, and the query parameters that have one. */
 function requestOf(
-  { method, path, parameters, body, responses }: Operation,
+  { method, path, parameters, body, success }: ApiOperation,
   baseUrl: string,
 ): Request {
   const exampleOf = (name: string) =>
     String(parameters.find((parameter) => parameter.name === name)?.example ?? `{${name}}`)
-  const success = responses.find(({ status }) => status >= 200 && status < 300)
-  const mediaTypes = success?.content.map(({ mediaType }) => mediaType) ?? []
+  const mediaTypes = Object.keys(success.content)
   return {
     method,
     url: baseUrl + path.replace(/\{(.*?)\}/g, (_, name) => exampleOf(name)),

@@ -1,6 +1,7 @@
 /** Schemas as people read them: fields with their types, limits and meanings. */
+import type { Schema } from '../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
-import type { Api, Schema } from './api.ts'
+import type { Api } from './api.ts'
 
 export interface SchemaContext {
   api: Api

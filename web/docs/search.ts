@@ -1,7 +1,8 @@
 /** The index that readers' browsers search in. */
 import { STATUS_CODES } from 'node:http'
 import MiniSearch from 'minisearch'
-import type { Api, Operation, Schema } from './api.ts'
+import type { Schema } from '../../scripts/model/schema.ts'
+import type { Api, ApiOperation } from './api.ts'
 import { OPTIONS } from './client/search-words.js'
 import type { Guide } from './guides.ts'
 import { renderMarkdown } from './markdown.ts'
@@ -75,9 +76,9 @@ function statusEntries({ operations }: Api, guides: Guide[]): Omit<Entry, 'id'>[
 
 function operationEntry(
   api: Api,
-  { id, method, path, summary, description, parameters, body }: Operation,
+  { id, method, path, summary, description, parameters, body }: ApiOperation,
 ): Omit<Entry, 'id'> {
-  const fields = body ? fieldNames(api.follow(body.schema)) : []
+  const fields = body ? fieldNames(api.follow(body.schema.value)) : []
   return {
     target: `operations/${id}`,
     kind: 'Operation',

@@ -1,12 +1,12 @@
 /** One event: when it comes, what makes it come, what it brings. */
 import { type Html, html } from '../../shared/html.ts'
-import type { Event } from '../api.ts'
+import type { ApiEvent } from '../api.ts'
 import { exampleValue } from '../code.ts'
 import { deprecationNote, firstSentence, methodOf } from '../layout.ts'
 import { fieldsOf } from '../schema.ts'
 import type { Page, PageContext } from '../site.ts'
 
-export function eventPage(context: PageContext, event: Event): Page {
+export function eventPage(context: PageContext, event: ApiEvent): Page {
   const { type, summary, description, resource, payload, headers, example, fetch } = event
   const answer = { ...context, isAnswer: true }
   return {
@@ -26,8 +26,8 @@ ${
   fetch &&
   html`<section class="links"><h2 id="record">The record</h2><p>The body names the record and does not hold it. Fetch its current state with <code>resource.id</code>:</p><ul class="link-list"><li><a href="${context.link(`operations/${fetch.id}`)}">${methodOf(fetch)} <code>${fetch.path}</code></a></li></ul></section>`
 }
-<section><h2 id="body">Body</h2>${fieldsOf(answer, payload)}</section>
-<section><h2 id="headers">Headers</h2>${fieldsOf(answer, headers)}</section>
+<section><h2 id="body">Body</h2>${fieldsOf(answer, payload.value)}</section>
+<section><h2 id="headers">Headers</h2>${fieldsOf(answer, headers.value)}</section>
 </div>
 <aside class="column samples" aria-label="Samples"><h2 id="example">Example</h2>${exampleValue(example, 'Body')}
 <p class="quiet">How to verify and answer it: ${receiving(context)}.</p></aside>
@@ -42,7 +42,10 @@ function receiving(context: PageContext): Html {
     : html`<a href="${context.link('webhooks')}">Events in short</a>`
 }
 
-function triggers(context: PageContext, { triggers, isFromSystem, isSubscribable }: Event): Html {
+function triggers(
+  context: PageContext,
+  { triggers, isFromSystem, isSubscribable }: ApiEvent,
+): Html {
   const list = html`<ul class="link-list">${triggers.map(
     (operation) =>
       html`<li><a href="${context.link(`operations/${operation.id}`)}">${methodOf(operation)} <code>${operation.id}</code></a> <span>${operation.summary}</span></li>`,

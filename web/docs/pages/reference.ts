@@ -1,7 +1,7 @@
 /** What the contracts say about errors, limits and lists, all operations together. */
 import { STATUS_CODES } from 'node:http'
+import type { Operation, OperationResponse } from '../../../scripts/model/operations.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import type { Operation, Response } from '../api.ts'
 import { exampleValue } from '../code.ts'
 import { constraintsOf, joined } from '../schema.ts'
 import type { PageContext } from '../site.ts'
@@ -27,9 +27,9 @@ function errorSection(context: PageContext, status: number, all: Operation[]): H
     operation.responses.filter((response) => response.status === status),
   )
   const descriptions = [...new Set(responses.map(({ description }) => description))]
-  const [first] = responses as [Response]
-  const headers = first.headers.filter(({ name }) => !COMMON_HEADERS.test(name))
-  const example = first.content[0]?.example
+  const [first] = responses as [OperationResponse]
+  const headers = Object.values(first.headers).filter(({ name }) => !COMMON_HEADERS.test(name))
+  const example = Object.values(first.content)[0]?.example
   return html`<section class="schema"><h3 id="status-${status}"><span class="status s${Math.floor(status / 100)}">${status}</span> ${STATUS_CODES[status]}</h3>
 ${descriptions.map((description) => context.markdown(description))}
 ${example !== undefined && exampleValue(example, `Example of ${status}`)}
@@ -65,13 +65,15 @@ function listSection(context: PageContext, { id, summary, parameters }: Operatio
   const sort = parameters.find(({ name }) => name === 'sort')
   const sorts =
     sort &&
-    context.api.follow(sort.schema).items?.enum?.filter((value) => !String(value).startsWith('-'))
+    context.api
+      .follow(sort.schema.value)
+      .items?.enum?.filter((value) => !String(value).startsWith('-'))
   return html`<section class="schema"><h3 id="${id}"><a href="${context.link(`operations/${id}`)}">${summary}</a></h3>
 ${
   filters.length > 0 &&
   html`<div class="table" tabindex="0" role="group" aria-label="Filters of ${id}"><table><thead><tr><th>Filter</th><th>What it leaves</th><th>Takes</th></tr></thead><tbody>${filters.map(
     ({ name, description, schema }) =>
-      html`<tr><td><code>${name}</code></td><td>${context.markdown(description)}</td><td>${constraintsOf(context, schema) || context.api.follow(schema).format || 'text'}</td></tr>`,
+      html`<tr><td><code>${name}</code></td><td>${context.markdown(description)}</td><td>${constraintsOf(context, schema.value) || context.api.follow(schema.value).format || 'text'}</td></tr>`,
   )}</tbody></table></div>`
 }
 <p>${

@@ -1,6 +1,8 @@
 /** A form that makes a real request, with the reader's own key. client/try.js brings it to life. */
+
+import type { Operation, Parameter } from '../../../scripts/model/operations.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import type { Operation, Parameter, Schema } from '../api.ts'
 import type { PageContext } from '../site.ts'
 
 export function tryIt(context: PageContext, operation: Operation): Html {
@@ -23,10 +25,10 @@ function input(
   { name, in: where, required, schema, example }: Parameter,
 ): Html {
   const id = `try-${where}-${name.replace(/\W+/g, '-')}`
-  const { enum: choices, default: preset } = api.follow(schema)
+  const target = api.follow(schema.value)
+  const { enum: choices, default: preset } = target
   const value = where === 'path' ? '' : undefined
-  const hint =
-    preset ?? (where === 'path' ? example : undefined) ?? hintOf(api.follow(schema), api.follow)
+  const hint = preset ?? (where === 'path' ? example : undefined) ?? hintOf(target, api.follow)
   const control: Content = choices
     ? html`<select id="${id}" name="${name}" data-in="${where}"><option value=""></option>${choices.map((choice) => html`<option>${String(choice)}</option>`)}</select>`
     : html`<input id="${id}" name="${name}" data-in="${where}"${value !== undefined && html` value="${value}"`}${hint !== undefined && html` placeholder="${String(hint)}"`} autocomplete="off" spellcheck="false"${required && html` required`}>`
