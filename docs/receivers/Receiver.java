@@ -17,31 +17,31 @@ import javax.crypto.spec.SecretKeySpec;
 public class Receiver {
     static final String SECRET = System.getenv().getOrDefault("MUSTER_WEBHOOK_SECRET", "");
 
-    // In production: a unique column in your database.
+    // In production, use a unique column in your database.
     static final Set<String> processed = ConcurrentHashMap.newKeySet();
 
-    static boolean isGenuine(byte[] body, String signature) throws GeneralSecurityException {
+    static boolean isValidSignature(byte[] body, String signature) throws GeneralSecurityException {
         Mac mac = Mac.getInstance("HmacSHA256");
-        // Throws when the secret is empty: anybody could sign with that.
+        // SecretKeySpec rejects an empty secret, which anyone could sign with.
         mac.init(new SecretKeySpec(SECRET.getBytes(StandardCharsets.UTF_8), "HmacSHA256"));
         byte[] expected = HexFormat.of().formatHex(mac.doFinal(body)).getBytes(StandardCharsets.UTF_8);
-        byte[] given = (signature == null ? "" : signature).getBytes(StandardCharsets.UTF_8);
-        return MessageDigest.isEqual(expected, given);
+        byte[] actual = (signature == null ? "" : signature).getBytes(StandardCharsets.UTF_8);
+        return MessageDigest.isEqual(expected, actual);
     }
 
-    static int receive(HttpExchange exchange) throws IOException, GeneralSecurityException {
-        // The bytes as they came: JSON that is parsed and written again may differ.
+    static int handle(HttpExchange exchange) throws IOException, GeneralSecurityException {
+        // Verify the raw bytes: JSON that was parsed and serialized again can differ.
         byte[] body = exchange.getRequestBody().readAllBytes();
-        if (!isGenuine(body, exchange.getRequestHeaders().getFirst("X-Service-Signature"))) return 403;
+        if (!isValidSignature(body, exchange.getRequestHeaders().getFirst("X-Service-Signature"))) return 403;
         String json = new String(body, StandardCharsets.UTF_8);
         if (processed.add(field(json, "id"))) {
-            // In production: put it into a queue.
+            // In production, enqueue the delivery here.
             System.out.println(field(json, "event_type") + " " + field(json.substring(json.indexOf("\"resource\"")), "id"));
         }
         return 204;
     }
 
-    // Java comes without JSON. In production: Jackson or Gson.
+    // The JDK has no JSON parser. In production, use Jackson or Gson.
     static String field(String json, String name) {
         Matcher matcher = Pattern.compile("\"" + name + "\":\\s*\"([^\"]*)\"").matcher(json);
         return matcher.find() ? matcher.group(1) : "";
@@ -53,7 +53,7 @@ public class Receiver {
         server.createContext("/", exchange -> {
             int status = 500;
             try {
-                status = receive(exchange);
+                status = handle(exchange);
             } catch (GeneralSecurityException | IllegalArgumentException error) {
                 System.err.println(error);
             }

@@ -26,41 +26,41 @@ type delivery struct {
 
 var secret = []byte(os.Getenv("MUSTER_WEBHOOK_SECRET"))
 
-// In production: a unique column in your database.
+// In production, use a unique column in your database.
 var processed sync.Map
 
-func isGenuine(body []byte, signature string) bool {
+func validSignature(body []byte, signature string) bool {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write(body)
 	return hmac.Equal([]byte(hex.EncodeToString(mac.Sum(nil))), []byte(signature))
 }
 
-func receive(writer http.ResponseWriter, request *http.Request) {
-	// The bytes as they came: JSON that is parsed and written again may differ.
-	body, err := io.ReadAll(request.Body)
-	if err != nil || !isGenuine(body, request.Header.Get("X-Service-Signature")) {
-		writer.WriteHeader(http.StatusForbidden)
+func handleWebhook(w http.ResponseWriter, r *http.Request) {
+	// Verify the raw bytes: JSON that was parsed and serialized again can differ.
+	body, err := io.ReadAll(r.Body)
+	if err != nil || !validSignature(body, r.Header.Get("X-Service-Signature")) {
+		w.WriteHeader(http.StatusForbidden)
 		return
 	}
-	var received delivery
-	if err := json.Unmarshal(body, &received); err != nil {
-		writer.WriteHeader(http.StatusBadRequest)
+	var d delivery
+	if err := json.Unmarshal(body, &d); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	if _, isRepeat := processed.LoadOrStore(received.ID, true); !isRepeat {
-		// In production: put it into a queue.
-		fmt.Println(received.EventType, received.Resource.ID)
+	if _, seen := processed.LoadOrStore(d.ID, true); !seen {
+		// In production, enqueue the delivery here.
+		fmt.Println(d.EventType, d.Resource.ID)
 	}
-	writer.WriteHeader(http.StatusNoContent)
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func main() {
-	if len(secret) == 0 { // anybody can sign with an empty one
+	if len(secret) == 0 { // anyone can sign with an empty secret
 		log.Fatal("Set MUSTER_WEBHOOK_SECRET")
 	}
 	port := os.Getenv("PORT")
 	if port == "" {
 		port = "4000"
 	}
-	log.Fatal(http.ListenAndServe("127.0.0.1:"+port, http.HandlerFunc(receive)))
+	log.Fatal(http.ListenAndServe("127.0.0.1:"+port, http.HandlerFunc(handleWebhook)))
 }

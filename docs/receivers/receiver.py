@@ -6,32 +6,32 @@ import os
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SECRET = os.environ.get("MUSTER_WEBHOOK_SECRET", "").encode()
-if not SECRET:  # anybody can sign with an empty one
+if not SECRET:  # anyone can sign with an empty secret
     raise SystemExit("Set MUSTER_WEBHOOK_SECRET")
 
-# In production: a unique column in your database.
+# In production, use a unique column in your database.
 processed = set()
 
 
-def is_genuine(body, signature):
+def is_valid_signature(body, signature):
     expected = hmac.new(SECRET, body, hashlib.sha256).hexdigest()
     return hmac.compare_digest(expected.encode(), (signature or "").encode())
 
 
 class Receiver(BaseHTTPRequestHandler):
     def do_POST(self):
-        # The bytes as they came: JSON that is parsed and written again may differ.
+        # Verify the raw bytes: JSON that was parsed and serialized again can differ.
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if not is_genuine(body, self.headers.get("X-Service-Signature")):
-            return self.answer(403)
+        if not is_valid_signature(body, self.headers.get("X-Service-Signature")):
+            return self.respond(403)
         delivery = json.loads(body)
         if delivery["id"] not in processed:
             processed.add(delivery["id"])
-            # In production: put it into a queue.
+            # In production, enqueue the delivery here.
             print(delivery["event_type"], delivery["resource"]["id"], flush=True)
-        self.answer(204)
+        self.respond(204)
 
-    def answer(self, status):
+    def respond(self, status):
         self.send_response(status)
         self.end_headers()
 

@@ -3,32 +3,32 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 
 const secret = process.env.MUSTER_WEBHOOK_SECRET
-// Anybody can sign with an empty one.
+// Anyone can sign with an empty secret.
 if (!secret) throw new Error('Set MUSTER_WEBHOOK_SECRET')
 
-// In production: a unique column in your database.
+// In production, use a unique column in your database.
 const processed = new Set<string>()
 
-function isGenuine(body: Buffer, signature = ''): boolean {
+function isValidSignature(body: Buffer, signature = ''): boolean {
   const expected = Buffer.from(createHmac('sha256', secret).update(body).digest('hex'))
-  const given = Buffer.from(signature)
-  return given.length === expected.length && timingSafeEqual(given, expected)
+  const actual = Buffer.from(signature)
+  return actual.length === expected.length && timingSafeEqual(actual, expected)
 }
 
 const server = createServer(async (request, response) => {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk)
-  // The bytes as they came: JSON that is parsed and written again may differ.
+  // Verify the raw bytes: JSON that was parsed and serialized again can differ.
   const body = Buffer.concat(chunks)
 
-  if (!isGenuine(body, request.headers['x-service-signature']?.toString())) {
+  if (!isValidSignature(body, request.headers['x-service-signature']?.toString())) {
     response.writeHead(403).end()
     return
   }
   const delivery = JSON.parse(body.toString())
   if (!processed.has(delivery.id)) {
     processed.add(delivery.id)
-    // In production: put it into a queue.
+    // In production, enqueue the delivery here.
     console.log(delivery.event_type, delivery.resource.id)
   }
   response.writeHead(204).end()

@@ -144,16 +144,16 @@ describe('the log', () => {
     const webhookId = await office.subscribe('https://example.com/')
     await store(office, webhookId, [{ hoursAgo: 1 }])
     const cases: [query: string, errors: Record<string, string>][] = [
-      ['id=%22%3E%3Cscript%3E', { id: 'This is not an id.' }],
+      ['id=%22%3E%3Cscript%3E', { id: 'Enter the whole ID of a delivery or an event.' }],
       [
         'since=yesterday&until=2026-13-01T00:00',
         {
-          since: expect.stringContaining('Give a time'),
-          until: expect.stringContaining('Give a time'),
+          since: expect.stringContaining('Enter a time'),
+          until: expect.stringContaining('Enter a time'),
         },
       ],
-      ['since=2026-01-02T00:00&until=2026-01-01T00:00', { until: 'This is not after “From”.' }],
-      ['type=task.exploded', { type: 'There is no such event.' }],
+      ['since=2026-01-02T00:00&until=2026-01-01T00:00', { until: 'Choose a time after “From”.' }],
+      ['type=task.exploded', { type: 'Choose an event from the list.' }],
     ]
     for (const [query, errors] of cases) {
       const { text, status } = await office.visitor.get(`/webhooks/${webhookId}?${query}`)
@@ -211,7 +211,7 @@ describe('the log', () => {
     // The pages that are not the first do not wander away.
     const second = await office.visitor.get(`/webhooks/${webhookId}?before=${ids[24]}`)
     expect(second.text).not.toContain('hx-trigger="every')
-    expect(linkIn(second.text, 'The newest')).toBe(`/webhooks/${webhookId}`)
+    expect(linkIn(second.text, 'Newest')).toBe(`/webhooks/${webhookId}`)
   })
 
   it('what is rare among many: so many are looked at, and the search goes on from there', async () => {
@@ -225,7 +225,7 @@ describe('the log', () => {
     const first = await office.visitor.get(`/webhooks/${webhookId}?type=task.deleted`)
     expect(listed(first.text)).toEqual([])
     expect(textOf(first.text)).toContain(
-      'Many deliveries were looked at, and none of them is what you look for. There are more.',
+      'No match among the newest deliveries. Older ones may match.',
     )
     const next = await office.visitor.get(linkIn(first.text, 'Next') ?? '')
     expect(listed(next.text)).toEqual(ids.slice(-1))
@@ -276,8 +276,8 @@ describe('a delivery', () => {
     expect(text).toMatch(/<time datetime="[^"]+" title="[^"]+ UTC" data-countdown>/)
     expect(said).toContain('Attempt 1 503')
     expect(said).toContain('The endpoint answered 503.')
-    expect(said).toMatch(/Connection [\d.]+ ms Waiting [\d.]+ ms Body [\d.]+ ms/)
-    expect(said).toContain('Answered by 127.0.0.1')
+    expect(said).toMatch(/Connect [\d.]+ ms Waiting [\d.]+ ms Body [\d.]+ ms/)
+    expect(said).toContain('Connected to 127.0.0.1')
     expect(blockIn(text, 'response headers')).toContain('x-shop: closed')
     expect(blockIn(text, 'response body')).toBe('{\n  "until": "eight"\n}')
     expect(JSON.parse(blockIn(text, 'payload'))).toEqual(
@@ -299,7 +299,7 @@ describe('a delivery', () => {
     expect(headers).toHaveLength(6)
     const signature = request?.headers['x-service-signature']
     expect(blockIn(text, 'signature')).toBe(signature)
-    expect(Buffer.from(blockIn(text, 'body as it is sent'))).toEqual(request?.body)
+    expect(Buffer.from(blockIn(text, 'request body'))).toEqual(request?.body)
 
     const secret = await sent.office.secretOf(sent.webhookId)
     const command = blockIn(text, 'openssl command')
@@ -327,32 +327,32 @@ describe('a delivery', () => {
     const post = async (verb: string): Promise<string> =>
       textOf((await office.visitor.submit(`${address}/${verb}`)).text)
     expect(textOf((await office.visitor.get(address)).text)).toContain('Retry now')
-    expect(await post('attempt')).toContain('The next attempt is made at once.')
+    expect(await post('attempt')).toContain('Making the next attempt now.')
     await until(
       'the second attempt has failed',
       async () => (await office.newest(webhookId, 'retrying')).attempts === 2,
     )
-    expect(await post('cancel')).toContain('The delivery is cancelled: no more attempts are made.')
-    expect(textOf((await office.visitor.get(address)).text)).toContain('It was cancelled.')
+    expect(await post('cancel')).toContain('Delivery cancelled. No more attempts will be made.')
+    expect(textOf((await office.visitor.get(address)).text)).toContain(
+      'The delivery was cancelled.',
+    )
     expect(await post('cancel')).toContain('this one has ended')
     expect(await post('resend')).toContain('Only a delivered delivery can be resent.')
 
-    expect(await post('retry')).toContain('One more attempt is made at once.')
+    expect(await post('retry')).toContain('Retrying now.')
     await until(
       'the third attempt has failed',
       async () => (await office.newest(webhookId, 'failed')).attempts === 3,
     )
-    expect(textOf((await office.visitor.get(address)).text)).toContain(
-      'The attempt by hand failed.',
-    )
+    expect(textOf((await office.visitor.get(address)).text)).toContain('The manual attempt failed.')
     await post('retry')
     await office.newest(webhookId, 'delivered')
-    expect(await post('resend')).toContain('It is sent once more.')
+    expect(await post('resend')).toContain('Resending now.')
     await until(
       'it is resent',
       async () => (await office.newest(webhookId, 'delivered')).attempts === 5,
     )
-    expect(textOf((await office.visitor.get(address)).text)).toContain('resent by hand')
+    expect(textOf((await office.visitor.get(address)).text)).toContain('Attempt 5 204 resend')
     expect(new Set(sent.requests.map(({ body }) => body.toString())).size).toBe(1)
 
     const details = { delivery_id: sent.id, event_type: 'participant.created' }
@@ -389,7 +389,7 @@ describe('a delivery', () => {
     await sent.office.write((own) => disableWebhook(own, sent.webhookId, new Date()))
     const { text } = await sent.office.visitor.get(sent.address)
     expect(textOf(text)).toContain(
-      'The webhook was disabled before it arrived. The webhook is disabled: enable it to retry.',
+      'The webhook was disabled before the event was delivered. To retry it, enable the webhook first.',
     )
     expect(text).not.toContain('>Retry<')
     expect((await sent.office.visitor.submit(`${sent.address}/retry`)).text).toContain(
@@ -417,13 +417,11 @@ describe('a delivery', () => {
     })
     const page = async (id: string): Promise<string> =>
       textOf((await office.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)).text)
-    expect(await page(old)).toContain(
-      '3 attempts were made. What was answered is not kept any more.',
-    )
+    expect(await page(old)).toContain('3 attempts. Responses are no longer stored.')
     const said = await page(busy)
     expect(said).toContain('Attempt 30 204')
     expect(said).not.toContain('Attempt 10 204')
-    expect(said).toContain('10 earlier attempts are not shown.')
+    expect(said).toContain('10 earlier attempts not shown.')
   })
 
   it('shows what is not harmless as it is, and breaks nothing', async () => {
@@ -486,7 +484,7 @@ describe('a delivery', () => {
     const admin = await visitor(app, await newPerson(app, sent.office.accountId))
     const { text } = await admin.get(sent.address)
     expect(blockIn(text, 'payload')).toContain(sent.id)
-    expect(textOf(text)).toContain('How it was signed is shown to those who manage webhooks.')
+    expect(textOf(text)).toContain('Only people who manage webhooks see the signature.')
     expect(text).not.toContain(String(sent.requests[0]?.headers['x-service-signature']))
     expect(text).not.toMatch(/Retry now|popovertarget="ask/)
   })
@@ -509,7 +507,7 @@ describe.runIf(inject('database') === 'sqlite')('the log in a browser', () => {
     await row.getByText('Failed').waitFor()
     isBroken = false
     await row.getByRole('button', { name: 'Retry' }).click()
-    await page.getByText('One more attempt is made at once.').waitFor()
+    await page.getByText('Retrying now.').waitFor()
     await row.getByText('Delivered').waitFor()
     expect(page.url()).toMatch(new RegExp(`/webhooks/${webhookId}$`))
     expect(await row.locator('.dots').getAttribute('aria-label')).toBe('2 attempts')
@@ -528,8 +526,8 @@ describe.runIf(inject('database') === 'sqlite')('the log in a browser', () => {
     await other.getByRole('button', { name: 'Retry now' }).click()
     await other.getByText('Attempt 2', { exact: true }).waitFor()
     await other.getByRole('button', { name: 'Cancel' }).click()
-    await other.getByRole('button', { name: 'Cancel the delivery' }).click()
-    await other.getByText('It was cancelled.').waitFor()
+    await other.getByRole('button', { name: 'Cancel delivery' }).click()
+    await other.getByText('The delivery was cancelled.').waitFor()
     isBroken = false
     await other.getByRole('button', { name: 'Retry' }).click()
     await other.locator('.pill').getByText('Delivered').waitFor()
@@ -553,7 +551,7 @@ describe.runIf(inject('database') === 'sqlite')('the log in a browser', () => {
     await row.getByText('Failed').waitFor()
     expect(await row.locator('.dots .bad').count()).toBe(10)
     await row.getByRole('link').click()
-    await row.getByText('All attempts of the schedule failed.').waitFor()
+    await row.getByText('Gave up after 10 attempts.').waitFor()
     expect(visited.troubles).toEqual([])
   })
 
@@ -594,7 +592,7 @@ describe.runIf(inject('database') === 'sqlite')('the log in a browser', () => {
     await page.getByRole('button', { name: 'Filter' }).click()
     expect(page.url()).toContain('type=participant.created')
     await page.getByRole('button', { name: 'Resend' }).click()
-    await page.getByText('It is sent once more.').waitFor()
+    await page.getByText('Resending now.').waitFor()
     await receiver.received(2)
     expect(page.url()).toContain('/deliveries/')
     await page.getByText('Verify this').click()

@@ -74,7 +74,7 @@ export function textOf(html: string): string {
 
 /** The figures at the head of a page, by their names. */
 export function figuresOf(html: string): Record<string, string> {
-  const stats = html.matchAll(/<dt>(.*?)<\/dt><dd class="stat-value">(.*?)<\/dd>/g)
+  const stats = html.matchAll(/<dt>(.*?)<\/dt>\s*<dd class="stat-value">(.*?)<\/dd>/g)
   return Object.fromEntries(
     [...stats].map(([, label = '', value = '']) => [textOf(label), textOf(value)]),
   )
@@ -85,7 +85,9 @@ export function tableOf(html: string, name: string): string[][] {
   const [, after = ''] = html.split(`role="region" aria-label="${name}"`)
   const [, body = ''] = after.slice(0, after.indexOf('</table>')).split('<tbody>')
   return [...body.matchAll(/<tr[^>]*>(.*?)<\/tr>/gs)].map(([, row = '']) =>
-    [...row.matchAll(/<td[^>]*>(.*?)<\/td>/gs)].map(([, cell = '']) => textOf(cell)),
+    [...row.matchAll(/<td[^>]*>(.*?)<\/td>/gs)].map(([, cell = '']) =>
+      textOf(cell).replace(/\s+/g, ' '),
+    ),
   )
 }
 

@@ -25,6 +25,8 @@ interface Making {
   values(): Promise<Values> | Values
   other: Values
   wrong: Values
+  /** Shown when the form is sent again. */
+  createdBefore?: string
 }
 
 const forms: Record<string, Making> = {
@@ -52,6 +54,7 @@ const forms: Record<string, Making> = {
     }),
     other: { url: 'https://example.com/other' },
     wrong: { url: 'no address' },
+    createdBefore: 'was already created',
   },
   'API key': {
     path: '/api-keys/new',
@@ -98,7 +101,9 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, making) => {
     const page = await owner.visits.get(second.to ?? '')
     expect(page.status).toBe(200)
     expect(after.filter(({ id }) => second.to?.includes(id))).toHaveLength(1)
-    expect(textOf(page.text) + page.text).toContain('created when the form was sent before')
+    expect(textOf(page.text) + page.text).toContain(
+      making.createdBefore ?? 'created when the form was sent before',
+    )
     expect(page.text).not.toMatch(TOKEN)
     expect(page.text).not.toMatch(SECRET)
   })

@@ -120,8 +120,8 @@ describe('the overview', () => {
       ['4', '3', '3'],
     ])
     expect(tableOf(text, 'Webhooks')).toEqual([
-      ['WorseFailing', '3', '2', '0'],
-      ['BadlyFailing', '1', '0', '1'],
+      ['Worse Failing', '3', '2', '0'],
+      ['Badly Failing', '1', '0', '1'],
       ['Well', '0', '1', '5'],
     ])
     expect(text).toContain(`href="/console/webhooks/${worse}?state=failed"`)
@@ -156,7 +156,7 @@ describe('the overview', () => {
     await app.db.write('api_keys').where({ account_id: account.accountId }).delete()
     const owner = await visitor(app, account)
     const steps = async (): Promise<string[]> =>
-      [...(await owner.get('')).text.matchAll(/<li( class="done")?><h3>([^<]*)/g)].map(
+      [...(await owner.get('')).text.matchAll(/<li( class="done")?>\s*<h3>([^<]*)/g)].map(
         ([, done, title = '']) => `${done ? '✓ ' : ''}${title.trim()}`,
       )
 
@@ -165,11 +165,22 @@ describe('the overview', () => {
       'curl \'http://api.example.com/public/v1/participants\' \\\n  -H "Authorization: Bearer $MUSTER_API_KEY"',
     )
     expect(text).not.toContain('NaN')
-    expect(await steps()).toEqual(['Make an API key', 'Make the first call', 'Add a webhook'])
+    expect(await steps()).toEqual([
+      'Create an API key',
+      'Make your first request',
+      'Create a webhook',
+    ])
     const key = await app.newKey(account)
-    expect(await steps()).toEqual(['✓ Make an API key', 'Make the first call', 'Add a webhook'])
+    expect(await steps()).toEqual([
+      '✓ Create an API key',
+      'Make your first request',
+      'Create a webhook',
+    ])
     await app.as({ key }).get('/participants')
-    await until('the call is logged', async () => (await steps())[1] === '✓ Make the first call')
+    await until(
+      'the call is logged',
+      async () => (await steps())[1] === '✓ Make your first request',
+    )
     await newWebhook(account, 'The first')
     expect(await steps()).toEqual([])
     expect((await owner.get('')).text).not.toContain('Getting started')
@@ -179,7 +190,7 @@ describe('the overview', () => {
     const account = await app.newAccount()
     const admin = await visitor(app, await newPerson(app, account.accountId))
     const { text } = await admin.get('')
-    expect(text).toContain('The Account Owner can let you do that.')
+    expect(text).toContain('Ask the Account Owner for permission.')
     expect(text).not.toContain('/console/webhooks/new')
     const granted = await visitor(
       app,
@@ -210,7 +221,7 @@ describe('the overview', () => {
       const [, main = ''] = text.split('<main')
       const tiles = [
         ...main.matchAll(
-          /<li><a href="(\/console\/[^"]*)">.{0,400}?<strong>(.*?)<\/strong><span class="stat-value">(\d+)/gs,
+          /<li>\s*<a href="(\/console\/[^"]*)">.{0,400}?<strong>(.*?)<\/strong>\s*<span class="stat-value">(\d+)/gs,
         ),
       ]
       expect(tiles.map(([, , name, number]) => [name, number])).toEqual([
@@ -244,7 +255,7 @@ describe('the overview', () => {
         await newPerson(app, account.accountId, { role: 'member', permissions }),
       )
       expect(textOf((await member.get('')).text)).toContain(
-        'You may not see any records. Test Owner, the Account Owner, can change that.',
+        'You have no access to records yet. Ask Test Owner, the Account Owner.',
       )
     })
   })

@@ -1,4 +1,4 @@
-/** The API Dashboard: figures, filters, one request, the file, and who sees what. */
+/** API requests: figures, filters, one request, the file, and who sees what. */
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -28,7 +28,7 @@ import { newPerson, type Visitor, visit, visitor } from './visitors.ts'
 const run = promisify(execFile)
 const HALF_MINUTE = MINUTE / 2
 
-describe('the API Dashboard', () => {
+describe('API requests', () => {
   let app: TestApp
   beforeAll(async () => {
     app = await startApp({ now: () => new Date(NOW) })
@@ -57,8 +57,8 @@ describe('the API Dashboard', () => {
       expect(figuresOf(text)).toEqual({
         Requests: '5',
         Errors: '40.00 %',
-        'Median time': '30 ms',
-        '95 % took less than': '50 ms',
+        'Median duration': '30 ms',
+        'p95 duration': '50 ms',
       })
       const time = (at: number): string => new Date(at).toISOString().slice(11, 16)
       expect(
@@ -119,8 +119,8 @@ describe('the API Dashboard', () => {
       expect(figuresOf(text)).toEqual({
         Requests: '1',
         Errors: '100 %',
-        'Median time': '1.23 s',
-        '95 % took less than': '1.23 s',
+        'Median duration': '1.23 s',
+        'p95 duration': '1.23 s',
       })
       expect(tableOf(text, 'Top operations')).toEqual([['GET /public/v1/tasks', '1', '100 %']])
       expect(tableOf(text, 'Top errors')).toEqual([['500GET /public/v1/tasks', '1']])
@@ -133,10 +133,10 @@ describe('the API Dashboard', () => {
       expect(figuresOf(text)).toEqual({
         Requests: '0',
         Errors: '–',
-        'Median time': '–',
-        '95 % took less than': '–',
+        'Median duration': '–',
+        'p95 duration': '–',
       })
-      expect(text).toContain('Make the first one')
+      expect(text).toContain('Make your first request')
       expect(text).not.toContain('NaN')
     })
 
@@ -182,8 +182,8 @@ describe('the API Dashboard', () => {
       const sorted = durations.toSorted((one, other) => one - other)
       const { text } = await owner.get('/requests')
       const figures = figuresOf(text)
-      expectNear(figures['Median time'], sorted[999])
-      expectNear(figures['95 % took less than'], sorted[1_899])
+      expectNear(figures['Median duration'], sorted[999])
+      expectNear(figures['p95 duration'], sorted[1_899])
     })
   })
 
@@ -221,8 +221,8 @@ describe('the API Dashboard', () => {
         Requests: inside.length.toLocaleString('en'),
         Errors: `${((errors.length / inside.length) * 100).toFixed(2)} %`,
       })
-      expectNear(figures['Median time'], sorted[Math.ceil(sorted.length * 0.5) - 1])
-      expectNear(figures['95 % took less than'], sorted[Math.ceil(sorted.length * 0.95) - 1])
+      expectNear(figures['Median duration'], sorted[Math.ceil(sorted.length * 0.5) - 1])
+      expectNear(figures['p95 duration'], sorted[Math.ceil(sorted.length * 0.95) - 1])
       const bars = tableOf(
         text,
         address.includes('from') ? 'Requests per 2 minutes' : 'Requests per 5 minutes',
@@ -321,16 +321,16 @@ describe('the API Dashboard', () => {
     })
 
     it.each([
-      ['status=9xx', '9xx', 'Give a status such as 404'],
-      ['method=BREW', 'BREW', 'There is no such method'],
-      ['operation=toString', 'toString', 'There is no such operation'],
-      ['user=me', 'me', 'There is no such user'],
-      ['key=%3Cscript%3E', '&#60;script&#62;', 'There is no such key'],
-      ['duration=fast', 'fast', 'Give a number of milliseconds'],
-      ['duration=-1', '-1', 'Give a number of milliseconds'],
+      ['status=9xx', '9xx', 'Enter a status, for example 404'],
+      ['method=BREW', 'BREW', 'Choose a method'],
+      ['operation=toString', 'toString', 'Choose an operation'],
+      ['user=me', 'me', 'Choose a user'],
+      ['key=%3Cscript%3E', '&#60;script&#62;', 'Choose a key'],
+      ['duration=fast', 'fast', 'Enter a number of milliseconds'],
+      ['duration=-1', '-1', 'Enter a number of milliseconds'],
       ['from=yesterday', 'yesterday', 'Enter a time in UTC'],
       ['until=2026-13-40T00:00', '2026-13-40T00:00', 'Enter a time in UTC'],
-      ['from=2026-03-02T10:00&until=2026-03-02T10:00', '2026-03-02T10:00', 'This is not after'],
+      ['from=2026-03-02T10:00&until=2026-03-02T10:00', '2026-03-02T10:00', 'Choose a time after'],
     ])('%s is refused, and stays in the form', async (query, typed, problem) => {
       const { text, status } = await owner.get(`/requests?${query}`)
       expect(status).toBe(422)
@@ -431,8 +431,9 @@ describe('the API Dashboard', () => {
     expect(listedIn(text)).toEqual([recent])
     expect(text).toContain('the newest 200,000')
     const earlier =
-      text.match(/href="\/console([^"]*)">Search those before</)?.[1]?.replaceAll('&#38;', '&') ??
-      ''
+      text
+        .match(/href="\/console([^"]*)">Search earlier requests</)?.[1]
+        ?.replaceAll('&#38;', '&') ?? ''
     expect(listedIn((await owner.get(earlier)).text)).toEqual([older])
     // The file is of all, a part at a time.
     expect((await owner.get('/requests.csv?status=404')).text.trimEnd().split('\r\n')).toHaveLength(
@@ -523,9 +524,9 @@ describe('the API Dashboard', () => {
         return rows[0]?.id as string | undefined
       })
       const { text } = await owner.get(`/requests/${id}`)
-      expect(textOf(text)).toContain('Cut at 64 KiB.')
+      expect(textOf(text)).toContain('Truncated after 64 KiB.')
       expect(text).not.toContain('--data-raw')
-      expect(text).toContain('cannot be made from here')
+      expect(text).toContain('cannot be repeated from here')
     })
 
     it('what is long and whole is not called cut', async () => {
@@ -534,7 +535,7 @@ describe('the API Dashboard', () => {
         { responseBody: JSON.stringify({ text: 'x'.repeat(65_536 - 11) }) },
       ])
       const { text } = await owner.get(`/requests/${id}`)
-      expect(text).not.toContain('Cut at 64 KiB')
+      expect(text).not.toContain('Truncated')
     })
 
     it('as curl, in a shell: the same request, whatever is in it', async () => {
@@ -613,9 +614,7 @@ describe('the API Dashboard', () => {
             expect(status).toBe(200)
             expect(text).not.toContain('asked')
             expect(text).not.toContain('answered')
-            expect(textOf(text)).toContain(
-              'Bodies hold records. You do not see those of this request',
-            )
+            expect(textOf(text)).toContain('The bodies of this request are hidden')
             for (const one of [seeing, owner]) {
               const read = textOf((await one.get(path)).text)
               expect(read).toContain('asked')
@@ -851,7 +850,7 @@ function commandIn(html: string): string {
   return textOf(`<i>${copied}</i>`)
 }
 
-describe('the API Dashboard in a browser', () => {
+describe('API requests in a browser', () => {
   let app: TestApp
   let browser: Browser
   let account: TestAccount
@@ -906,7 +905,7 @@ describe('the API Dashboard in a browser', () => {
   it('what comes in is shown by itself, but not while somebody reads', async () => {
     await using visited = await visit(app, browser, '/requests?method=DELETE', { person: account })
     const { page, troubles } = visited
-    await page.getByText('No request matches').waitFor()
+    await page.getByText('No requests match').waitFor()
     const { body } = await app.as(account).post('/tasks', { title: 'Gone soon' })
     await app.as(account).delete(`/tasks/${body.id}`)
     await page.locator('.requests .toggle').waitFor()
@@ -961,8 +960,8 @@ describe('the API Dashboard in a browser', () => {
     await page.locator('.requests .toggle').click()
     await page.getByRole('heading', { level: 1, name: 'POST /public/v1/tasks' }).waitFor()
     await page.getByText('"title"').first().waitFor()
-    await page.getByRole('link', { name: 'API Dashboard' }).last().click()
-    await page.getByRole('heading', { level: 1, name: 'API Dashboard' }).waitFor()
+    await page.getByRole('link', { name: 'API requests' }).last().click()
+    await page.getByRole('heading', { level: 1, name: 'API requests' }).waitFor()
   })
 
   it.each([

@@ -14,9 +14,12 @@ import {
 } from '../../records/webhooks.ts'
 import type { Route } from '../../web/console/page.ts'
 import { bulkJobRoutes } from '../../web/console/webhooks/bulk-jobs.ts'
+import { bulkStartRoutes } from '../../web/console/webhooks/bulk-start.ts'
 import { deliveryRoutes } from '../../web/console/webhooks/delivery.ts'
-import { webhookRoutes } from '../../web/console/webhooks/webhook.ts'
-import { webhookSecretRoutes } from '../../web/console/webhooks/webhook-secret.ts'
+import { webhookEditRoutes } from '../../web/console/webhooks/edit.ts'
+import { webhookLogRoutes } from '../../web/console/webhooks/log.ts'
+import { webhookSecretRoutes } from '../../web/console/webhooks/secret.ts'
+import { webhookSettingsRoutes } from '../../web/console/webhooks/settings.ts'
 import { webhooksRoutes } from '../../web/console/webhooks/webhooks.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
@@ -44,7 +47,10 @@ afterAll(async () => {
 const allRoutes: Route[] = [
   ...bulkJobRoutes,
   ...webhooksRoutes,
-  ...webhookRoutes,
+  ...webhookEditRoutes,
+  ...webhookLogRoutes,
+  ...webhookSettingsRoutes,
+  ...bulkStartRoutes,
   ...webhookSecretRoutes,
   ...deliveryRoutes,
 ]
@@ -248,7 +254,7 @@ describe('a webhook is made and changed', () => {
       url: 'The URL must lead to a public address, and 169.254.169.254 is not one.',
       description: 'The description must be at most 200 characters long.',
       event_types: 'There is no event “task.exploded”.',
-      ordering: 'Choose one of the orders.',
+      ordering: 'Choose an order.',
     })
     expect(answer.text).not.toContain('<script>alert')
     const { url, description, event_types } = filledIn(formOf(answer.text), {})
@@ -290,9 +296,9 @@ describe('a webhook is made and changed', () => {
       expect(answer.status).toBe(200)
       return textOf(/<div id="url-verdict"[\s\S]*?<\/div>/.exec(answer.text)?.[0] ?? '')
     }
-    expect(await verdict('https://example.com/in')).toContain('This address can be used.')
+    expect(await verdict('https://example.com/in')).toContain('This URL works.')
     expect(await verdict('ftp://example.com/in')).toContain('The URL must begin with https://.')
-    expect(await verdict('https://localhost./')).toContain('can be used')
+    expect(await verdict('https://localhost./')).toContain('This URL works')
     expect(await verdict('https://10.0.0.1/')).toContain('10.0.0.1 is not one')
     expect((await verdict(' ')).trim()).toBe('')
     for (let count = 0; count < 56; count++) await verdict('https://example.com/')
@@ -304,7 +310,7 @@ describe('a webhook is made and changed', () => {
     )
     expect(
       (await colleague.post('/webhooks/address', { url: 'https://example.com/' })).text,
-    ).toContain('can be used')
+    ).toContain('This URL works')
   })
 
   it('changes, with what was and what is in the audit log; saved without a change, nothing is noted', async () => {
@@ -321,7 +327,7 @@ describe('a webhook is made and changed', () => {
     expect(bad.text).toContain('value="nowhere"')
     const changed = { ...same, url: 'https://example.com/new', event_types: ['*', 'task.created'] }
     expect((await office.visitor.submit(to, changed)).text).toContain(
-      'The webhook is changed, from the next attempt on.',
+      'Webhook saved. The next attempt uses the new settings.',
     )
     expect(await webhookOf(office, id)).toMatchObject({
       url: 'https://example.com/new',
@@ -345,20 +351,18 @@ describe('a webhook is made and changed', () => {
     await using receiver = await startReceiver({ answers: [204, 500] })
     const office = await newOffice(app)
     const id = await office.subscribe(receiver.url)
-    expect((await office.visitor.submit(`/webhooks/${id}/test`)).text).toContain(
-      'A test event is on its way.',
-    )
+    expect((await office.visitor.submit(`/webhooks/${id}/test`)).text).toContain('Test event sent.')
     expect(await office.newest(id, 'delivered')).toMatchObject({ eventType: 'webhook.test' })
 
     await office.emit()
     await office.newest(id, 'retrying')
     expect((await office.visitor.get(`/webhooks/${id}/settings`)).text).toContain(
-      'Deliveries that are on the schedule end as failed.',
+      'Scheduled retries are cancelled and marked failed.',
     )
     const disabled = await office.visitor.submit(`/webhooks/${id}/disable`)
-    expect(disabled.text).toContain('The webhook is disabled: it gets nothing.')
+    expect(disabled.text).toContain('Webhook disabled. Nothing is sent until you enable it again.')
     expect(textOf(disabled.text)).toContain(
-      'nothing is sent. What happens meanwhile can be sent once it is enabled again.',
+      'Nothing is sent. After you enable it again, you can send the events it missed.',
     )
     expect((await office.newest(id, 'failed')).failureReason).toBe('webhook_disabled')
     expect((await office.visitor.submit(`/webhooks/${id}/test`)).text).toContain(
@@ -367,10 +371,10 @@ describe('a webhook is made and changed', () => {
     await office.visitor.post(`/webhooks/${id}/disable`)
 
     expect(textOf((await office.visitor.submit(`/webhooks/${id}/enable`)).text)).toContain(
-      'What happened meanwhile has not been sent.',
+      'and may have missed events.',
     )
     expect(textOf((await office.visitor.submit(`/webhooks/${id}/delete`)).text)).toContain(
-      'is deleted. Webhooks',
+      'deleted. Webhooks',
     )
     expect((await office.visitor.get(`/webhooks/${id}`)).status).toBe(404)
     expect((await office.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
@@ -423,7 +427,7 @@ describe('the signing secret', () => {
     const next = secretIn(await office.visitor.post(`/webhooks/${id}/secret/prepare`))
     expect(new Set([old, first, next]).size).toBe(3)
     const page = await office.visitor.get(`/webhooks/${id}/secret`)
-    expect(page.text).toContain('Prepare another one instead')
+    expect(page.text).toContain('Prepare another secret')
     expect(page.text).not.toContain('whsec_')
     const shown = await office.visitor.post(`/webhooks/${id}/secret`, { password: PASSWORD })
     expect(shown.text.match(/whsec_[A-Za-z0-9+/]{43}=/g)).toEqual(
@@ -432,7 +436,7 @@ describe('the signing secret', () => {
     expect(await signature(1)).toEqual([true, false])
 
     expect((await office.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain(
-      'The new secret signs',
+      'New secret activated.',
     )
     expect(await signature(2)).toEqual([false, true])
     expect((await office.audited()).map(({ action }) => action)).toEqual([
@@ -451,23 +455,21 @@ describe('what was missed and what failed', () => {
     const office = await newOffice(app)
     const id = await missedSome(office, receiver.url, 30)
     const to = `/webhooks/${id}/send-missed`
-    expect(textOf((await office.visitor.get(to)).text)).toContain(
-      '30 deliveries , which takes about 1 second',
-    )
+    expect(textOf((await office.visitor.get(to)).text)).toContain('30 deliveries , about 1 second.')
     expect(textOf((await office.visitor.get(`${to}?since=&until=&rate=1`)).text)).toContain(
-      '30 deliveries , which takes about 30 seconds',
+      '30 deliveries , about 30 seconds.',
     )
 
     const wrong = await office.visitor.post(to, { since: 'yesterday', until: '', rate: '5000' })
     expect(wrong.status).toBe(422)
     expect(errorsIn(wrong.text)).toEqual({
       since: 'Enter a time in UTC, for example 2026-11-21T09:30.',
-      rate: 'Give a whole number from 1 to 500.',
+      rate: 'Enter a whole number from 1 to 500.',
     })
     expect(wrong.text).toContain('value="5000"')
 
     const started = await office.visitor.submit(to, { since: '', until: '', rate: '1' })
-    expect(started.text).toContain('Sending what was missed has begun.')
+    expect(started.text).toContain('Sending started.')
     const [job] = await office.scope.rows('bulk_jobs').select('id', 'total', 'created_by')
     expect(job).toMatchObject({ total: 30, created_by: office.manager.userId })
     const address = `/webhooks/jobs/${job.id}`
@@ -478,14 +480,10 @@ describe('what was missed and what failed', () => {
     expect(again.status).toBe(422)
     expect(again.text).toContain('already does this and is running')
 
-    expect((await office.visitor.submit(`${address}/pause`)).text).toContain('The job is paused.')
+    expect((await office.visitor.submit(`${address}/pause`)).text).toContain('Job paused.')
     expect(textOf((await office.visitor.get(address)).text)).toContain('Paused Resume')
-    expect((await office.visitor.submit(`${address}/resume`)).text).toContain(
-      'The job goes on where it was.',
-    )
-    expect((await office.visitor.submit(`${address}/cancel`)).text).toContain(
-      'The job is cancelled.',
-    )
+    expect((await office.visitor.submit(`${address}/resume`)).text).toContain('Job resumed.')
+    expect((await office.visitor.submit(`${address}/cancel`)).text).toContain('Job cancelled.')
     expect((await office.visitor.submit(`${address}/pause`)).text).toContain(
       `Bulk job ${job.id} is cancelled.`,
     )
@@ -501,7 +499,7 @@ describe('what was missed and what failed', () => {
       (await office.visitor.get('/webhooks/jobs')).text.includes('Completed'),
     )
     expect(textOf((await office.visitor.get(to)).text)).toContain(
-      'It has missed nothing in this time.',
+      'The webhook missed no events in this period.',
     )
     const nothing = await office.visitor.post(to, { rate: '500' })
     expect(nothing.status).toBe(422)
@@ -520,9 +518,9 @@ describe('what was missed and what failed', () => {
     const from = new Date(Date.now() - HOUR_MS).toISOString().slice(0, 16)
     expect(
       (await office.visitor.post(to, { since: from, until: from, rate: '50' })).text,
-    ).toContain('This is not after “From”.')
+    ).toContain('Choose a time after “From”.')
     expect((await office.visitor.get(`${to}?since=${from}`)).text).toContain(
-      'It has missed nothing in this time.',
+      'The webhook missed no events in this period.',
     )
   })
 
@@ -547,7 +545,7 @@ describe('what was missed and what failed', () => {
     )
     expect(
       (await office.visitor.get(`${to}?since=2020-01-01T00:00&until=2020-02-01T00:00`)).text,
-    ).toContain('Nothing has failed')
+    ).toContain('No deliveries failed')
     expect((await office.visitor.get(`${to}?type=task.exploded`)).status).toBe(422)
     const since = new Date(Date.now() - HOUR_MS).toISOString().slice(0, 16)
     await office.visitor.post(to, { since, until: '', type: 'task.created', rate: '500' })
@@ -649,7 +647,7 @@ describe('how webhooks are doing', () => {
       share: 0.5,
     })
     const said = textOf((await office.visitor.get(`/webhooks/${id}`)).text)
-    expect(said).toContain('≈ 50 % of a sample')
+    expect(said).toContain('≈ 50 % estimated')
     expect(said).toContain('1,000+')
   })
 
@@ -696,24 +694,24 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await using visited = await visit(app, browser, '/webhooks', { person: office.manager })
     const { page, troubles } = visited
     await assertReadable(page, 'no webhooks')
-    await page.getByRole('link', { name: 'Create the first webhook' }).click()
-    await page.getByLabel('Address').fill('http://10.0.0.1/')
+    await page.getByRole('link', { name: 'Create your first webhook' }).click()
+    await page.getByLabel('URL').fill('http://10.0.0.1/')
     await page.getByText('10.0.0.1 is not one').waitFor()
-    await page.getByLabel('Address').fill(receiver.url)
-    await page.getByText('This address can be used.').waitFor()
+    await page.getByLabel('URL').fill(receiver.url)
+    await page.getByText('This URL works.').waitFor()
     expect(await page.evaluate('document.activeElement.id')).toBe('field-url')
     await page.getByLabel('Description').fill('The shop')
     await page.getByLabel('participant.created').check()
     await assertReadable(page, 'a new webhook')
-    await page.getByRole('button', { name: 'Create the webhook' }).click()
-    await page.getByRole('heading', { name: 'The webhook is ready' }).waitFor()
+    await page.getByRole('button', { name: 'Create webhook' }).click()
+    await page.getByRole('heading', { name: 'Webhook created' }).waitFor()
     await assertReadable(page, 'the secret')
     expect(await page.locator('.code-block code').textContent()).toMatch(SECRET)
     await page.getByRole('link', { name: 'Done' }).click()
-    await page.getByText('Nothing has been sent yet').waitFor()
+    await page.getByText('No deliveries yet').waitFor()
 
     await page.getByRole('button', { name: 'Send test event' }).click()
-    await page.getByText('A test event is on its way.').waitFor()
+    await page.getByText('Test event sent.').waitFor()
     const row = page.getByRole('row').filter({ hasText: 'webhook.test' })
     await row.getByText('Delivered').waitFor()
     expect(page.url()).toMatch(/\/console\/webhooks\/[\w-]+$/)
@@ -752,14 +750,14 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     const id = await missedSome(office, receiver.url, 40)
     await using visited = await visit(app, browser, `/webhooks/${id}`, { person: office.manager })
     const { page, troubles } = visited
-    await page.getByRole('link', { name: 'Send what was missed' }).click()
+    await page.getByRole('link', { name: 'Send missed events' }).click()
     await page.getByText('40 deliveries').waitFor()
-    await page.getByLabel('At most so many a second').fill('20')
-    await page.getByLabel('At most so many a second').blur()
+    await page.getByLabel('Maximum per second').fill('20')
+    await page.getByLabel('Maximum per second').blur()
     await page.getByText('about 2 seconds').waitFor()
     await assertReadable(page, 'what was missed')
     await page.getByRole('button', { name: 'Start' }).click()
-    await page.getByText('Sending what was missed has begun.').waitFor()
+    await page.getByText('Sending started.').waitFor()
     const progress = page.getByRole('progressbar')
     await progress.waitFor()
     await assertReadable(page, 'a bulk job')
@@ -779,22 +777,22 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     const { page, troubles } = visited
     await page.getByRole('link', { name: 'Signing secret' }).click()
     await page.getByRole('button', { name: 'Prepare new secret' }).click()
-    await page.getByRole('heading', { name: 'The next secret is ready' }).waitFor()
+    await page.getByRole('heading', { name: 'Next secret created' }).waitFor()
     await page.getByRole('link', { name: 'Done' }).click()
     await assertReadable(page, 'the secret of a webhook')
     await page.getByRole('button', { name: 'Activate' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Activate' }).click()
-    await page.getByText('The new secret signs').waitFor()
+    await page.getByText('New secret activated.').waitFor()
     await page.goto(`${app.url}/console/webhooks/${id}/settings`)
     await page.getByRole('button', { name: 'Disable' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByText('Deliveries that are on the schedule end as failed.').waitFor()
+    await dialog.getByText('Scheduled retries are cancelled and marked failed.').waitFor()
     await assertReadable(page, 'a question')
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     expect((await webhookOf(office, id)).enabled).toBe(true)
     await page.getByRole('button', { name: 'Disable' }).click()
-    await dialog.getByRole('button', { name: 'Disable' }).click()
-    await page.getByText('The webhook is disabled: it gets nothing.').waitFor()
+    await dialog.getByRole('button', { name: 'Disable webhook' }).click()
+    await page.getByText('Webhook disabled. Nothing is sent until you enable it again.').waitFor()
     await assertReadable(page, 'a disabled webhook')
     expect(troubles).toEqual([])
   })

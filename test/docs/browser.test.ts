@@ -108,7 +108,7 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     }
     await page.keyboard.press('/')
     await page.getByRole('combobox').fill('xylophone')
-    await page.getByText('Nothing about “xylophone”.').waitFor()
+    await page.getByText('No results for “xylophone”.').waitFor()
     await page.keyboard.press('Escape')
     expect(await page.locator('dialog').isVisible()).toBe(false)
     expect(troubles).toEqual([])

@@ -26,7 +26,7 @@ export function navigation(user: User): NavigationGroup[] {
       items: [
         ...(isAdmin(user, {})
           ? [
-              { label: 'API Dashboard', to: '/requests', icon: 'requests' },
+              { label: 'API requests', to: '/requests', icon: 'requests' },
               { label: 'Webhooks', to: '/webhooks', icon: 'webhook' },
               { label: 'API keys', to: '/api-keys', icon: 'key' },
             ]

@@ -1,6 +1,5 @@
-/** How the account is doing: the last 24 hours of its requests and deliveries, and for a new account how to begin. */
+/** The overview: requests and deliveries of the last 24 hours. Members see record counts. */
 import { resources } from '../../generated/resources.ts'
-import { listAccountKeys } from '../../records/api-keys.ts'
 import {
   type DeliveryTraffic,
   findDeliveryTraffic,
@@ -8,24 +7,23 @@ import {
 import { HOUR_MS, MINUTE_MS } from '../../records/reports/request-counts.ts'
 import {
   findTraffic,
-  hasRequests,
   listRateLimitUse,
   type RateLimitUse,
   type Traffic,
 } from '../../records/reports/traffic.ts'
 import { findOwner } from '../../records/users.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.ts'
-import { apiCurlCommand } from '../shared/curl.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { meter, sparkline, stackedBars } from './charts.ts'
+import { firstSteps, gettingStarted } from './first-steps.ts'
+import { reloadEvery } from './htmx.ts'
 import { anyUser, get, isAdmin, may, type Page, type Route, type Visit } from './page.ts'
 import { plural } from './records/names.ts'
 import { addressOf, maySee } from './records/resources.ts'
-import { outcomeSeries, shareOf } from './requests/request-figures.ts'
+import { formatPercent, outcomeSeries } from './requests/request-figures.ts'
 import {
   buttonLink,
   card,
-  codeBlock,
   count,
   counted,
   duration,
@@ -42,70 +40,83 @@ export const overviewRoutes: Route[] = [get('', anyUser, overview)]
 const REFRESH_SECONDS = 15
 const DAY_MS = 24 * HOUR_MS
 const BUCKET_MS = 30 * MINUTE_MS
+const MAX_WEBHOOKS = 6
+const MAX_USERS = 6
 
 async function overview(visit: Visit): Promise<Page> {
-  const isDeveloper = isAdmin(visit.user, {})
+  const { user, account } = visit
+  if (!isAdmin(user, {}))
+    return { title: 'Overview', lead: account.name, body: await recordCounts(visit) }
   return {
     title: 'Overview',
-    lead: isDeveloper
-      ? `${visit.account.name} in the last 24 hours. Times are in UTC.`
-      : visit.account.name,
-    body: isDeveloper ? await lastDay(visit) : await records(visit),
+    lead: `${account.name} in the last 24 hours. Times are in UTC.`,
+    body: await lastDay(visit),
   }
 }
 
-async function lastDay(visit: Visit): Promise<Html> {
+async function lastDay(visit: Visit): Promise<Content> {
   const { scope, now } = visit
   const end = now.getTime() - (now.getTime() % BUCKET_MS) + BUCKET_MS
   const webhooks = await listWebhooks(scope)
+  const ids = webhooks.map(({ id }) => id)
   const [traffic, deliveries, use, steps] = await Promise.all([
     findTraffic(scope, { from: end - DAY_MS, until: null }, BUCKET_MS, end),
-    findDeliveryTraffic(
-      scope,
-      webhooks.map(({ id }) => id),
-      now,
-    ),
-    listRateLimitUse(scope, now, SHOWN_USERS),
-    firstSteps(visit, webhooks),
+    findDeliveryTraffic(scope, ids, now),
+    listRateLimitUse(scope, now, MAX_USERS),
+    firstSteps(visit, webhooks.length > 0),
   ])
   const isNew = traffic.requests === 0 && webhooks.length === 0
-  return html`${steps.some(({ isDone }) => !isDone) && gettingStarted(steps)}<div id="last-day" hx-get="/console" hx-trigger="every ${REFRESH_SECONDS}s" hx-target="#last-day" hx-select="#last-day" hx-swap="outerMorph ignoreTitle:true"${POLL}>${strip(traffic, deliveries)}${!isNew && html`<div class="halves">${requestsCard(traffic)}${deliveriesCard(visit, webhooks, deliveries)}${webhooksCard(webhooks, deliveries)}${rateLimitCard(visit, use)}</div>`}</div>`
+  const cards = [
+    requestsCard(traffic),
+    deliveriesCard(visit, webhooks, deliveries),
+    webhooksCard(webhooks, deliveries),
+    rateLimitCard(visit, use),
+  ]
+  return [
+    steps.some(({ isDone }) => !isDone) && gettingStarted(steps),
+    html`<div id="last-day"${reloadEvery(REFRESH_SECONDS, '/console', 'last-day')}${POLL}>
+      ${dayStats(traffic, deliveries)}
+      ${!isNew && html`<div class="halves">${cards}</div>`}
+    </div>`,
+  ]
 }
 
-function strip(traffic: Traffic, { hours, webhooks, countedUpTo }: DeliveryTraffic): Html {
+function dayStats(traffic: Traffic, { hours, webhooks, countedUpTo }: DeliveryTraffic): Html {
   const { buckets, requests, clientErrors, serverErrors, durations } = traffic
-  const total = (name: 'delivered' | 'failed' | 'waiting'): number =>
-    hours.reduce((sum, hour) => sum + hour[name], 0)
-  const failing = [...webhooks.values()].filter(({ failed }) => failed > 0).length
-  const more = countedUpTo === null ? '' : '+'
+  const errors = clientErrors + serverErrors
+  const total = (state: 'delivered' | 'failed' | 'waiting'): number =>
+    hours.reduce((sum, hour) => sum + hour[state], 0)
+  const [delivered, failed, waiting] = [total('delivered'), total('failed'), total('waiting')]
+  const failing = [...webhooks.values()].filter((webhook) => webhook.failed > 0).length
+  // Counting stopped at a limit, so there may be more.
+  const orMore = countedUpTo === null ? '' : '+'
   return stats([
     {
       label: 'Requests',
       value: count(requests),
-      note: durations && `half in ${duration(durations.p50)}`,
+      note: durations && `median ${duration(durations.p50)}`,
       chart:
         requests > 0 &&
         sparkline(buckets.map((bucket) => bucket.ok + bucket.clientErrors + bucket.serverErrors)),
     },
     {
       label: 'Errors',
-      value: shareOf(clientErrors + serverErrors, requests),
+      value: formatPercent(errors, requests),
       note: requests > 0 && counted(serverErrors, 'server error'),
       chart:
-        clientErrors + serverErrors > 0 &&
-        sparkline(buckets.map((bucket) => bucket.clientErrors + bucket.serverErrors)),
+        errors > 0 && sparkline(buckets.map((bucket) => bucket.clientErrors + bucket.serverErrors)),
     },
     {
       label: 'Delivered to webhooks',
-      value: `${count(total('delivered'))}${more}`,
-      note: total('waiting') > 0 && `${count(total('waiting'))} under way`,
-      chart: total('delivered') > 0 && sparkline(hours.map(({ delivered }) => delivered)),
+      value: `${count(delivered)}${orMore}`,
+      note: waiting > 0 && `${count(waiting)} in progress`,
+      chart: delivered > 0 && sparkline(hours.map((hour) => hour.delivered)),
     },
     {
       label: 'Failed deliveries',
-      value: `${count(total('failed'))}${more && total('failed') > 0 && more}`,
-      note: failing > 0 && `of ${counted(failing, 'webhook')}`,
-      chart: total('failed') > 0 && sparkline(hours.map(({ failed }) => failed)),
+      value: `${count(failed)}${failed > 0 ? orMore : ''}`,
+      note: failing > 0 && `on ${counted(failing, 'webhook')}`,
+      chart: failed > 0 && sparkline(hours.map((hour) => hour.failed)),
     },
   ])
 }
@@ -117,15 +128,10 @@ function requestsCard({ buckets, requests }: Traffic): Html {
     width: BUCKET_MS,
     series: outcomeSeries(buckets),
   })
-  return card(
-    'Requests',
-    requests > 0
-      ? chart
-      : empty('No requests', 'Nothing was asked of the API in the last 24 hours.'),
-    {
-      actions: buttonLink('/requests', 'All requests', 'quiet'),
-    },
-  )
+  const none = empty('No requests', 'The API received no requests in the last 24 hours.')
+  return card('Requests', requests > 0 ? chart : none, {
+    actions: buttonLink('/requests', 'All requests', 'quiet'),
+  })
 }
 
 function deliveriesCard(
@@ -139,10 +145,13 @@ function deliveriesCard(
     width: HOUR_MS,
     series: [
       { name: 'Delivered', tone: 'first', values: hours.map(({ delivered }) => delivered) },
-      { name: 'Under way', tone: 'second', values: hours.map(({ waiting }) => waiting) },
+      { name: 'In progress', tone: 'second', values: hours.map(({ waiting }) => waiting) },
       { name: 'Failed', tone: 'third', values: hours.map(({ failed }) => failed) },
     ],
   })
+  const limitNote =
+    countedUpTo !== null &&
+    html`<p class="muted">Counts at most ${count(countedUpTo)} deliveries per webhook and hour.</p>`
   const isEmpty = hours.every(
     ({ delivered, waiting, failed }) => delivered + waiting + failed === 0,
   )
@@ -150,161 +159,111 @@ function deliveriesCard(
     webhooks.length === 0
       ? empty(
           'No webhooks',
-          'Let the API tell you what happens, instead of asking again and again.',
-          may('webhooks')(user, {}) && buttonLink('/webhooks/new', 'Create a webhook'),
+          'Stop polling the API: get notified of every change by webhook.',
+          may('webhooks')(user, {}) && buttonLink('/webhooks/new', 'Create webhook'),
         )
-      : empty(
-          'No deliveries',
-          'Nothing happened in the last 24 hours that a webhook is subscribed to.',
-        )
-  return card(
-    'Deliveries',
-    isEmpty
-      ? none
-      : [
-          chart,
-          countedUpTo !== null &&
-            html`<p class="muted">Of each webhook, up to ${count(countedUpTo)} an hour are counted.</p>`,
-        ],
-    {
-      actions: buttonLink('/webhooks', 'All webhooks', 'quiet'),
-    },
-  )
+      : empty('No deliveries', 'No subscribed events happened in the last 24 hours.')
+  return card('Deliveries', isEmpty ? none : [chart, limitNote], {
+    actions: buttonLink('/webhooks', 'All webhooks', 'quiet'),
+  })
 }
 
-const SHOWN_WEBHOOKS = 6
+const NO_DELIVERIES = { delivered: 0, failed: 0, waiting: 0 }
 
-/** What needs somebody's eye comes first. */
+/** Failing webhooks come first, then those with the most deliveries in progress. */
 function webhooksCard(webhooks: Webhook[], { webhooks: counts }: DeliveryTraffic): Content {
   if (webhooks.length === 0) return false
-  const of = (webhook: Webhook) => counts.get(webhook.id) ?? { delivered: 0, failed: 0, waiting: 0 }
-  const sorted = webhooks.toSorted(
-    (one, other) => of(other).failed - of(one).failed || of(other).waiting - of(one).waiting,
-  )
-  const figure = (webhook: Webhook, value: number, state: string): Content =>
-    value === 0
-      ? html`<span class="muted">0</span>`
-      : html`<a href="/console/webhooks/${webhook.id}?state=${state}">${count(value)}</a>`
+  const rows = webhooks
+    .map((webhook) => ({ webhook, ...(counts.get(webhook.id) ?? NO_DELIVERIES) }))
+    .sort((one, other) => other.failed - one.failed || other.waiting - one.waiting)
+    .slice(0, MAX_WEBHOOKS)
   return card(
     'Webhooks',
     table(
       [
         'Webhook',
         { label: 'Failed', isNumber: true },
-        { label: 'Under way', isNumber: true },
+        { label: 'In progress', isNumber: true },
         { label: 'Delivered', isNumber: true },
       ],
-      sorted.slice(0, SHOWN_WEBHOOKS).map((webhook) => {
-        const { delivered, failed, waiting } = of(webhook)
-        return {
-          cells: [
-            html`<a class="clipped" href="/console/webhooks/${webhook.id}"><bdi>${webhookName(webhook)}</bdi></a>${failed > 0 ? pill('bad', 'Failing') : !webhook.enabled && pill('quiet', 'Disabled')}`,
-            figure(webhook, failed, 'failed'),
-            figure(webhook, waiting, 'retrying'),
-            figure(webhook, delivered, 'delivered'),
-          ],
-        }
-      }),
+      rows.map(({ webhook, failed, waiting, delivered }) => ({
+        cells: [
+          webhookCell(webhook, failed > 0),
+          deliveryCount(webhook, failed, 'failed'),
+          deliveryCount(webhook, waiting, 'retrying'),
+          deliveryCount(webhook, delivered, 'delivered'),
+        ],
+      })),
       { label: 'Webhooks' },
     ),
   )
 }
 
-const SHOWN_USERS = 6
+function webhookCell(webhook: Webhook, isFailing: boolean): Content {
+  const state = isFailing ? pill('bad', 'Failing') : !webhook.enabled && pill('quiet', 'Disabled')
+  return html`<a class="clipped" href="/console/webhooks/${webhook.id}">
+      <bdi>${webhookName(webhook)}</bdi>
+    </a>
+    ${state}`
+}
+
+function deliveryCount({ id }: Webhook, value: number, state: string): Html {
+  return value === 0
+    ? html`<span class="muted">0</span>`
+    : html`<a href="/console/webhooks/${id}?state=${state}">${count(value)}</a>`
+}
 
 function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {
   if (use.length === 0) return false
   const limit = config.rateLimitPerMinute
+  const rows = use.map(({ user, requests, refused }) => {
+    const path = `/console/requests?${new URLSearchParams({ range: '1h', user: user.id })}`
+    const tone = requests < limit * 0.8 ? 'first' : refused === 0 ? 'second' : 'third'
+    return {
+      cells: [
+        html`<a href="${path}">${user.fullName}</a>${meter(requests / limit, tone)}`,
+        html`${count(requests)}<span class="muted"> of ${count(limit)}</span>`,
+        refused === 0
+          ? html`<span class="muted">0</span>`
+          : html`<a href="${path}&amp;status=429">${count(refused)}</a>`,
+      ],
+    }
+  })
   return card(
     'Rate limit, last hour',
     table(
-      ['User', { label: 'Busiest minute', isNumber: true }, { label: 'Refused', isNumber: true }],
-      use.map(({ user, requests, refused }) => ({
-        cells: [
-          html`<a href="/console/requests?range=1h&amp;user=${user.id}">${user.fullName}</a>${meter(requests / limit, requests < limit * 0.8 ? 'first' : refused === 0 ? 'second' : 'third')}`,
-          html`${count(requests)}<span class="muted"> of ${count(limit)}</span>`,
-          refused === 0
-            ? html`<span class="muted">0</span>`
-            : html`<a href="/console/requests?range=1h&amp;user=${user.id}&amp;status=429">${count(refused)}</a>`,
-        ],
-      })),
+      [
+        'User',
+        { label: 'Peak per minute', isNumber: true },
+        { label: 'Rate-limited', isNumber: true },
+      ],
+      rows,
       { label: 'Rate limit' },
     ),
   )
 }
 
-interface Step {
-  title: string
-  isDone: boolean
-  text: Content
-}
-
-async function firstSteps({ scope, user, config }: Visit, webhooks: Webhook[]): Promise<Step[]> {
-  const [keys, revoked, isCalled] = await Promise.all([
-    listAccountKeys(scope, { isRevoked: false, limit: 1 }),
-    listAccountKeys(scope, { isRevoked: true, limit: 1 }),
-    hasRequests(scope),
-  ])
-  const hasKey = keys.length + revoked.length > 0
-  const ask = 'The Account Owner can let you do that.'
-  const call = apiCurlCommand({
-    method: 'GET',
-    url: `${config.baseUrl}/public/v1/participants`,
-    body: null,
-  })
-  return [
-    {
-      title: 'Make an API key',
-      isDone: hasKey,
-      text: html`<p>Every call is made with a key. It is shown once: keep it like a password. ${may('api_keys')(user, {}) ? html`<a href="/console/api-keys">Make a key</a>` : ask}</p>`,
-    },
-    {
-      title: 'Make the first call',
-      isDone: isCalled,
-      text: html`<p>With the key in the environment as MUSTER_API_KEY. What you asked and what was answered is then in the <a href="/console/requests">API Dashboard</a>.</p>${codeBlock(call, 'first call')}`,
-    },
-    {
-      title: 'Add a webhook',
-      isDone: webhooks.length > 0,
-      text: html`<p>Each event is sent to an address of yours within a second. ${may('webhooks')(user, {}) ? html`<a href="/console/webhooks/new">Add a webhook</a>` : ask}</p>`,
-    },
-  ]
-}
-
-function gettingStarted(steps: Step[]): Html {
-  const left = steps.filter(({ isDone }) => !isDone).length
-  return card(
-    'Getting started',
-    html`<ol class="first-steps">${steps.map(
-      ({ title, isDone, text }) =>
-        html`<li${isDone && html` class="done"`}><h3>${title}${isDone && html` <span class="visually-hidden">(done)</span>`}</h3>${!isDone && text}</li>`,
-    )}</ol><p class="muted">${counted(left, 'step')} left. The <a href="/docs/">documentation</a> has the rest: a <a href="/docs/guides/getting-started">guide to begin with</a>, every operation, and code to copy.</p>`,
-  )
-}
-
-/** For those who have nothing to do with the API: what they may see. */
-async function records(visit: Visit): Promise<Html> {
-  const own = resources.filter((resource) => maySee(visit.user, resource))
-  if (own.length === 0) {
+/** For Members, who do not work with the API. */
+async function recordCounts(visit: Visit): Promise<Html> {
+  const visible = resources.filter((resource) => maySee(visit.user, resource))
+  if (visible.length === 0) {
     const owner = await findOwner(visit.scope)
-    return card(
-      '',
-      empty(
-        'Nothing here yet',
-        `You may not see any records. ${owner?.fullName}, the Account Owner, can change that.`,
-      ),
-    )
+    const text = `You have no access to records yet. Ask ${owner?.fullName}, the Account Owner.`
+    return card('', empty('Nothing here yet', text))
   }
-  const counts = await Promise.all(
-    own.map(async ({ operations }) => {
-      const page = await visit.call(operations.list, {
-        query: { 'page[number]': 1, 'page[size]': 1 },
-      })
-      return (page as { meta: { total: number } }).meta.total
+  const tiles = await Promise.all(
+    visible.map(async (resource) => {
+      const query = { 'page[number]': 1, 'page[size]': 1 }
+      const page = await visit.call(resource.operations.list, { query })
+      const { total } = (page as { meta: { total: number } }).meta
+      return html`<li>
+        <a href="/console${addressOf(resource)}">
+          ${icon(resource.slug)}
+          <strong>${plural(resource)}</strong>
+          <span class="stat-value">${count(total)}</span>
+        </a>
+      </li>`
     }),
   )
-  return html`<ul class="tiles">${own.map(
-    (resource, index) =>
-      html`<li><a href="/console${addressOf(resource)}">${icon(resource.slug)}<strong>${plural(resource)}</strong><span class="stat-value">${count(counts[index] ?? 0)}</span></a></li>`,
-  )}</ul>`
+  return html`<ul class="tiles">${tiles}</ul>`
 }

@@ -14,9 +14,12 @@ import { recordRoutes } from './records/records.ts'
 import { requestRoutes } from './requests/request.ts'
 import { requestsRoutes } from './requests/requests.ts'
 import { bulkJobRoutes } from './webhooks/bulk-jobs.ts'
+import { bulkStartRoutes } from './webhooks/bulk-start.ts'
 import { deliveryRoutes } from './webhooks/delivery.ts'
-import { webhookRoutes } from './webhooks/webhook.ts'
-import { webhookSecretRoutes } from './webhooks/webhook-secret.ts'
+import { webhookEditRoutes } from './webhooks/edit.ts'
+import { webhookLogRoutes } from './webhooks/log.ts'
+import { webhookSecretRoutes } from './webhooks/secret.ts'
+import { webhookSettingsRoutes } from './webhooks/settings.ts'
 import { webhooksRoutes } from './webhooks/webhooks.ts'
 
 export const routes: Route[] = [
@@ -29,8 +32,11 @@ export const routes: Route[] = [
   ...apiKeyRoutes,
   // Before those of one webhook: an address with an id in that place.
   ...bulkJobRoutes,
+  ...bulkStartRoutes,
   ...webhooksRoutes,
-  ...webhookRoutes,
+  ...webhookEditRoutes,
+  ...webhookLogRoutes,
+  ...webhookSettingsRoutes,
   ...webhookSecretRoutes,
   ...deliveryRoutes,
   ...peopleRoutes,

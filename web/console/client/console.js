@@ -1,4 +1,4 @@
-/** What the server cannot do: copying, showing a password, counting down, and saying how long ago something was while a page stays open. */
+/** Browser behaviour of the console: copying, showing passwords, live times, chart tooltips. */
 
 document.documentElement.classList.add('js')
 
@@ -23,7 +23,7 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** As `relative` in ui.ts says it. */
+/** Must return the same text as `relative` in ui.ts. */
 function relative(ms) {
   const size = Math.abs(ms)
   if (size < 1_000) return 'now'
@@ -39,7 +39,7 @@ function relative(ms) {
   return ms < 0 ? `${text} ago` : `in ${text}`
 }
 
-/** As `remaining` in ui.ts says it. */
+/** Must return the same text as `remaining` in ui.ts. */
 function remaining(ms) {
   const seconds = Math.floor(ms / 1_000)
   if (seconds < 1) return 'now'
@@ -50,18 +50,18 @@ function remaining(ms) {
     : `in ${Math.floor(ms / DAY)} d ${Math.floor((ms % DAY) / HOUR)} h`
 }
 
-function tick() {
+function updateTimes() {
   for (const time of document.querySelectorAll('time[datetime]:not(.exact)')) {
     const ms = Date.parse(time.dateTime) - Date.now()
     const text = 'countdown' in time.dataset ? remaining(ms) : relative(ms)
     if (time.textContent !== text) time.textContent = text
   }
 }
-tick()
-setInterval(tick, 1_000)
+updateTimes()
+setInterval(updateTimes, 1_000)
 
-// What brings itself up to date waits while nobody sees it, and while somebody reads what is open in it or is asked something: when it would
-// ask, and when an answer comes to what it asked before.
+// Pauses periodic reloads while the page is hidden, a dialog is open, or the user reads details inside the
+// element. Also drops a response that arrives during a pause.
 for (const name of ['htmx:config:request', 'htmx:before:swap'])
   document.addEventListener(name, (event) => {
     const { sourceElement, sourceEvent } = event.detail.ctx
@@ -74,7 +74,7 @@ for (const name of ['htmx:config:request', 'htmx:before:swap'])
       event.preventDefault()
   })
 
-// What a bar of a chart stands for, beside the pointer. The same is in the chart's table.
+// Shows the values of a chart's bar beside the pointer. The chart's table has the same values.
 const tip = Object.assign(document.createElement('div'), {
   className: 'tip',
   hidden: true,
@@ -89,7 +89,8 @@ document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
   tip.style.top = `${Math.max(8, clientY - tip.offsetHeight - 12)}px`
 })
 
-// A double click must not send a form twice: of two answers only the second is seen, and the first may hold a secret.
+// Prevents a double click from submitting a form twice: the first response would be lost, and it may contain
+// a secret that is shown once.
 document.addEventListener('submit', (event) => {
   const form = event.target
   if (form.method !== 'post' || form.hasAttribute('hx-post')) return

@@ -187,7 +187,7 @@ function accessFields(
       {
         value: 'admin',
         label: 'Admin',
-        hint: 'Also sees API keys, webhooks and the API Dashboard.',
+        hint: 'Also sees API keys, webhooks and API requests.',
       },
       { value: 'member', label: 'Member', hint: 'Works with records only.' },
     ],

@@ -1,55 +1,53 @@
-/** What is said of many requests: figures, a chart, and what there is most of. */
+/** Figures of many requests: totals, a chart, and the most frequent operations and errors. */
 import { HOUR_MS, MINUTE_MS } from '../../../records/reports/request-counts.ts'
 import type { Bucket, Traffic } from '../../../records/reports/traffic.ts'
-import { type Html, html } from '../../shared/html.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
 import { meter, type Series, sparkline, stackedBars } from '../charts.ts'
 import { card, count, counted, duration, empty, stats, table } from '../ui.ts'
-import { operationName, operationOf, statusOf } from './request.ts'
-import { requestsAddress } from './request-query.ts'
+import { requestsPath } from './request-query.ts'
+import { lookUpOperation, operationName, statusLabel } from './request-row.ts'
 
-const errorsOf = ({
-  clientErrors,
-  serverErrors,
-}: Pick<Bucket, 'clientErrors' | 'serverErrors'>): number => clientErrors + serverErrors
+type ErrorCounts = Pick<Bucket, 'clientErrors' | 'serverErrors'>
 
-export function strip(traffic: Traffic, width: number): Html {
-  const { buckets, requests, clientErrors, serverErrors, durations } = traffic
+function countErrors({ clientErrors, serverErrors }: ErrorCounts): number {
+  return clientErrors + serverErrors
+}
+
+/** `bucketMs` is the length of a bucket of the traffic. */
+export function trafficStats(traffic: Traffic, bucketMs: number): Html {
+  const { buckets, requests, durations } = traffic
+  const errors = countErrors(traffic)
   return stats([
     {
       label: 'Requests',
       value: count(requests),
-      note: requests > 0 ? `${perMinute(traffic, width)} a minute` : '',
-      chart: requests > 0 && sparkline(buckets.map((bucket) => bucket.ok + errorsOf(bucket))),
+      note: requests > 0 && `${requestRate(traffic, bucketMs)} per minute`,
+      chart: requests > 0 && sparkline(buckets.map((bucket) => bucket.ok + countErrors(bucket))),
     },
     {
       label: 'Errors',
-      value: shareOf(errorsOf(traffic), requests),
-      note: requests > 0 ? counted(clientErrors + serverErrors, 'request') : '',
-      chart: errorsOf(traffic) > 0 && sparkline(buckets.map(errorsOf)),
+      value: formatPercent(errors, requests),
+      note: requests > 0 && counted(errors, 'request'),
+      chart: errors > 0 && sparkline(buckets.map(countErrors)),
     },
+    { label: 'Median duration', value: durations ? duration(durations.p50) : '–' },
     {
-      label: 'Median time',
-      value: durations ? duration(durations.p50) : '–',
-      note: durations ? 'half took less' : '',
-    },
-    {
-      label: '95 % took less than',
+      label: 'p95 duration',
       value: durations ? duration(durations.p95) : '–',
-      note: durations ? `99 %: ${duration(durations.p99)}` : '',
+      note: durations && `p99 ${duration(durations.p99)}`,
     },
   ])
 }
 
-/** Over all of the time. */
-function perMinute({ requests, buckets }: Traffic, width: number): string {
-  const rate = requests / ((buckets.length * width) / MINUTE_MS)
-  return rate < 0.1
-    ? 'less than 0.1'
-    : count(rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate))
+/** Requests per minute, averaged over the whole period. */
+function requestRate({ requests, buckets }: Traffic, bucketMs: number): string {
+  const rate = requests / ((buckets.length * bucketMs) / MINUTE_MS)
+  if (rate < 0.1) return 'less than 0.1'
+  return count(rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate))
 }
 
-/** Nothing is not said of a little, nor all of nearly all. */
-export function shareOf(part: number, all: number): string {
+/** Shows 0 % only for none and 100 % only for all. */
+export function formatPercent(part: number, all: number): string {
   if (all === 0) return '–'
   const percent = (part / all) * 100
   if (part > 0 && percent < 0.01) return '<\u00a00.01\u00a0%'
@@ -73,82 +71,80 @@ export function outcomeSeries(buckets: Bucket[]): Series[] {
   ]
 }
 
-export function chart({ buckets }: Traffic, width: number): Html {
-  const title = `Requests ${perBucket(width)}`
+export function trafficChart({ buckets }: Traffic, bucketMs: number): Html {
+  const title = `Requests ${formatInterval(bucketMs)}`
   const bars = stackedBars({
     title,
     startsAt: buckets.map(({ startsAt }) => startsAt),
-    width,
+    width: bucketMs,
     series: outcomeSeries(buckets),
   })
   return card(title, bars)
 }
 
-const SHOWN_TOP = 6
+/** `per minute`, `per 15 minutes`. */
+function formatInterval(ms: number): string {
+  const [length, unit] = ms < HOUR_MS ? [ms / MINUTE_MS, 'minute'] : [ms / HOUR_MS, 'hour']
+  return length === 1 ? `per ${unit}` : `per ${length} ${unit}s`
+}
 
-/** What is asked most, and what fails most. Each leads to its requests. */
-export function tops(traffic: Traffic, given: Record<string, string>): Html {
-  const to = (change: Record<string, string>): string => `/console${requestsAddress(given, change)}`
-  const failed = traffic.operations
+const MAX_TOP_ROWS = 6
+
+/** The most frequent operations and errors. Each links to its requests. */
+export function topLists(traffic: Traffic, input: Record<string, string>): Html {
+  return html`<div class="halves">
+    ${card('Top operations', topOperations(traffic, input))}
+    ${card('Top errors', topErrors(traffic, input))}
+  </div>`
+}
+
+function topOperations(traffic: Traffic, input: Record<string, string>): Html {
+  const rows = sumByOperation(traffic).map(({ operationId, requests, errors }) => ({
+    cells: [
+      [
+        operationLink(operationId, requestsPath(input, { operation: operationId ?? '' })),
+        meter(requests / traffic.requests, 'first'),
+      ],
+      count(requests),
+      formatPercent(errors, requests),
+    ],
+  }))
+  return table(
+    ['Operation', { label: 'Requests', isNumber: true }, { label: 'Errors', isNumber: true }],
+    rows,
+    { label: 'Top operations' },
+  )
+}
+
+function topErrors({ operations }: Traffic, input: Record<string, string>): Html {
+  const errors = operations
     .filter(({ status }) => status >= 400)
     .sort((one, other) => other.requests - one.requests)
-    .slice(0, SHOWN_TOP)
-  return html`<div class="halves">${card(
-    'Top operations',
-    table(
-      ['Operation', { label: 'Requests', isNumber: true }, { label: 'Errors', isNumber: true }],
-      topOperations(traffic).map(({ operationId, requests, errors }) => ({
-        cells: [
-          html`${operationLink(operationId, to({ operation: operationId ?? '' }))}${meter(requests / traffic.requests, 'first')}`,
-          count(requests),
-          shareOf(errors, requests),
-        ],
-      })),
-      { label: 'Top operations' },
-    ),
-  )}${card(
-    'Top errors',
-    failed.length === 0
-      ? empty('No errors', 'Every request of this time was answered with success.')
-      : table(
-          ['Answer', { label: 'Requests', isNumber: true }],
-          failed.map(({ operationId, status, requests }) => ({
-            cells: [
-              operationLink(
-                operationId,
-                to({ operation: operationId ?? '', status: String(status) }),
-                statusOf(status),
-              ),
-              count(requests),
-            ],
-          })),
-          { label: 'Top errors' },
-        ),
-  )}</div>`
+    .slice(0, MAX_TOP_ROWS)
+  if (errors.length === 0) return empty('No errors', 'Every request in this period succeeded.')
+  const rows = errors.map(({ operationId, status, requests }) => {
+    const path = requestsPath(input, { operation: operationId ?? '', status: String(status) })
+    return { cells: [operationLink(operationId, path, statusLabel(status)), count(requests)] }
+  })
+  return table(['Response', { label: 'Requests', isNumber: true }], rows, { label: 'Top errors' })
 }
 
-function operationLink(operationId: string | null, address: string, before?: Html): Html {
-  const operation = operationOf(operationId)
-  return operation
-    ? html`<a class="mono operation" href="${address}">${before}${operationName(operation)}</a>`
-    : html`${before}<span class="muted">Another address</span>`
+function operationLink(operationId: string | null, path: string, before?: Html): Content {
+  const operation = lookUpOperation(operationId)
+  if (!operation) return [before, html`<span class="muted">Unknown path</span>`]
+  const label = [before, operationName(operation)]
+  return html`<a class="mono operation" href="/console${path}">${label}</a>`
 }
 
-function topOperations({
-  operations: counts,
+function sumByOperation({
+  operations,
 }: Traffic): { operationId: string | null; requests: number; errors: number }[] {
-  return [...Map.groupBy(counts, ({ operationId }) => operationId)]
+  return [...Map.groupBy(operations, ({ operationId }) => operationId)]
     .map(([operationId, own]) => ({
       operationId,
       requests: own.reduce((sum, { requests }) => sum + requests, 0),
       errors: own.reduce((sum, { requests, status }) => sum + (status >= 400 ? requests : 0), 0),
     }))
     .sort((one, other) => other.requests - one.requests)
-    .slice(0, SHOWN_TOP)
-}
-
-/** `per minute`, `per 15 minutes`. */
-function perBucket(width: number): string {
-  const [length, unit] = width < HOUR_MS ? [width / MINUTE_MS, 'minute'] : [width / HOUR_MS, 'hour']
-  return length === 1 ? `per ${unit}` : `per ${length} ${unit}s`
+    .slice(0, MAX_TOP_ROWS)
 }

@@ -1,4 +1,4 @@
-/** The form above the API Dashboard. */
+/** The filter form above the list of API requests. */
 import { validate as isUuid } from 'uuid'
 import { operations } from '../../../generated/operations.ts'
 import { findAccountKey, listAccountKeys } from '../../../records/api-keys.ts'
@@ -6,84 +6,93 @@ import { listUsers } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 import { button, buttonLink, type Choice, selectField, textField } from '../ui.ts'
-import { operationName } from './request.ts'
 import {
   conditions,
-  MAX_TEXT,
+  MAX_TEXT_CHARACTERS,
   methods,
   type RequestQuery,
-  requestsAddress,
+  requestsPath,
 } from './request-query.ts'
+import { operationName } from './request-row.ts'
 
-export async function filterForm(
-  { scope }: Visit,
-  { given, range, errors }: RequestQuery,
-): Promise<Html> {
-  const value = (name: string): string => given[name] ?? ''
-  const [users, keys] = await Promise.all([listUsers(scope), keyChoices(scope, value('key'))])
-  const more = ['operation', 'user', 'ip', 'request', 'duration', 'from', 'until']
-  const isOpen = more.some((name) => value(name) !== '' || errors[name])
-  const text = (
-    name: string,
-    label: string,
-    type: 'text' | 'search' | 'datetime-local' = 'text',
-  ): Html => textField({ name, label, type, value: value(name), maxLength: MAX_TEXT, errors })
-  // A browser shows nothing where it is none.
-  const time = (name: string, label: string): Html =>
-    text(name, label, errors[name] ? 'text' : 'datetime-local')
-  const select = (name: string, label: string, none: string, choices: Choice[]): Html =>
-    selectField({
-      name,
-      label,
-      value: value(name),
-      none,
-      choices: withGiven(choices, value(name)),
-      errors,
-    })
-  return html`<form class="record-filters request-filters" method="get" action="/console/requests">${range && html`<input type="hidden" name="range" value="${range}">`}<div class="filter-row">${[
-    text('path', 'Path contains', 'search'),
-    select('status', 'Status', 'Any', STATUSES),
-    select(
-      'method',
-      'Method',
-      'Any',
-      methods.map((method) => ({ value: method, label: method })),
-    ),
-    select('key', 'API key', 'Any', keys),
-  ]}<div class="actions">${button('Filter')}${conditions.some((name) => given[name]) && buttonLink(clearedAddress(given), 'Clear', 'quiet')}</div></div><details${isOpen && html` open`}><summary>More filters</summary><div class="filter-grid">${[
-    select(
-      'operation',
-      'Operation',
-      'Any',
-      Object.entries(operations).map(([id, operation]) => ({
-        value: id,
-        label: operationName(operation),
-      })),
-    ),
-    select(
-      'user',
-      'User',
-      'Any',
+export async function requestFilters({ scope }: Visit, query: RequestQuery): Promise<Html> {
+  const { input, range } = query
+  const [users, keys] = await Promise.all([listUsers(scope), keyChoices(scope, input.key ?? '')])
+  const isFiltered = conditions.some((name) => input[name])
+  return html`<form class="record-filters request-filters" method="get" action="/console/requests">
+    ${range && html`<input type="hidden" name="range" value="${range}">`}
+    <div class="filter-row">
+      ${text(query, 'path', 'Path contains', 'search')}
+      ${select(query, 'status', 'Status', STATUSES)}
+      ${select(query, 'method', 'Method', METHODS)}
+      ${select(query, 'key', 'API key', keys)}
+      <div class="actions">
+        ${button('Filter')}
+        ${isFiltered && buttonLink(clearedPath(input), 'Clear', 'quiet')}
+      </div>
+    </div>
+    ${moreFilters(
+      query,
       users.map(({ id, fullName }) => ({ value: id, label: fullName })),
-    ),
-    text('ip', 'IP address'),
-    text('request', 'Request id'),
-    text('duration', 'Took at least (ms)'),
-    time('from', 'From (UTC)'),
-    time('until', 'To (UTC)'),
-  ]}</div></details></form>`
+    )}
+  </form>`
 }
 
-/** Without what is looked for, at the same time. */
-export function clearedAddress(given: Record<string, string>): string {
-  return requestsAddress(given, Object.fromEntries(conditions.map((name) => [name, ''])))
+const MORE_FILTERS = ['operation', 'user', 'ip', 'request', 'duration', 'from', 'until']
+
+function moreFilters(query: RequestQuery, users: Choice[]): Html {
+  const isOpen = MORE_FILTERS.some((name) => query.input[name] || query.errors[name])
+  return html`<details${isOpen && html` open`}>
+    <summary>More filters</summary>
+    <div class="filter-grid">
+      ${select(query, 'operation', 'Operation', OPERATIONS)}
+      ${select(query, 'user', 'User', users)}
+      ${text(query, 'ip', 'IP address')}
+      ${text(query, 'request', 'Request ID')}
+      ${text(query, 'duration', 'Slower than (ms)')}
+      ${time(query, 'from', 'From (UTC)')}
+      ${time(query, 'until', 'Until (UTC)')}
+    </div>
+  </details>`
 }
 
-/** What is in the address stays in the form, whatever it is. */
-function withGiven(choices: Choice[], given: string): Choice[] {
-  return given === '' || choices.some(({ value }) => value === given)
-    ? choices
-    : [...choices, { value: given, label: given }]
+function text(
+  { input, errors }: RequestQuery,
+  name: string,
+  label: string,
+  type: 'text' | 'search' | 'datetime-local' = 'text',
+): Html {
+  const value = input[name] ?? ''
+  return textField({ name, label, type, value, maxLength: MAX_TEXT_CHARACTERS, errors })
+}
+
+/** Browsers empty a `datetime-local` input with an invalid value, so show that as text. */
+function time(query: RequestQuery, name: string, label: string): Html {
+  return text(query, name, label, query.errors[name] ? 'text' : 'datetime-local')
+}
+
+/** Keeps a value of the URL that is not among the choices. */
+function select(
+  { input, errors }: RequestQuery,
+  name: string,
+  label: string,
+  choices: Choice[],
+): Html {
+  const value = input[name] ?? ''
+  const isKnown = value === '' || choices.some((choice) => choice.value === value)
+  return selectField({
+    name,
+    label,
+    value,
+    none: 'Any',
+    choices: isKnown ? choices : [...choices, { value, label: value }],
+    errors,
+  })
+}
+
+/** The path without the filters, for the same period. */
+export function clearedPath(input: Record<string, string>): string {
+  return requestsPath(input, Object.fromEntries(conditions.map((name) => [name, ''])))
 }
 
 const STATUSES: Choice[] = [
@@ -95,19 +104,26 @@ const STATUSES: Choice[] = [
     .sort((one, other) => one - other)
     .map((status) => ({ value: String(status), label: String(status) })),
 ]
+const METHODS: Choice[] = methods.map((method) => ({ value: method, label: method }))
+const OPERATIONS: Choice[] = Object.entries(operations).map(([id, operation]) => ({
+  value: id,
+  label: operationName(operation),
+}))
 
-const CHOSEN_FROM = 100
+/** For current and for revoked keys each. */
+const MAX_KEY_CHOICES = 100
 
-async function keyChoices(scope: Visit['scope'], chosen: string): Promise<Choice[]> {
+async function keyChoices(scope: Visit['scope'], chosenId: string): Promise<Choice[]> {
   const [current, revoked] = await Promise.all([
-    listAccountKeys(scope, { isRevoked: false, limit: CHOSEN_FROM }),
-    listAccountKeys(scope, { isRevoked: true, limit: CHOSEN_FROM }),
+    listAccountKeys(scope, { isRevoked: false, limit: MAX_KEY_CHOICES }),
+    listAccountKeys(scope, { isRevoked: true, limit: MAX_KEY_CHOICES }),
   ])
-  const all = [...current, ...revoked]
-  const isMissing = chosen !== '' && !all.some(({ id }) => id === chosen)
-  const other =
-    isMissing && isUuid(chosen) ? await findAccountKey(scope, chosen.toLowerCase()) : undefined
-  return [...all, ...(other ? [other] : [])].map(({ id, name, tokenPrefix, revokedAt }) => ({
+  const keys = [...current, ...revoked]
+  if (isUuid(chosenId) && !keys.some(({ id }) => id === chosenId)) {
+    const chosen = await findAccountKey(scope, chosenId.toLowerCase())
+    if (chosen) keys.push(chosen)
+  }
+  return keys.map(({ id, name, tokenPrefix, revokedAt }) => ({
     value: id,
     label: `${name} (${tokenPrefix}…)${revokedAt === null ? '' : ', revoked'}`,
   }))

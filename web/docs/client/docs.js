@@ -1,12 +1,12 @@
-/** Theme, tabs, copying, the search: what every page has. */
+/** Browser behaviour of every page: theme, code tabs, copying, search. */
 const root = document.documentElement
 
-function keep(name, value) {
+function savePreference(name, value) {
   root.dataset[name] = value
   try {
     localStorage.setItem(`muster-${name}`, value)
   } catch {
-    // Storage is switched off: the choice lasts as long as the page.
+    // Storage is disabled: the choice lasts until the page is left.
   }
 }
 
@@ -15,13 +15,13 @@ const prefersDark = matchMedia('(prefers-color-scheme: dark)')
 const isDark = () => (root.dataset.theme ? root.dataset.theme === 'dark' : prefersDark.matches)
 const showTheme = () => toggle.setAttribute('aria-pressed', String(isDark()))
 toggle.addEventListener('click', () => {
-  keep('theme', isDark() ? 'light' : 'dark')
+  savePreference('theme', isDark() ? 'light' : 'dark')
   showTheme()
 })
 prefersDark.addEventListener('change', showTheme)
 showTheme()
 
-// Which panel is shown follows from the language in the style sheet; here the tabs are told.
+// The style sheet shows the panel of the chosen language. This marks its tab.
 function showLanguage() {
   for (const list of document.querySelectorAll('[role=tablist]')) {
     const tabs = [...list.children]
@@ -33,10 +33,10 @@ function showLanguage() {
   }
 }
 
-/** Without a jump: what was clicked stays where it is, whatever grows or shrinks above it. */
+/** Keeps the tab in place on the screen although panels above it change their height. */
 function chooseLanguage(tab) {
   const before = tab.getBoundingClientRect().top
-  keep('language', tab.dataset.language)
+  savePreference('language', tab.dataset.language)
   showLanguage()
   scrollBy(0, tab.getBoundingClientRect().top - before)
 }
@@ -77,34 +77,36 @@ document.addEventListener('click', async ({ target }) => {
     () => true,
     () => false,
   )
-  button.textContent = isCopied ? 'Copied' : 'Not allowed'
+  button.textContent = isCopied ? 'Copied' : 'Copy failed'
   setTimeout(() => {
     button.textContent = 'Copy'
   }, 1500)
 })
 
-// A link into something folded opens it.
-function unfold() {
+// Opens folded sections around the target of a link.
+function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)))
   if (!target) return
   for (let at = target; at; at = at.parentElement)
     if (at instanceof HTMLDetailsElement) at.open = true
   target.scrollIntoView()
 }
-addEventListener('hashchange', unfold)
-if (location.hash !== '') unfold()
+addEventListener('hashchange', openTarget)
+if (location.hash !== '') openTarget()
 
-const side = document.getElementById('menu')
-side.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' })
+document
+  .getElementById('menu')
+  .querySelector('[aria-current]')
+  ?.scrollIntoView({ block: 'nearest' })
 
-// The index and the code that reads it come with the first search.
+// Loads the search code and its index on first use.
 const openSearch = async () => (await import('./search.js')).open()
 document.querySelector('[data-search]').addEventListener('click', openSearch)
 document.addEventListener('keydown', (event) => {
   const isTyping = event.target.matches?.('input, textarea, select')
-  const isAsked =
+  const isShortcut =
     (event.key === '/' && !isTyping) || (event.key === 'k' && (event.metaKey || event.ctrlKey))
-  if (!isAsked) return
+  if (!isShortcut) return
   event.preventDefault()
   openSearch()
 })

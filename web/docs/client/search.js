@@ -25,7 +25,7 @@ async function load() {
   return MiniSearch.loadJSON(await response.text(), OPTIONS)
 }
 
-function addressOf(target) {
+function resultUrl(target) {
   const [page, fragment] = target.split('#')
   return `${up}${page}${suffix}${fragment ? `#${fragment}` : ''}`
 }
@@ -33,22 +33,22 @@ function addressOf(target) {
 function show() {
   const query = input.value.trim()
   const results = query === '' || !index ? [] : index.search(query).slice(0, MAX_RESULTS)
-  list.replaceChildren(...results.map(itemOf))
+  list.replaceChildren(...results.map(resultItem))
   note.textContent =
     query === ''
-      ? 'Type to search. ↑ ↓ to choose, ↵ to go there.'
+      ? 'Type to search. ↑ ↓ to select, ↵ to open.'
       : results.length === 0
-        ? `Nothing about “${query}”.`
+        ? `No results for “${query}”.`
         : ''
   activate(results.length > 0 ? 0 : -1)
 }
 
-function itemOf({ target, kind, title, hint }, number) {
+function resultItem({ target, kind, title, hint }, number) {
   const item = document.createElement('li')
   item.setAttribute('role', 'option')
   item.id = `result-${number}`
   const link = document.createElement('a')
-  link.href = addressOf(target)
+  link.href = resultUrl(target)
   link.tabIndex = -1
   for (const [className, text] of Object.entries({ kind, title, hint })) {
     const part = document.createElement('span')
@@ -77,7 +77,7 @@ input.addEventListener('keydown', (event) => {
     event.preventDefault()
     list.children[active]?.querySelector('a').click()
   } else if (event.key === 'Escape') {
-    // Browsers would first empty the field.
+    // Without this, browsers clear the field first.
     event.preventDefault()
     dialog.close()
   } else if (event.key === 'ArrowDown' && count > 0) {
@@ -88,6 +88,6 @@ input.addEventListener('keydown', (event) => {
     activate((active - 1 + count) % count)
   }
 })
-// A result may lead to a place on this very page.
+// A result may be a section of this page, so close the dialog.
 list.addEventListener('click', () => dialog.close())
 dialog.addEventListener('click', ({ target }) => target === dialog && dialog.close())

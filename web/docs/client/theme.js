@@ -1,11 +1,11 @@
-// Runs before the page is painted, so that neither the theme nor the open tabs change under the reader's eyes.
+// Runs before the first paint, so that neither the theme nor the code tabs flicker.
 document.documentElement.classList.add('js')
 try {
   for (const name of ['theme', 'language']) {
-    const kept = localStorage.getItem(`muster-${name}`)
-    if (kept !== null) document.documentElement.dataset[name] = kept
+    const saved = localStorage.getItem(`muster-${name}`)
+    if (saved !== null) document.documentElement.dataset[name] = saved
   }
 } catch {
-  // Storage is switched off: the defaults hold.
+  // Storage is disabled: use the defaults.
 }
 document.documentElement.dataset.language ??= 'curl'

@@ -1,57 +1,57 @@
-/** Sends the request that a "Try it" form describes, and shows what comes back. */
-const KEPT = 'muster-try-key'
-const MAX_SHOWN = 20_000
+/** Sends the request of a "Try it" form and shows the response. */
+const KEY_ITEM = 'muster-try-key'
+const MAX_SHOWN_CHARACTERS = 20_000
 
 for (const form of document.querySelectorAll('[data-try]')) {
-  const answer = form.parentElement.querySelector('[data-answer]')
-  // For this tab alone, so that a reader does not give it again on every page.
-  form.elements.key.value = kept()
+  const output = form.parentElement.querySelector('[data-answer]')
+  // Session storage keeps the key for this browser tab only.
+  form.elements.key.value = readKey()
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
-    keep(form.elements.key.value.trim())
+    saveKey(form.elements.key.value.trim())
     const button = form.querySelector('[type=submit]')
     button.disabled = true
     try {
-      show(answer, await send(form))
+      show(output, await send(form))
     } catch (error) {
-      show(answer, { title: 'No answer', text: error.message })
+      show(output, { title: 'No response', text: error.message })
     } finally {
       button.disabled = false
     }
   })
 }
 
-function kept() {
+function readKey() {
   try {
-    return sessionStorage.getItem(KEPT) ?? ''
+    return sessionStorage.getItem(KEY_ITEM) ?? ''
   } catch {
     return ''
   }
 }
 
-function keep(key) {
+function saveKey(key) {
   try {
-    sessionStorage.setItem(KEPT, key)
+    sessionStorage.setItem(KEY_ITEM, key)
   } catch {
-    // Storage is switched off: the key stays in the form.
+    // Storage is disabled: the key stays in the form.
   }
 }
 
-function valuesIn(form, where) {
-  const inputs = [...form.querySelectorAll(`[data-in=${where}]`)]
+function readParameters(form, location) {
+  const inputs = [...form.querySelectorAll(`[data-in=${location}]`)]
   return inputs.map(({ name, value }) => [name, value.trim()]).filter(([, value]) => value !== '')
 }
 
 async function send(form) {
   const { method, url } = form.dataset
-  const path = valuesIn(form, 'path').reduce(
+  const path = readParameters(form, 'path').reduce(
     (text, [name, value]) => text.replace(`{${name}}`, encodeURIComponent(value)),
     url,
   )
-  const query = new URLSearchParams(valuesIn(form, 'query'))
+  const query = new URLSearchParams(readParameters(form, 'query'))
   const headers = {
     Authorization: `Bearer ${form.elements.key.value.trim()}`,
-    ...Object.fromEntries(valuesIn(form, 'header')),
+    ...Object.fromEntries(readParameters(form, 'header')),
   }
   const body = form.elements.body?.value
   if (body !== undefined) headers['Content-Type'] = 'application/json'
@@ -69,40 +69,40 @@ async function send(form) {
     status: response.status,
     title: `${response.status} ${response.statusText} in ${milliseconds} ms`,
     headers: [...response.headers].map(([name, value]) => `${name}: ${value}`).join('\n'),
-    text: readable(text),
+    text: formatBody(text),
   }
 }
 
-function readable(text) {
+function formatBody(text) {
   let shown = text
   try {
     shown = JSON.stringify(JSON.parse(text), null, 2)
   } catch {
-    // Not JSON: as it came.
+    // Not JSON: show it unchanged.
   }
-  return shown.length > MAX_SHOWN
-    ? `${shown.slice(0, MAX_SHOWN)}\n… ${shown.length - MAX_SHOWN} more characters`
+  return shown.length > MAX_SHOWN_CHARACTERS
+    ? `${shown.slice(0, MAX_SHOWN_CHARACTERS)}\n… ${shown.length - MAX_SHOWN_CHARACTERS} more characters`
     : shown
 }
 
-function show(answer, { status, title, headers, text }) {
+function show(output, { status, title, headers, text }) {
   const heading = document.createElement('p')
   heading.className = `status s${status ? Math.floor(status / 100) : 5}`
   heading.textContent = title
   const parts = [heading]
-  if (text !== '') parts.push(blockOf(text, 'Answer'))
+  if (text !== '') parts.push(codeBlock(text, 'Response'))
   if (headers) {
     const details = document.createElement('details')
     const summary = document.createElement('summary')
     summary.textContent = 'Headers'
-    details.append(summary, blockOf(headers, 'Headers'))
+    details.append(summary, codeBlock(headers, 'Headers'))
     parts.push(details)
   }
-  answer.replaceChildren(...parts)
-  answer.hidden = false
+  output.replaceChildren(...parts)
+  output.hidden = false
 }
 
-function blockOf(text, label) {
+function codeBlock(text, label) {
   const block = document.createElement('div')
   block.className = 'code'
   const copy = document.createElement('button')

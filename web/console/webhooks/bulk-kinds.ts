@@ -1,0 +1,55 @@
+/** The texts of bulk jobs. */
+import type { BulkKind, BulkState } from '../../../records/bulk-jobs.ts'
+import { counted, type Tone } from '../ui.ts'
+
+interface KindTexts {
+  /** The last part of the form's URL. */
+  path: string
+  title: string
+  lead: string
+  /** Nothing is selected. */
+  empty: string
+  inProgress: string
+  /** The job was created. */
+  started: string
+  auditAction: string
+}
+
+export const BULK_KINDS: Record<BulkKind, KindTexts> = {
+  send_missed: {
+    path: 'send-missed',
+    title: 'Send missed events',
+    lead:
+      'Sends subscribed events that the webhook never received, and resumes deliveries that ' +
+      'failed because it was disabled. Each delivery gets the whole retry schedule.',
+    empty: 'The webhook missed no events in this period.',
+    inProgress: 'Sending missed events',
+    started: 'Sending started.',
+    auditAction: 'webhook.send_missed_started',
+  },
+  retry_failed: {
+    path: 'retry-failed',
+    title: 'Retry failed deliveries',
+    lead:
+      'Makes one more attempt for each delivery that failed in this period. ' +
+      'Test events are not included.',
+    empty: 'No deliveries failed in this period.',
+    inProgress: 'Retrying failed deliveries',
+    started: 'Retry started.',
+    auditAction: 'webhook.retry_failed_started',
+  },
+}
+
+export const BULK_STATES: Record<BulkState, { label: string; tone: Tone }> = {
+  running: { label: 'Running', tone: 'busy' },
+  paused: { label: 'Paused', tone: 'warn' },
+  completed: { label: 'Completed', tone: 'ok' },
+  cancelled: { label: 'Cancelled', tone: 'quiet' },
+}
+
+/** `1 second`, `5 minutes`, rounded up. */
+export function roughDuration(seconds: number): string {
+  if (seconds < 60) return counted(Math.max(1, Math.ceil(seconds)), 'second')
+  if (seconds < 3_600) return counted(Math.ceil(seconds / 60), 'minute')
+  return counted(Math.ceil(seconds / 3_600), 'hour')
+}

@@ -1,0 +1,220 @@
+/** The forms that start a bulk job. They count the deliveries before anything is sent. */
+import { Refused } from '../../../errors.ts'
+import { countSelected } from '../../../records/bulk-batches.ts'
+import { type BulkKind, type BulkSelection, insertBulkJob } from '../../../records/bulk-jobs.ts'
+import type { Webhook } from '../../../records/webhooks.ts'
+import { DEFAULT_RATE, failedIn, MAX_RATE, missedBy } from '../../../webhooks/bulk.ts'
+import { DATE_TIME_ERROR, toDateTimeInput } from '../../shared/date-time-input.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
+import { buttonLink, card, counted, type Errors, note, selectField, textField, utc } from '../ui.ts'
+import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
+import { BULK_KINDS, roughDuration } from './bulk-kinds.ts'
+import { loggedTypes, readPeriod } from './log-query.ts'
+
+export const bulkStartRoutes: Route[] = (['send_missed', 'retry_failed'] as const).flatMap(
+  (kind) => {
+    const path = `/webhooks/:webhook/${BULK_KINDS[kind].path}`
+    return [
+      get(path, mayManage, (visit) => bulkPage(visit, kind, visit.query)),
+      post(path, mayManage, (visit) => startJob(visit, kind)),
+    ]
+  },
+)
+
+const DAY_MS = 86_400_000
+
+interface BulkForm {
+  /** The fields as typed, or their defaults. */
+  input: Record<'since' | 'until' | 'type' | 'rate', string>
+  errors: Errors
+  /** Undefined if there are errors. */
+  selection?: BulkSelection
+  /** Deliveries per second. 0 if there are errors. */
+  rate: number
+}
+
+function readBulkForm(
+  webhook: Webhook,
+  kind: BulkKind,
+  typed: URLSearchParams,
+  now: Date,
+): BulkForm {
+  const dayAgo = new Date(now.getTime() - DAY_MS)
+  const input = {
+    since:
+      typed.get('since')?.trim() ??
+      (kind === 'retry_failed' ? toDateTimeInput(dayAgo.getTime()) : ''),
+    until: typed.get('until')?.trim() ?? '',
+    type: typed.get('type') ?? '',
+    rate: typed.get('rate')?.trim() || String(DEFAULT_RATE),
+  }
+  const errors: Errors = {}
+  const period = readPeriod(input, errors)
+  if (input.since === '' && !isSinceOptional(webhook, kind)) errors.since = [DATE_TIME_ERROR]
+  if (!/^[1-9]\d{0,3}$/.test(input.rate) || Number(input.rate) > MAX_RATE)
+    errors.rate = [`Enter a whole number from 1 to ${MAX_RATE}.`]
+  if (input.type !== '' && !loggedTypes.includes(input.type))
+    errors.type = ['Choose an event from the list.']
+  if (Object.keys(errors).length > 0) return { rate: 0, input, errors }
+
+  const since = period.since === undefined ? undefined : new Date(period.since)
+  const until = period.until === undefined ? undefined : new Date(period.until)
+  const types = input.type === '' ? null : [input.type]
+  const selection =
+    kind === 'send_missed'
+      ? missedBy(webhook, { since, until }, now)
+      : failedIn(webhook.id, types, { since: since ?? dayAgo, until }, now)
+  return { selection, rate: Number(input.rate), input, errors }
+}
+
+/** The default start is the time when the webhook was disabled. */
+function isSinceOptional({ disabledAt }: Webhook, kind: BulkKind): boolean {
+  return kind === 'send_missed' && disabledAt !== null
+}
+
+async function bulkPage(
+  visit: Visit,
+  kind: BulkKind,
+  typed: URLSearchParams,
+  problem?: string,
+): Promise<Page> {
+  const webhook = await loadWebhook(visit)
+  const form = readBulkForm(webhook, kind, typed, visit.now)
+  const { title, lead, path } = BULK_KINDS[kind]
+  // The form was just opened, so an empty field is not an error yet.
+  const isBlank = typed.size === 0
+  const errors = isBlank ? {} : form.errors
+  const isWrong = problem !== undefined || Object.keys(errors).length > 0
+  // htmx does not show a response with an error status.
+  const isFullPage = visit.ctx.get('HX-Request') === ''
+  return {
+    title,
+    lead,
+    crumbs: webhookCrumbs(webhook),
+    status: isWrong && isFullPage ? 422 : 200,
+    isNarrow: true,
+    body: [
+      !webhook.enabled && note('warn', 'This webhook is disabled. Enable it first.'),
+      card(
+        '',
+        html`<form class="form" method="get" ${countOnChange(`/console/webhooks/${webhook.id}/${path}`)}>
+          ${problem !== undefined && note('bad', problem)}
+          ${bulkFields(webhook, kind, form.input, errors)}
+          <div id="preview" aria-live="polite">${await preview(visit, kind, form, isBlank)}</div>
+          <div class="form-actions">
+            <button class="button primary" formmethod="post">Start</button>
+            <button class="button">Count</button>
+            ${buttonLink(`/webhooks/${webhook.id}`, 'Cancel', 'quiet')}
+          </div>
+        </form>`,
+      ),
+    ],
+  }
+}
+
+function countOnChange(path: string): Html {
+  return html`
+    action="${path}"
+    novalidate
+    hx-get="${path}"
+    hx-trigger="change"
+    hx-target="#preview"
+    hx-select="#preview"
+    hx-swap="outerHTML ignoreTitle:true"
+  `
+}
+
+function bulkFields(
+  webhook: Webhook,
+  kind: BulkKind,
+  input: BulkForm['input'],
+  errors: Errors,
+): Content {
+  const isOptional = isSinceOptional(webhook, kind)
+  const disabledAt = utc(webhook.disabledAt ?? 0).slice(0, 16)
+  return [
+    html`<div class="two-fields">
+      ${textField({
+        name: 'since',
+        label: 'From (UTC)',
+        hint: isOptional && `Default: ${disabledAt}, when it was disabled.`,
+        type: 'datetime-local',
+        value: input.since,
+        isRequired: !isOptional,
+        errors,
+      })}
+      ${textField({
+        name: 'until',
+        label: 'Until (UTC)',
+        hint: isOptional && 'Default: now.',
+        type: 'datetime-local',
+        value: input.until,
+        errors,
+      })}
+    </div>`,
+    kind === 'retry_failed' &&
+      selectField({
+        name: 'type',
+        label: 'Event',
+        none: 'All',
+        value: input.type,
+        choices: loggedTypes.map((type) => ({ value: type, label: type })),
+        errors,
+      }),
+    textField({
+      name: 'rate',
+      label: 'Maximum per second',
+      hint: 'Leaves capacity for new events.',
+      type: 'number',
+      value: input.rate,
+      isRequired: true,
+      errors,
+    }),
+  ]
+}
+
+async function preview(
+  { scope }: Visit,
+  kind: BulkKind,
+  { selection, rate, errors }: BulkForm,
+  isBlank: boolean,
+): Promise<Content> {
+  const [firstError = []] = Object.values(errors)
+  if (!selection) {
+    const text = isBlank ? 'Choose a time range to see how many.' : firstError.join(' ')
+    return html`<p class="muted">${text}</p>`
+  }
+  const total = await countSelected(scope, selection)
+  if (total === 0) return note('quiet', BULK_KINDS[kind].empty)
+  const deliveries = counted(total, 'delivery', 'deliveries')
+  return note('busy', html`<strong>${deliveries}</strong>, about ${roughDuration(total / rate)}.`)
+}
+
+async function startJob(visit: Visit, kind: BulkKind): Promise<Answer> {
+  const webhook = await loadWebhook(visit)
+  const { selection, rate } = readBulkForm(webhook, kind, visit.form, visit.now)
+  if (!selection) return bulkPage(visit, kind, visit.form)
+  const { empty, auditAction, started } = BULK_KINDS[kind]
+  const total = await countSelected(visit.scope, selection)
+  if (total === 0) return bulkPage(visit, kind, visit.form, empty)
+  try {
+    const job = await visit.change(async (scope) => {
+      const created = await insertBulkJob(
+        scope,
+        { selection, rate, total, createdBy: visit.user.id },
+        visit.now,
+      )
+      await visit.audit(scope, {
+        action: auditAction,
+        target: webhookTarget(webhook),
+        details: { bulk_job_id: created.id, total, rate },
+      })
+      return created
+    })
+    return { to: `/webhooks/jobs/${job.id}`, notice: { kind: 'ok', text: started } }
+  } catch (error) {
+    if (error instanceof Refused) return bulkPage(visit, kind, visit.form, error.message)
+    throw error
+  }
+}

@@ -1,0 +1,210 @@
+/** The details of a delivery: its state, its attempts with their responses, and its payload. */
+import { type Attempt, listLastAttempts, type Phases } from '../../../records/attempts.ts'
+import {
+  type Delivery,
+  type FailureReason,
+  findDeliveryBody,
+  type Trigger,
+} from '../../../records/deliveries.ts'
+import type { Webhook } from '../../../records/webhooks.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { type RowView, rowHeading } from '../expandable-row.ts'
+import { jsonBlock } from '../json-block.ts'
+import type { Visit } from '../page.ts'
+import {
+  action,
+  codeBlock,
+  confirmed,
+  counted,
+  duration,
+  facts,
+  idOf,
+  note,
+  timeOf,
+} from '../ui.ts'
+import { mayManage } from './access.ts'
+import { deliveryProof } from './delivery-proof.ts'
+import { attemptResult, deliveryPath, isInProgress, nextAttempt } from './delivery-rows.ts'
+
+const MAX_ATTEMPTS_SHOWN = 20
+
+export async function deliveryDetail(
+  visit: Visit,
+  webhook: Webhook,
+  delivery: Delivery,
+  view: RowView,
+): Promise<Html> {
+  const { scope, user, now } = visit
+  const [attempts, body] = await Promise.all([
+    listLastAttempts(scope, delivery.id, MAX_ATTEMPTS_SHOWN),
+    findDeliveryBody(scope, delivery.id),
+  ])
+  const proof = mayManage(user, {})
+    ? await deliveryProof(visit, webhook, delivery, { body, attempts })
+    : html`<p class="muted">Only people who manage webhooks see the signature.</p>`
+  return html`<div class="delivery">
+    <div class="delivery-attempts">
+      ${standing(visit, webhook, delivery, view)}
+      ${rowHeading(view, 'Attempts')}
+      ${attemptList(delivery, attempts, now)}
+    </div>
+    <div class="delivery-body">
+      ${rowHeading(view, 'Payload')}
+      ${jsonBlock(body?.toString('utf8') ?? '', 'payload')}
+      ${facts([
+        ['Delivery', idOf(delivery.id)],
+        ['Event', delivery.eventId === null ? 'Test event (not stored)' : idOf(delivery.eventId)],
+        ['Created', timeOf(delivery.createdAt, now)],
+      ])}
+    </div>
+    <div class="delivery-proof">${proof}</div>
+  </div>`
+}
+
+/** What happens next to the delivery, or why nothing does. */
+function standing(
+  { user, now }: Visit,
+  webhook: Webhook,
+  delivery: Delivery,
+  view: RowView,
+): Content {
+  const { state, attempts, nextAttemptAt, failureReason } = delivery
+  if (isInProgress(delivery, now)) return note('busy', `Attempt ${attempts + 1} in progress …`)
+  if (nextAttemptAt !== null || state === 'pending') {
+    const text =
+      nextAttemptAt !== null
+        ? nextAttempt(delivery, now)
+        : 'Waiting until an earlier event of the same record is delivered.'
+    return html`<div class="note ${nextAttemptAt !== null ? 'warn' : 'busy'} next-attempt">
+      <span>${text}</span>
+      ${mayManage(user, {}) && cancelButton(delivery, view)}
+    </div>`
+  }
+  if (state !== 'failed' || failureReason === null) return false
+  return note('bad', [
+    failureText(failureReason, attempts),
+    !webhook.enabled && ' To retry it, enable the webhook first.',
+  ])
+}
+
+function failureText(reason: FailureReason, attempts: number): string {
+  const texts: Record<FailureReason, string> = {
+    attempts_exhausted: `Gave up after ${counted(attempts, 'attempt')}.`,
+    attempt_failed: 'The manual attempt failed.',
+    webhook_disabled: 'The webhook was disabled before the event was delivered.',
+    webhook_deleted: 'The webhook was deleted before the event was delivered.',
+    cancelled: 'The delivery was cancelled.',
+  }
+  return texts[reason]
+}
+
+function cancelButton(delivery: Delivery, view: RowView): Html {
+  return confirmed('Cancel', {
+    title: 'Cancel this delivery?',
+    text: 'No more attempts will be made and it is marked failed. You can still retry it.',
+    style: 'quiet',
+    body: action({
+      to: `${deliveryPath(delivery)}/cancel`,
+      label: 'Cancel delivery',
+      style: 'danger',
+      fields: { row: view },
+      target: `delivery-${delivery.id}`,
+    }),
+  })
+}
+
+function attemptList({ attempts: total }: Delivery, attempts: Attempt[], now: Date): Html {
+  if (total === 0) return html`<p class="muted">No attempts yet.</p>`
+  const hidden = total - attempts.length
+  const hiddenText =
+    attempts.length === 0
+      ? `${counted(total, 'attempt')}. Responses are no longer stored.`
+      : `${counted(hidden, 'earlier attempt')} not shown.`
+  return html`<ol class="attempts" reversed>
+      ${attempts.map((attempt, index) => attemptItem(attempt, now, index === 0))}
+    </ol>
+    ${hidden > 0 && html`<p class="muted">${hiddenText}</p>`}`
+}
+
+const TRIGGER_TAGS: Record<Trigger, string | false> = {
+  schedule: false,
+  retry: 'manual retry',
+  resend: 'resend',
+  test: 'test',
+}
+
+/** The details of the last attempt are open; those of earlier ones are folded. */
+function attemptItem(attempt: Attempt, now: Date, isLast: boolean): Html {
+  const { number, trigger, outcome, durationMs, startedAt, error } = attempt
+  const tag = TRIGGER_TAGS[trigger]
+  const detail = isBare(attempt) ? false : attemptDetail(attempt)
+  return html`<li>
+    <div class="attempt-head">
+      <i class="dot ${outcome === 'success' ? 'ok' : 'bad'}"></i>
+      <strong>Attempt ${number}</strong>
+      ${attemptResult(attempt)}
+      ${tag && html`<span class="tag">${tag}</span>`}
+      <span class="attempt-when muted">${duration(durationMs)} · ${timeOf(startedAt, now)}</span>
+    </div>
+    ${error !== null && html`<p class="attempt-error"><bdi>${error}</bdi></p>`}
+    ${isLast || !detail ? detail : html`<details><summary>Details</summary>${detail}</details>`}
+  </li>`
+}
+
+const isBare = ({ address, phases, responseHeaders, responseBody }: Attempt): boolean =>
+  address === null && phases === null && responseHeaders === null && responseBody === null
+
+function attemptDetail(attempt: Attempt): Html {
+  const { address, phases, responseHeaders, responseBody, durationMs } = attempt
+  return html`<div class="answer">
+    ${phases && phaseBar(phases, durationMs)}
+    ${address !== null && html`<p class="muted">Connected to <code>${address}</code></p>`}
+    ${responseHeaders && headersPart(responseHeaders)}
+    ${responseBody !== null && bodyPart(responseBody)}
+  </div>`
+}
+
+function headersPart(headers: Record<string, string>): Html {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  return html`<p class="answer-part">Headers</p>
+    ${codeBlock(lines.join('\n'), 'response headers')}`
+}
+
+function bodyPart(body: string): Html {
+  return html`<p class="answer-part">Body</p>
+    ${body === '' ? html`<p class="muted">Empty</p>` : jsonBlock(body, 'response body')}`
+}
+
+const PHASE_NAMES: Record<keyof Phases, string> = {
+  dns: 'DNS',
+  connect: 'Connect',
+  tls: 'TLS',
+  first_byte: 'Waiting',
+  body: 'Body',
+}
+
+/** A bar with the duration of each phase of an attempt, and a legend. */
+function phaseBar(phases: Phases, durationMs: number): Html {
+  const measured = (Object.keys(PHASE_NAMES) as (keyof Phases)[]).flatMap((name) => {
+    const ms = phases[name]
+    return ms === null ? [] : [{ name, ms }]
+  })
+  const sumMs = measured.reduce((sum, { ms }) => sum + ms, 0)
+  const totalMs = Math.max(durationMs, sumMs, 0.1)
+  const percent = (ms: number): number => (ms / totalMs) * 100
+  let startMs = 0
+  const segments = measured.map(({ name, ms }) => {
+    const x = percent(startMs).toFixed(2)
+    startMs += ms
+    const width = Math.max(percent(ms), 0.5).toFixed(2)
+    return html`<rect class="phase-${name}" x="${x}%" width="${width}%" height="8"/>`
+  })
+  return html`<svg class="phases" width="100%" height="8" aria-hidden="true">${segments}</svg>
+    <ul class="phase-names">
+      ${measured.map(
+        ({ name, ms }) =>
+          html`<li><i class="phase-${name}"></i>${PHASE_NAMES[name]} ${duration(ms)}</li>`,
+      )}
+      ${phases.connect === null && html`<li class="muted">connection reused</li>`}
+    </ul>`
+}

@@ -1,0 +1,179 @@
+/** The table of deliveries. Each delivery has its own `tbody`, which is updated in place. */
+import {
+  type AttemptSummary,
+  listAttemptSummaries,
+  type Outcome,
+} from '../../../records/attempts.ts'
+import type { Delivery, DeliveryState } from '../../../records/deliveries.ts'
+import type { Webhook } from '../../../records/webhooks.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { detailRow, type RowView, rowToggle } from '../expandable-row.ts'
+import { reloadEvery } from '../htmx.ts'
+import type { Visit } from '../page.ts'
+import {
+  action,
+  copyButton,
+  countdownTo,
+  counted,
+  duration,
+  pill,
+  shortId,
+  type Tone,
+  timeOf,
+} from '../ui.ts'
+import { mayManage } from './access.ts'
+
+export const DELIVERY_STATES: Record<DeliveryState, { label: string; tone: Tone }> = {
+  pending: { label: 'Pending', tone: 'busy' },
+  retrying: { label: 'Retrying', tone: 'warn' },
+  delivered: { label: 'Delivered', tone: 'ok' },
+  failed: { label: 'Failed', tone: 'bad' },
+}
+
+export function deliveryPath({ webhookId, id }: Pick<Delivery, 'webhookId' | 'id'>): string {
+  return `/webhooks/${webhookId}/deliveries/${id}`
+}
+
+export interface LogRow {
+  delivery: Delivery
+  /** The last attempts, oldest first. */
+  attempts: AttemptSummary[]
+  view: RowView
+  /** Shown below the row if it is open. */
+  detail?: Content
+  /** The whole log reloads, so the row does not need to. */
+  isInLiveLog?: boolean
+}
+
+const MAX_DOTS = 12
+
+/** Adds its last attempts to each delivery. */
+export async function withAttempts(
+  { scope }: Visit,
+  deliveries: Delivery[],
+): Promise<Pick<LogRow, 'delivery' | 'attempts'>[]> {
+  const ids = deliveries.map(({ id }) => id)
+  const attempts = Map.groupBy(
+    await listAttemptSummaries(scope, ids, MAX_DOTS),
+    ({ deliveryId }) => deliveryId,
+  )
+  return deliveries.map((delivery) => ({ delivery, attempts: attempts.get(delivery.id) ?? [] }))
+}
+
+const HEADINGS = ['State', 'Event', 'ID', 'Response', 'Duration', 'Attempts', 'Created']
+const COLUMNS = HEADINGS.length + 1
+
+export function deliveriesTable(visit: Visit, webhook: Webhook, rows: LogRow[]): Html {
+  return html`<div class="table-frame" role="region" aria-label="Deliveries" tabindex="0">
+    <table class="log">
+      <thead>
+        <tr>
+          ${HEADINGS.map((heading) => {
+            const number = heading === 'Duration' && html` class="number"`
+            return html`<th scope="col"${number}>${heading}</th>`
+          })}
+          <th scope="col"><span class="visually-hidden">Actions</span></th>
+        </tr>
+      </thead>
+      ${rows.map((row) => deliveryRow(visit, webhook, row))}
+    </table>
+  </div>`
+}
+
+function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {
+  const { delivery, attempts, view, detail } = row
+  const { id, state, createdAt } = delivery
+  const last = attempts.at(-1)
+  const className = view === 'closed' ? '' : 'opened'
+  return html`<tbody id="delivery-${id}" class="${className}"${reloadRow(visit, row)}>
+    <tr>
+      <td>${pill(DELIVERY_STATES[state].tone, DELIVERY_STATES[state].label)}</td>
+      <td>${eventCell(row)}</td>
+      <td>
+        <span class="id"><code title="${id}">${shortId(id)}</code>${copyButton(id, 'ID')}</span>
+      </td>
+      <td>${last && attemptResult(last)}</td>
+      <td class="number">${last && duration(last.durationMs)}</td>
+      <td>${attemptDots(delivery, attempts)}</td>
+      <td class="nowrap">${timeOf(createdAt, visit.now)}</td>
+      <td><div class="row-actions">${rowAction(visit, webhook, row)}</div></td>
+    </tr>
+    ${detailRow(COLUMNS, detail)}
+  </tbody>`
+}
+
+const NO_RESPONSE: Record<Exclude<Outcome, 'success' | 'http_error'>, string> = {
+  timeout: 'Timeout',
+  unreachable: 'No response',
+  blocked: 'Blocked',
+}
+
+/** The response status, or why there was no response. */
+export function attemptResult({
+  outcome,
+  status,
+}: Pick<AttemptSummary, 'outcome' | 'status'>): Html {
+  if (outcome === 'success') return html`<span class="ok-text mono">${status}</span>`
+  if (outcome === 'http_error') return html`<span class="bad-text mono">${status}</span>`
+  return html`<span class="bad-text nowrap">${NO_RESPONSE[outcome]}</span>`
+}
+
+function eventCell({ delivery, view }: LogRow): Html {
+  const type = html`<span class="event-type">${delivery.eventType}</span>`
+  if (view === 'alone') return type
+  const { id } = delivery
+  const path = `/console${deliveryPath(delivery)}`
+  return rowToggle({ id, rowId: `delivery-${id}`, path, view }, type)
+}
+
+function attemptDots(delivery: Delivery, attempts: AttemptSummary[]): Html {
+  const total = delivery.attempts
+  const label = total === 0 ? 'None yet' : counted(total, 'attempt')
+  const hidden = total - attempts.length
+  return html`<span class="dots" role="img" aria-label="${label}" title="${label}">${[
+    hidden > 0 && html`<small class="muted">${attempts.length > 0 && '+'}${hidden}</small>`,
+    attempts.map(({ outcome }) => html`<i class="${outcome === 'success' ? 'ok' : 'bad'}"></i>`),
+    delivery.nextAttemptAt !== null && html`<i class="planned"></i>`,
+  ]}</span>`
+}
+
+/** An attempt that is due within this time counts as in progress. */
+const ABOUT_TO_START_MS = 1_000
+
+export function isInProgress({ nextAttemptAt }: Delivery, now: Date): boolean {
+  return nextAttemptAt !== null && nextAttemptAt <= now.getTime() + ABOUT_TO_START_MS
+}
+
+function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: LogRow): Content {
+  const { id, state, nextAttemptAt } = delivery
+  if (isInProgress(delivery, now)) return html`<span class="muted nowrap">Sending …</span>`
+  if (state === 'pending' && nextAttemptAt === null)
+    return html`<span class="muted nowrap">Waiting its turn</span>`
+  if (!mayManage(user, {}) || !webhook.enabled) return false
+  const to = deliveryPath(delivery)
+  const button = (verb: string, label: string, style: '' | 'quiet'): Html =>
+    action({ to: `${to}/${verb}`, label, style, fields: { row: view }, target: `delivery-${id}` })
+  if (state === 'failed') return button('retry', 'Retry', '')
+  if (state === 'delivered') return button('resend', 'Resend', 'quiet')
+  return button('attempt', 'Retry now', '')
+}
+
+const MAX_RELOAD_SECONDS = 60
+/** A delivery without a scheduled attempt waits for an earlier one. Assume an attempt in 10 s. */
+const ASSUMED_WAIT_MS = 10_000
+
+/** Reloads an open row while an attempt is scheduled, about five times until it is due.
+ *  Reloads a closed row only during an attempt. */
+function reloadRow({ now }: Visit, { delivery, view, isInLiveLog }: LogRow): Content {
+  const { id, state, nextAttemptAt } = delivery
+  const isWaiting = nextAttemptAt !== null || state === 'pending'
+  if (!isWaiting || isInLiveLog || (view === 'closed' && !isInProgress(delivery, now))) return false
+  const waitMs = nextAttemptAt === null ? ASSUMED_WAIT_MS : nextAttemptAt - now.getTime()
+  const seconds = Math.min(MAX_RELOAD_SECONDS, Math.max(1, Math.ceil(waitMs / 5_000)))
+  return reloadEvery(seconds, `/console${deliveryPath(delivery)}?row=${view}`, `delivery-${id}`)
+}
+
+/** `Attempt 3 in 5 min`, with a live countdown. */
+export function nextAttempt({ nextAttemptAt, attempts }: Delivery, now: Date): Content {
+  return nextAttemptAt !== null && html`Attempt ${attempts + 1} ${countdownTo(nextAttemptAt, now)}`
+}

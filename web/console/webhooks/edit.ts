@@ -1,0 +1,173 @@
+/** The pages that create and edit a webhook. */
+import { randomUUID } from 'node:crypto'
+import { TooOften } from '../../../auth/rate-limit.ts'
+import { Refused } from '../../../errors.ts'
+import { changesBetween } from '../../../records/audit-log.ts'
+import type { Notice } from '../../../records/sessions.ts'
+import {
+  findWebhook,
+  insertWebhook,
+  updateWebhook,
+  type Webhook,
+  webhookName,
+} from '../../../records/webhooks.ts'
+import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
+import { html } from '../../shared/html.ts'
+import { formKey, formKeyField, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
+import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
+import { card, type Errors, form, note } from '../ui.ts'
+import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
+import {
+  blankWebhook,
+  readWebhookForm,
+  type UrlVerdict,
+  urlVerdict,
+  validateWebhook,
+  type WebhookInput,
+  webhookFields,
+} from './form.ts'
+import { secretShownPage } from './secret.ts'
+
+export const webhookEditRoutes: Route[] = [
+  post('/webhooks', mayManage, createWebhook),
+  get('/webhooks/new', mayManage, (visit) => newWebhookPage(formKey(visit), blankWebhook)),
+  post('/webhooks/address', mayManage, checkUrl),
+  get('/webhooks/:webhook/edit', mayManage, async (visit) => editPage(await loadWebhook(visit))),
+  post('/webhooks/:webhook/edit', mayManage, saveWebhook),
+]
+
+function newWebhookPage(
+  key: string,
+  input: WebhookInput,
+  errors: Errors = {},
+  problem?: string,
+): Page {
+  return {
+    title: 'Create webhook',
+    crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
+    status: problem !== undefined || Object.keys(errors).length > 0 ? 422 : 200,
+    isNarrow: true,
+    body: card(
+      '',
+      form({ to: '/webhooks', submit: 'Create webhook', cancel: '/webhooks', errors, problem }, [
+        formKeyField(key),
+        webhookFields(input, errors),
+      ]),
+    ),
+  }
+}
+
+const CREATED_BEFORE: Notice = {
+  kind: 'ok',
+  text: 'This webhook was already created. If you missed its signing secret, you can show it here.',
+}
+
+async function createWebhook(visit: Visit): Promise<Answer> {
+  const { config, user, now } = visit
+  const input = readWebhookForm(visit.form)
+  const { webhook, errors } = validateWebhook(input, config)
+  if (Object.keys(errors).length > 0) return newWebhookPage(formKey(visit), input, errors)
+  const secret = newSecret()
+  try {
+    const created = await visit.change((scope) =>
+      once(visit, scope, async () => {
+        const inserted = await insertWebhook(
+          scope,
+          { ...webhook, createdBy: user.id },
+          (id) => sealSecret(config.secretKey, id, secret),
+          now,
+        )
+        await visit.audit(scope, {
+          action: 'webhook.created',
+          target: webhookTarget(inserted),
+          details: auditDetails(inserted),
+        })
+        return inserted
+      }),
+    )
+    return secretShownPage(
+      created,
+      { current: secret },
+      'Webhook created',
+      note(
+        'warn',
+        'Copy the secret now. You won’t see it again. Your endpoint needs it to verify deliveries.',
+      ),
+    )
+  } catch (error) {
+    // For example, the account has too many webhooks.
+    if (error instanceof Refused) return newWebhookPage(formKey(visit), input, {}, error.message)
+    if (!(error instanceof MadeBefore)) throw error
+    return error.isOther
+      ? newWebhookPage(randomUUID(), input, {}, SENT_OTHERWISE)
+      : { to: `/webhooks/${error.id}/secret`, notice: CREATED_BEFORE }
+  }
+}
+
+const auditDetails = ({ url, description, eventTypes, ordering }: Webhook) => ({
+  url,
+  description,
+  event_types: eventTypes.join(', '),
+  ordering,
+})
+
+/** Checks the URL while the user fills in the form. */
+async function checkUrl(visit: Visit): Promise<Page> {
+  const url = visit.form.get('url') ?? ''
+  return {
+    ...newWebhookPage('', readWebhookForm(visit.form)),
+    body: urlVerdict(url.trim() === '' ? undefined : await judgeUrl(visit, url)),
+  }
+}
+
+async function judgeUrl({ config, user, throttle }: Visit, url: string): Promise<UrlVerdict> {
+  try {
+    await throttle('webhook_url', user.id)
+  } catch (error) {
+    if (error instanceof TooOften) return { problem: error.message }
+    throw error
+  }
+  const { webhook, errors } = validateWebhook({ ...blankWebhook, url }, config)
+  return errors.url ? { problem: errors.url.join(' ') } : { url: webhook.url }
+}
+
+function editPage(webhook: Webhook, input: WebhookInput = webhook, errors: Errors = {}): Page {
+  const to = `/webhooks/${webhook.id}`
+  return {
+    title: `Edit ${webhookName(webhook)}`,
+    crumbs: webhookCrumbs(webhook),
+    status: Object.keys(errors).length > 0 ? 422 : 200,
+    isNarrow: true,
+    body: card('', [
+      form(
+        { to: `${to}/edit`, submit: 'Save', cancel: `${to}/settings`, errors },
+        webhookFields(input, errors),
+      ),
+      html`<p class="muted">Scheduled attempts use the new URL. New event types and a new order apply to
+        future events.</p>`,
+    ]),
+  }
+}
+
+async function saveWebhook(visit: Visit): Promise<Answer> {
+  const found = await loadWebhook(visit)
+  const input = readWebhookForm(visit.form)
+  const { webhook, errors } = validateWebhook(input, visit.config)
+  if (Object.keys(errors).length > 0) return editPage(found, input, errors)
+  await visit.change(async (scope) => {
+    const before = await findWebhook(scope, found.id)
+    const after = await updateWebhook(scope, found.id, webhook, visit.now)
+    if (!before || !after) visit.ctx.throw(404)
+    const changes = changesBetween(auditDetails(before), auditDetails(after))
+    if (changes)
+      await visit.audit(scope, {
+        action: 'webhook.updated',
+        target: webhookTarget(after),
+        details: { changes },
+      })
+  })
+  return {
+    to: `/webhooks/${found.id}/settings`,
+    notice: { kind: 'ok', text: 'Webhook saved. The next attempt uses the new settings.' },
+  }
+}

@@ -1,0 +1,185 @@
+/** The fields of a webhook: the form and its validation. */
+import { Refused } from '../../../errors.ts'
+import { eventTypes } from '../../../generated/events.ts'
+import { assertName } from '../../../records/names.ts'
+import { type Ordering, orderings, type Webhook } from '../../../records/webhooks.ts'
+import type { Config } from '../../../server/config.ts'
+import { assertWebhookUrl } from '../../../webhooks/transport/egress.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { choiceField, code, type Errors, problemsOf, textField } from '../ui.ts'
+
+/** The fields as the user typed them. */
+export interface WebhookInput {
+  url: string
+  description: string
+  eventTypes: string[]
+  ordering: string
+}
+
+const ALL = '*'
+
+export const blankWebhook: WebhookInput = {
+  url: '',
+  description: '',
+  eventTypes: [],
+  ordering: 'none',
+}
+
+export function readWebhookForm(form: URLSearchParams): WebhookInput {
+  return {
+    url: form.get('url') ?? '',
+    description: form.get('description') ?? '',
+    eventTypes: form.getAll('event_types'),
+    ordering: form.get('ordering') ?? 'none',
+  }
+}
+
+/** `webhook` is usable only if `errors` is empty. */
+export function validateWebhook(
+  input: WebhookInput,
+  { webhookAllowAddresses }: Pick<Config, 'webhookAllowAddresses'>,
+): { webhook: Pick<Webhook, 'url' | 'description' | 'eventTypes' | 'ordering'>; errors: Errors } {
+  let url = ''
+  const description = input.description.trim()
+  const errors = problemsOf({
+    url() {
+      url = assertWebhookUrl(input.url.trim(), webhookAllowAddresses)
+    },
+    description: () => description === '' || assertName('The description', description),
+    event_types: () => assertEventTypes(input.eventTypes),
+    ordering: () => assertOrdering(input.ordering),
+  })
+  const types = input.eventTypes.includes(ALL) ? [ALL] : [...new Set(input.eventTypes)]
+  return {
+    webhook: { url, description, eventTypes: types, ordering: input.ordering as Ordering },
+    errors,
+  }
+}
+
+function assertEventTypes(types: string[]): void {
+  if (types.length === 0) throw new Refused('Choose at least one event')
+  const unknown = types.find((type) => type !== ALL && !Object.hasOwn(eventTypes, type))
+  if (unknown !== undefined) throw new Refused(`There is no event “${unknown.slice(0, 100)}”`)
+}
+
+function assertOrdering(ordering: string): void {
+  if (!orderings.some((known) => known === ordering)) throw new Refused('Choose an order')
+}
+
+export function webhookFields(input: WebhookInput, errors: Errors): Content {
+  return [
+    urlField(input.url, errors.url?.join(' ')),
+    textField({
+      name: 'description',
+      label: 'Description',
+      hint: 'For example “Order system, production”. Shown as the webhook’s name.',
+      value: input.description,
+      maxLength: 200,
+      errors,
+    }),
+    eventsField(input.eventTypes, errors.event_types?.join(' ')),
+    choiceField({
+      name: 'ordering',
+      legend: 'Order',
+      choices: [
+        {
+          value: 'none',
+          label: 'As fast as possible',
+          hint: 'Sends several events at once. A failing delivery does not delay the others.',
+        },
+        {
+          value: 'by_resource',
+          label: 'In order for each record',
+          hint: 'Sends the next event of a record after the one before it was delivered or gave up.',
+        },
+      ],
+      values: [input.ordering],
+      errors,
+    }),
+  ]
+}
+
+/** While the user types, the server checks the URL and htmx shows its verdict. */
+const CHECK_URL = html`
+  hx-post="/console/webhooks/address"
+  hx-trigger="change, input delay:500ms"
+  hx-target="#url-verdict"
+  hx-select="#url-verdict"
+  hx-swap="outerHTML ignoreTitle:true"
+`
+
+function urlField(value: string, problem: string | undefined): Html {
+  return html`<div class="field" ${CHECK_URL}>
+    <label for="field-url">URL</label>
+    <p class="hint" id="field-url-hint">The public https URL that receives each event by POST.</p>
+    <input
+      type="url"
+      id="field-url"
+      name="url"
+      value="${value}"
+      required
+      maxlength="2048"
+      autocomplete="off"
+      placeholder="https://example.com/webhooks"
+      aria-describedby="field-url-hint url-verdict"
+      ${problem !== undefined && html`aria-invalid="true"`}
+    >
+    ${urlVerdict(problem === undefined ? undefined : { problem })}
+  </div>`
+}
+
+export type UrlVerdict = { problem: string } | { url: string }
+
+export function urlVerdict(verdict?: UrlVerdict): Html {
+  return html`<div id="url-verdict" aria-live="polite">${
+    verdict &&
+    ('problem' in verdict
+      ? html`<p class="field-error" id="field-url-error">${verdict.problem}</p>`
+      : html`<p class="field-good">This URL works. We check it again before every attempt.</p>`)
+  }</div>`
+}
+
+function eventsField(chosen: string[], problem: string | undefined): Html {
+  const errorId = 'field-event_types-error'
+  const groups = Map.groupBy(Object.values(eventTypes), ({ resourceType }) => resourceType)
+  return html`<fieldset
+    class="field choices event-types"
+    ${problem !== undefined && html`aria-describedby="${errorId}"`}
+  >
+    <legend>Events</legend>
+    ${problem !== undefined && html`<p class="field-error" id="${errorId}">${problem}</p>`}
+    ${eventChoice(ALL, 'All events', 'Includes event types added later.', chosen)}
+    ${[...groups].map(
+      ([resource, types]) => html`<fieldset class="event-group">
+        <legend>${toTitle(resource)}</legend>
+        <div>
+          ${types.map(({ name, description }) =>
+            eventChoice(name, code(name), inlineCode(description), chosen),
+          )}
+        </div>
+      </fieldset>`,
+    )}
+  </fieldset>`
+}
+
+function eventChoice(value: string, label: Content, hint: Content, chosen: string[]): Html {
+  const checked = chosen.includes(value) && html` checked`
+  return html`<label class="choice">
+    <input type="checkbox" name="event_types" value="${value}"${checked}>
+    <span>
+      <span class="choice-label">${label}</span>
+      <span class="hint">${hint}</span>
+    </span>
+  </label>`
+}
+
+/** `job_application`: Job application. */
+function toTitle(name: string): string {
+  const text = name.replaceAll('_', ' ')
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+}
+
+/** Descriptions in the contract mark code with backticks. */
+function inlineCode(text: string): Content {
+  return text.split('`').map((part, index) => (index % 2 === 1 ? code(part) : part))
+}

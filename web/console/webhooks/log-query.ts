@@ -1,0 +1,88 @@
+/** The filters and the page of a delivery log, as written in its URL. */
+import { validate as isUuid } from 'uuid'
+import { eventTypes } from '../../../generated/events.ts'
+import { deliveryStates, TEST_EVENT } from '../../../records/deliveries.ts'
+import type { DeliverySearch } from '../../../records/delivery-search.ts'
+import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
+import type { Errors } from '../ui.ts'
+
+const DELIVERIES_PER_PAGE = 25
+
+export interface LogQuery {
+  search: Omit<DeliverySearch, 'webhookId'>
+  /** The filters that are set, as typed. */
+  input: Record<string, string>
+  isFirstPage: boolean
+  errors: Errors
+}
+
+const FILTERS = ['state', 'type', 'since', 'until', 'id']
+export const loggedTypes = [...Object.keys(eventTypes), TEST_EVENT]
+
+export function readLogQuery(query: URLSearchParams): LogQuery {
+  const input = Object.fromEntries(
+    FILTERS.map((name) => [name, query.get(name)?.trim() ?? '']).filter(
+      ([, value]) => value !== '',
+    ),
+  )
+  const errors: Errors = {}
+  const olderThan = parseId(query.get('before'))
+  const newerThan = olderThan === undefined ? parseId(query.get('after')) : undefined
+
+  const state = deliveryStates.find((known) => known === input.state)
+  if (input.state && !state) errors.state = ['Choose a state from the list.']
+  const eventType = loggedTypes.find((known) => known === input.type)
+  if (input.type && !eventType) errors.type = ['Choose an event from the list.']
+  const id = parseId(input.id)
+  if (input.id && !id) errors.id = ['Enter the whole ID of a delivery or an event.']
+  const { since, until } = readPeriod(input, errors)
+
+  return {
+    search: {
+      state,
+      eventType,
+      id,
+      since,
+      until,
+      olderThan,
+      newerThan,
+      limit: DELIVERIES_PER_PAGE,
+    },
+    input,
+    isFirstPage: olderThan === undefined && newerThan === undefined,
+    errors,
+  }
+}
+
+function parseId(text: string | null | undefined): string | undefined {
+  return text && isUuid(text) ? text.toLowerCase() : undefined
+}
+
+export interface Period {
+  /** Epoch milliseconds. */
+  since?: number
+  until?: number
+}
+
+/** Reads `since` and `until`. Adds what is wrong to `errors`; an empty field is not an error. */
+export function readPeriod(input: { since?: string; until?: string }, errors: Errors): Period {
+  const since = parseDateTimeInput(input.since ?? '')
+  const until = parseDateTimeInput(input.until ?? '')
+  if (input.since && since === undefined) errors.since = [DATE_TIME_ERROR]
+  if (input.until && until === undefined) errors.until = [DATE_TIME_ERROR]
+  if (since !== undefined && until !== undefined && since >= until)
+    errors.until = ['Choose a time after “From”.']
+  return { since, until }
+}
+
+/** The path of the log below /console with some filters changed. An empty value removes a filter. */
+export function logPath(
+  webhookId: string,
+  input: Record<string, string>,
+  change: Record<string, string> = {},
+): string {
+  const query = new URLSearchParams(
+    Object.entries({ ...input, ...change }).filter(([, value]) => value !== ''),
+  )
+  return `/webhooks/${webhookId}${query.size > 0 ? `?${query}` : ''}`
+}

@@ -1,0 +1,236 @@
+/** The page of a webhook: its health and its delivery log. */
+import { hasSentMissedSince, listUnfinishedBulkJobs } from '../../../records/bulk-jobs.ts'
+import { deliveryStates } from '../../../records/deliveries.ts'
+import { type FoundDeliveries, searchDeliveries } from '../../../records/delivery-search.ts'
+import {
+  type DeliveryHealth,
+  findDeliveryHealth,
+} from '../../../records/reports/delivery-health.ts'
+import type { Webhook } from '../../../records/webhooks.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { reloadEvery } from '../htmx.ts'
+import { get, isAdmin, type Page, type Route, type Visit } from '../page.ts'
+import { readOnlyNote } from '../read-only-note.ts'
+import {
+  button,
+  buttonLink,
+  card,
+  count,
+  empty,
+  note,
+  pager,
+  selectField,
+  stats,
+  tabs,
+  textField,
+  timeOf,
+} from '../ui.ts'
+import { loadWebhook, mayManage } from './access.ts'
+import { jobProgress } from './bulk-jobs.ts'
+import { DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
+import { deliveredShare, healthBars, limitedCount } from './health.ts'
+import { type LogQuery, loggedTypes, logPath, readLogQuery } from './log-query.ts'
+import { webhookPage } from './webhook-page.ts'
+
+export const webhookLogRoutes: Route[] = [get('/webhooks/:webhook', isAdmin, logPage)]
+
+const REFRESH_SECONDS = 3
+const NO_DELIVERIES: FoundDeliveries = { deliveries: [], nextFrom: null, isCutShort: false }
+
+async function logPage(visit: Visit): Promise<Page> {
+  const { scope, user, now } = visit
+  const webhook = await loadWebhook(visit)
+  const canManage = mayManage(user, {})
+  const query = readLogQuery(visit.query)
+  const hasErrors = Object.keys(query.errors).length > 0
+  const [health, found] = await Promise.all([
+    findDeliveryHealth(scope, [webhook.id], now),
+    hasErrors ? NO_DELIVERIES : searchDeliveries(scope, { ...query.search, webhookId: webhook.id }),
+  ])
+  const page = webhookPage(visit, webhook, 'deliveries', [
+    !canManage && (await readOnlyNote(visit, 'webhooks')),
+    html`<div id="standing">
+      ${await standing(visit, webhook)}
+      ${healthStrip(webhook, health.get(webhook.id), now)}
+    </div>`,
+    card('Deliveries', [filterForm(webhook, query), await log(visit, webhook, query, found)], {
+      actions: [
+        stateTabs(webhook, query),
+        canManage && webhook.enabled && retryFailedLink(webhook, query),
+      ],
+    }),
+  ])
+  return { ...page, status: hasErrors ? 422 : 200 }
+}
+
+/** Opens the retry form with the period and the event type of the log. */
+function retryFailedLink({ id }: Webhook, { input }: LogQuery): Html {
+  const filters = Object.entries(input).filter(([name]) =>
+    ['since', 'until', 'type'].includes(name),
+  )
+  const query = new URLSearchParams(filters)
+  const to = `/webhooks/${id}/retry-failed${query.size > 0 ? `?${query}` : ''}`
+  return buttonLink(to, 'Retry failed deliveries', 'quiet')
+}
+
+/** What the user should know first: the webhook is disabled, it missed events, a bulk job is running. */
+async function standing({ scope, user, now }: Visit, webhook: Webhook): Promise<Content> {
+  const { id, enabled, disabledAt } = webhook
+  const canManage = mayManage(user, {})
+  if (!enabled)
+    return note('warn', [
+      html`Disabled ${timeOf(disabledAt, now)}. Nothing is sent.`,
+      canManage && ' After you enable it again, you can send the events it missed.',
+    ])
+  const jobs = await listUnfinishedBulkJobs(scope, id)
+  const hasMissed =
+    disabledAt !== null && canManage && !(await hasSentMissedSince(scope, id, disabledAt))
+  return [
+    hasMissed &&
+      html`<div class="note busy next-attempt">
+        <span>Enabled again. It was disabled ${timeOf(disabledAt, now)} and may have missed events.</span>
+        ${buttonLink(`/webhooks/${id}/send-missed`, 'Send missed events')}
+      </div>`,
+    jobs.map((job) => card('', jobProgress(job, { now, canManage, isLink: true }))),
+  ]
+}
+
+function healthStrip({ id }: Webhook, health: DeliveryHealth | undefined, now: Date): Content {
+  if (!health) return false
+  const { hours, failed, retrying, pending, countedUpTo, oldestWaitingSince } = health
+  const delivered = hours.reduce((sum, hour) => sum + hour.delivered, 0)
+  const finished = hours.reduce((sum, hour) => sum + hour.delivered + hour.failed, 0)
+  const showLink = (value: number, state: string): Content =>
+    value > 0 ? html`<a href="/console${logPath(id, { state })}">Show</a>` : 'none'
+  return stats([
+    {
+      label: 'Delivered, last 24 hours',
+      value: deliveredShare(health),
+      note: deliveredNote(health, delivered, finished),
+      chart: finished > 0 && healthBars(health),
+    },
+    {
+      label: 'Failed, last 24 hours',
+      value: limitedCount(failed, countedUpTo),
+      note: showLink(failed, 'failed'),
+    },
+    {
+      label: 'Retrying now',
+      value: limitedCount(retrying, countedUpTo),
+      note: showLink(retrying, 'retrying'),
+    },
+    {
+      label: 'Pending now',
+      value: limitedCount(pending, countedUpTo),
+      note: showLink(pending, 'pending'),
+    },
+    {
+      label: 'Oldest waiting',
+      value: timeOf(oldestWaitingSince, now, '–'),
+      note: oldestWaitingSince !== null && 'pending or retrying',
+    },
+  ])
+}
+
+function deliveredNote(
+  { isSample, sampleSize }: DeliveryHealth,
+  delivered: number,
+  finished: number,
+): Content {
+  if (isSample) {
+    const title = `Estimated from the newest ${count(sampleSize)} deliveries of each hour`
+    return html`<span title="${title}">estimated</span>`
+  }
+  return finished === 0 ? 'none finished' : `${count(delivered)} of ${count(finished)}`
+}
+
+function stateTabs({ id }: Webhook, { input }: LogQuery): Html {
+  const tab = (state: string, label: string) => ({
+    label,
+    to: logPath(id, { ...input, state }),
+    isCurrent: (input.state ?? '') === state,
+  })
+  return tabs('State', [
+    tab('', 'All'),
+    ...deliveryStates.map((state) => tab(state, DELIVERY_STATES[state].label)),
+  ])
+}
+
+function filterForm({ id }: Webhook, { input, errors }: LogQuery): Html {
+  const { state } = input
+  const field = (name: string, label: string) => ({ name, label, value: input[name] ?? '', errors })
+  const isFiltered = Object.keys(input).some((name) => name !== 'state')
+  return html`<form class="filters" method="get" action="/console/webhooks/${id}">
+    ${state && html`<input type="hidden" name="state" value="${state}">`}
+    ${selectField({
+      ...field('type', 'Event'),
+      none: 'All',
+      choices: loggedTypes.map((type) => ({ value: type, label: type })),
+    })}
+    ${textField({ ...field('since', 'From (UTC)'), type: 'datetime-local' })}
+    ${textField({ ...field('until', 'Until (UTC)'), type: 'datetime-local' })}
+    ${textField({ ...field('id', 'Delivery or event ID'), maxLength: 100 })}
+    <div class="filter-buttons">
+      ${button('Filter')}
+      ${isFiltered && buttonLink(logPath(id, state ? { state } : {}), 'Clear', 'quiet')}
+    </div>
+  </form>`
+}
+
+/** Only the first page reloads: on others the rows would move away. */
+async function log(
+  visit: Visit,
+  webhook: Webhook,
+  query: LogQuery,
+  found: FoundDeliveries,
+): Promise<Html> {
+  const { input, isFirstPage } = query
+  const rows = await withAttempts(visit, found.deliveries)
+  const isLive = isFirstPage && Object.keys(query.errors).length === 0
+  const path = `/console${logPath(webhook.id, input)}`
+  const reload =
+    isLive &&
+    html`${reloadEvery(REFRESH_SECONDS, path, 'log')} hx-select-oob="#standing:outerMorph"`
+  const table = deliveriesTable(
+    visit,
+    webhook,
+    rows.map((row) => ({ ...row, view: 'closed', isInLiveLog: isLive })),
+  )
+  return html`<div id="log"${reload}>
+    ${rows.length > 0 ? table : noDeliveries(query, found)}
+    ${logPager(webhook, query, found)}
+  </div>`
+}
+
+function noDeliveries(
+  { input, errors, isFirstPage }: LogQuery,
+  { isCutShort }: FoundDeliveries,
+): Html {
+  if (Object.keys(errors).length > 0)
+    return empty('No search', 'Fix the fields marked above, then filter again.')
+  if (isCutShort)
+    return empty('No matches so far', 'No match among the newest deliveries. Older ones may match.')
+  if (Object.keys(input).length > 0 || !isFirstPage)
+    return empty('No deliveries', 'No deliveries match these filters.')
+  return empty(
+    'No deliveries yet',
+    'Deliveries appear here as events happen, with your endpoint’s responses. Send a test event to try it.',
+  )
+}
+
+function logPager(
+  { id }: Webhook,
+  { search, input, isFirstPage }: LogQuery,
+  { deliveries, nextFrom, isCutShort }: FoundDeliveries,
+): Html {
+  const isBackwards = search.newerThan !== undefined
+  const older = isBackwards ? (deliveries.at(-1)?.id ?? search.newerThan) : nextFrom
+  const newer = isBackwards ? nextFrom : (deliveries[0]?.id ?? search.olderThan)
+  const firstPageNote = deliveries.length > 0 && 'Newest first'
+  const newestLink = html`<a href="/console${logPath(id, input)}">Newest</a>`
+  return pager({
+    previous: isFirstPage || !newer ? undefined : logPath(id, input, { after: newer }),
+    next: older ? logPath(id, input, { before: older }) : undefined,
+    note: isCutShort ? 'There may be more matches.' : isFirstPage ? firstPageNote : newestLink,
+  })
+}

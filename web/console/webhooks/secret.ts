@@ -1,0 +1,204 @@
+/** The signing secret of a webhook: show it again, and rotate it without downtime. */
+import { Refused } from '../../../errors.ts'
+import {
+  activateSecret,
+  findSealedSecrets,
+  prepareSecret,
+  type SealedSecrets,
+  type Webhook,
+} from '../../../records/webhooks.ts'
+import {
+  newSecret,
+  openSecret,
+  SecretUnreadable,
+  sealSecret,
+} from '../../../webhooks/transport/secret.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { usernameOf, wrongPassword } from '../account/own-password.ts'
+import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
+import {
+  action,
+  buttonLink,
+  card,
+  codeBlock,
+  confirmed,
+  type Errors,
+  form,
+  note,
+  passwordField,
+} from '../ui.ts'
+import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
+
+export const webhookSecretRoutes: Route[] = [
+  get('/webhooks/:webhook/secret', mayManage, async (visit) =>
+    secretPage(visit, await loadWebhook(visit)),
+  ),
+  post('/webhooks/:webhook/secret', mayManage, revealSecret),
+  post('/webhooks/:webhook/secret/prepare', mayManage, prepareNextSecret),
+  post('/webhooks/:webhook/secret/activate', mayManage, activateNextSecret),
+]
+
+function secretPage({ user }: Visit, webhook: Webhook, errors: Errors = {}): Page {
+  return {
+    title: 'Signing secret',
+    lead: 'Use it to verify that deliveries come from Muster and were not altered.',
+    crumbs: webhookCrumbs(webhook),
+    status: Object.keys(errors).length > 0 ? 422 : 200,
+    isNarrow: true,
+    body: [
+      card('Show the secret', revealForm(webhook, user.email, errors)),
+      card('Rotate without downtime', rotationSteps(webhook)),
+    ],
+  }
+}
+
+function revealForm({ id }: Webhook, email: string, errors: Errors): Html {
+  return form({ to: `/webhooks/${id}/secret`, submit: 'Show the secret', style: '', errors }, [
+    usernameOf(email),
+    passwordField({
+      name: 'password',
+      label: 'Your password',
+      hint: 'Anyone who has the secret can forge deliveries. The audit log records that you saw it.',
+      autocomplete: 'current-password',
+      errors,
+    }),
+  ])
+}
+
+function rotationSteps({ id, hasNextSecret }: Webhook): Html {
+  const current = html` aria-current="step"`
+  return html`<ol class="steps">
+    <li${!hasNextSecret && current}>
+      <h3>Prepare</h3>
+      <p>Creates the next secret and shows it once. The current secret stays active.</p>
+      ${action({
+        to: `/webhooks/${id}/secret/prepare`,
+        label: hasNextSecret ? 'Prepare another secret' : 'Prepare new secret',
+        style: hasNextSecret ? '' : 'primary',
+      })}
+    </li>
+    <li>
+      <h3>Add it to your endpoint</h3>
+      <p>Accept deliveries that are signed with either the current or the next secret.</p>
+    </li>
+    <li${hasNextSecret && current}>
+      <h3>Activate</h3>
+      <p>The next secret signs every attempt from then on. The current one is deleted.</p>
+      ${hasNextSecret && activateButton(id)}
+    </li>
+  </ol>`
+}
+
+function activateButton(webhookId: string): Html {
+  return confirmed('Activate', {
+    title: 'Activate the next secret?',
+    text: 'It alone signs every attempt from now on. Endpoints that do not have it yet reject them.',
+    style: '',
+    body: action({
+      to: `/webhooks/${webhookId}/secret/activate`,
+      label: 'Activate',
+      style: 'primary',
+    }),
+  })
+}
+
+interface Secrets {
+  current?: string
+  next?: string
+}
+
+/** The only page that contains a secret. */
+export function secretShownPage(
+  webhook: Webhook,
+  { current, next }: Secrets,
+  title: string,
+  text: Content,
+): Page {
+  const hasBoth = current !== undefined && next !== undefined
+  const heading = (words: string): Content => hasBoth && html`<h3 class="card-body">${words}</h3>`
+  const cardTitle = next === undefined ? 'Signing secret' : 'Next secret'
+  const doneTo = `/webhooks/${webhook.id}${next === undefined ? '' : '/secret'}`
+  return {
+    title,
+    crumbs: webhookCrumbs(webhook),
+    isNarrow: true,
+    body: card(hasBoth ? 'Signing secrets' : cardTitle, [
+      text,
+      current !== undefined && [heading('Current'), codeBlock(current, 'signing secret')],
+      next !== undefined && [
+        heading('Next, not active yet'),
+        codeBlock(next, 'next signing secret'),
+      ],
+      html`<p>
+        ${buttonLink(doneTo, 'Done', 'primary')}
+        <a class="aside-link" href="/docs/guides/webhooks">How to verify a signature</a>
+      </p>`,
+    ]),
+  }
+}
+
+async function revealSecret(visit: Visit): Promise<Answer> {
+  const webhook = await loadWebhook(visit)
+  const problem = await wrongPassword(visit, visit.form.get('password') ?? '')
+  if (problem !== undefined) return secretPage(visit, webhook, { password: [problem] })
+  const sealed = await visit.change(async (scope) => {
+    const found = await findSealedSecrets(scope, webhook.id)
+    if (found)
+      await visit.audit(scope, {
+        action: 'webhook.secret_revealed',
+        target: webhookTarget(webhook),
+      })
+    return found
+  })
+  if (!sealed) return visit.ctx.throw(404)
+  return secretShownPage(
+    webhook,
+    openSecrets(visit, webhook.id, sealed),
+    'Signing secret',
+    note('warn', 'Store it like a password, then close this page.'),
+  )
+}
+
+function openSecrets({ config }: Visit, id: string, { current, next }: SealedSecrets): Secrets {
+  try {
+    const open = (sealed: string): string => openSecret(config.secretKey, id, sealed)
+    return { current: open(current), next: next === null ? undefined : open(next) }
+  } catch (error) {
+    if (!(error instanceof SecretUnreadable)) throw error
+    throw new Refused(
+      'The secret cannot be read because SECRET_KEY has changed. Prepare a new one and activate it.',
+      { cause: error },
+    )
+  }
+}
+
+async function prepareNextSecret(visit: Visit): Promise<Answer> {
+  const webhook = await loadWebhook(visit)
+  const next = newSecret()
+  await visit.change(async (scope) => {
+    const sealed = sealSecret(visit.config.secretKey, webhook.id, next)
+    if (!(await prepareSecret(scope, webhook.id, sealed, visit.now))) visit.ctx.throw(404)
+    await visit.audit(scope, { action: 'webhook.secret_prepared', target: webhookTarget(webhook) })
+  })
+  return secretShownPage(
+    webhook,
+    { next },
+    'Next secret created',
+    note(
+      'warn',
+      'Copy it now. You won’t see it again. The current secret stays active until you activate this one.',
+    ),
+  )
+}
+
+async function activateNextSecret(visit: Visit): Promise<Answer> {
+  const webhook = await loadWebhook(visit)
+  await visit.change(async (scope) => {
+    if (!(await activateSecret(scope, webhook.id, visit.now))) visit.ctx.throw(404)
+    await visit.audit(scope, { action: 'webhook.secret_activated', target: webhookTarget(webhook) })
+  })
+  return {
+    to: `/webhooks/${webhook.id}/secret`,
+    notice: { kind: 'ok', text: 'New secret activated. It signs from the next attempt on.' },
+  }
+}

@@ -1,0 +1,175 @@
+/** The settings of a webhook, and the actions on it: test, enable, disable, delete. */
+import type { WriteScope } from '../../../records/database/scope.ts'
+import { findUser } from '../../../records/users.ts'
+import {
+  deleteWebhook,
+  disableWebhook,
+  enableWebhook,
+  type Webhook,
+  webhookName,
+} from '../../../records/webhooks.ts'
+import { emitTest } from '../../../webhooks/emit.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
+import { readOnlyNote } from '../read-only-note.ts'
+import { action, buttonLink, card, code, confirmed, facts, idOf, timeOf, utc } from '../ui.ts'
+import { loadWebhook, mayManage, webhookTarget } from './access.ts'
+import { webhookPage } from './webhook-page.ts'
+
+export const webhookSettingsRoutes: Route[] = [
+  get('/webhooks/:webhook/settings', isAdmin, settingsPage),
+  post('/webhooks/:webhook/test', mayManage, sendTest),
+  post('/webhooks/:webhook/enable', mayManage, (visit) => setEnabled(visit, true)),
+  post('/webhooks/:webhook/disable', mayManage, (visit) => setEnabled(visit, false)),
+  post('/webhooks/:webhook/delete', mayManage, removeWebhook),
+]
+
+async function settingsPage(visit: Visit): Promise<Page> {
+  const { scope, user } = visit
+  const webhook = await loadWebhook(visit)
+  const { id, createdBy } = webhook
+  const canManage = mayManage(user, {})
+  const creator = createdBy === null ? undefined : await findUser(scope, createdBy)
+  return webhookPage(visit, webhook, 'settings', [
+    !canManage && (await readOnlyNote(visit, 'webhooks')),
+    card('Configuration', configuration(webhook, creator?.fullName ?? 'the CLI', visit.now), {
+      actions: canManage && buttonLink(`/webhooks/${id}/edit`, 'Edit'),
+    }),
+    canManage && card('Actions', html`<div class="doings card-body">${actionRows(webhook)}</div>`),
+  ])
+}
+
+function configuration(webhook: Webhook, creator: string, now: Date): Html {
+  const { id, url, description, eventTypes, ordering, createdAt, updatedAt } = webhook
+  const chips = html`<span class="event-chips">${eventTypes.map(code)}</span>`
+  return facts([
+    ['URL', html`<bdi class="mono">${url}</bdi>`],
+    [
+      'Description',
+      description === '' ? html`<span class="muted">None</span>` : html`<bdi>${description}</bdi>`,
+    ],
+    ['Events', eventTypes.includes('*') ? 'All, including types added later' : chips],
+    ['Order', ordering === 'none' ? 'As fast as possible' : 'In order for each record'],
+    ['ID', idOf(id)],
+    ['Created', html`by ${creator}, ${timeOf(createdAt, now)} (${utc(createdAt)})`],
+    ['Updated', timeOf(updatedAt, now)],
+  ])
+}
+
+function actionRows(webhook: Webhook): Content {
+  const { id, enabled, hasNextSecret } = webhook
+  const to = `/webhooks/${id}`
+  return [
+    actionRow(
+      'Signing secret',
+      hasNextSecret
+        ? 'The next secret is prepared but not active yet.'
+        : 'View or rotate the signing secret.',
+      buttonLink(`${to}/secret`, 'Signing secret'),
+    ),
+    enabled && [
+      actionRow(
+        'Send missed events',
+        'Send events it never received, for example while it was disabled.',
+        buttonLink(`${to}/send-missed`, 'Send missed events'),
+      ),
+      actionRow(
+        'Retry failed deliveries',
+        'Try every failed delivery in a time range again.',
+        buttonLink(`${to}/retry-failed`, 'Retry failed deliveries'),
+      ),
+      actionRow('Disable', 'Stops sending until you enable it again.', disableButton(webhook)),
+    ],
+    !enabled &&
+      actionRow(
+        'Enable',
+        'Sends events that happen from then on.',
+        action({ to: `${to}/enable`, label: 'Enable' }),
+      ),
+    actionRow('Delete', 'Deletes the webhook and its delivery log.', deleteButton(webhook)),
+  ]
+}
+
+function actionRow(title: string, text: string, control: Html): Html {
+  return html`<div>
+    <div>
+      <h3>${title}</h3>
+      <p>${text}</p>
+    </div>
+    ${control}
+  </div>`
+}
+
+function disableButton({ id }: Webhook): Html {
+  return confirmed('Disable …', {
+    title: 'Disable this webhook?',
+    text: [
+      'Nothing is sent until you enable it again. ',
+      'Scheduled retries are cancelled and marked failed. ',
+      'After enabling it, you can send the events it missed.',
+    ],
+    style: '',
+    body: action({ to: `/webhooks/${id}/disable`, label: 'Disable webhook', style: 'danger' }),
+  })
+}
+
+function deleteButton({ id, url }: Webhook): Html {
+  return confirmed('Delete …', {
+    title: 'Delete this webhook?',
+    text: html`Nothing more is sent to <bdi class="mono">${url}</bdi>. Scheduled retries are cancelled
+      and its delivery log is no longer shown. You cannot undo this.`,
+    body: action({ to: `/webhooks/${id}/delete`, label: 'Delete webhook', style: 'danger' }),
+  })
+}
+
+async function sendTest(visit: Visit): Promise<Answer> {
+  const webhook = await loadWebhook(visit)
+  await visit.change(async (scope) => {
+    const deliveryId = await emitTest(scope, webhook.id, visit.now)
+    if (deliveryId === undefined) visit.ctx.throw(404)
+    await visit.audit(scope, {
+      action: 'webhook.test_sent',
+      target: webhookTarget(webhook),
+      details: { delivery_id: deliveryId },
+    })
+  })
+  return {
+    to: `/webhooks/${webhook.id}`,
+    notice: { kind: 'ok', text: 'Test event sent. The response will appear below.' },
+  }
+}
+
+async function setEnabled(visit: Visit, enabled: boolean): Promise<Answer> {
+  const webhook = await loadWebhook(visit)
+  const change: (scope: WriteScope, id: string, now: Date) => Promise<unknown> = enabled
+    ? enableWebhook
+    : disableWebhook
+  await visit.change(async (scope) => {
+    if (!(await change(scope, webhook.id, visit.now))) visit.ctx.throw(404)
+    if (webhook.enabled !== enabled)
+      await visit.audit(scope, {
+        action: enabled ? 'webhook.enabled' : 'webhook.disabled',
+        target: webhookTarget(webhook),
+      })
+  })
+  const text = enabled
+    ? 'Webhook enabled. It receives events from now on.'
+    : 'Webhook disabled. Nothing is sent until you enable it again.'
+  return { to: `/webhooks/${webhook.id}`, notice: { kind: 'ok', text } }
+}
+
+async function removeWebhook(visit: Visit): Promise<Answer> {
+  const webhook = await loadWebhook(visit)
+  await visit.change(async (scope) => {
+    if (!(await deleteWebhook(scope, webhook.id, visit.now))) visit.ctx.throw(404)
+    await visit.audit(scope, {
+      action: 'webhook.deleted',
+      target: webhookTarget(webhook),
+      details: { url: webhook.url },
+    })
+  })
+  return {
+    to: '/webhooks',
+    notice: { kind: 'ok', text: `Webhook “${webhookName(webhook)}” deleted.` },
+  }
+}

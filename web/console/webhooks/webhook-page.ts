@@ -1,0 +1,42 @@
+/** The head that the two pages of a webhook share: deliveries and settings. */
+import { type Webhook, webhookName } from '../../../records/webhooks.ts'
+import { type Content, html } from '../../shared/html.ts'
+import type { Page, Visit } from '../page.ts'
+import { action, copyButton, tabs } from '../ui.ts'
+import { mayManage } from './access.ts'
+import { webhookState } from './health.ts'
+
+export function webhookPage(
+  { user }: Visit,
+  webhook: Webhook,
+  tab: 'deliveries' | 'settings',
+  body: Content,
+): Page {
+  const to = `/webhooks/${webhook.id}`
+  const testButton = action({
+    to: `${to}/test`,
+    label: 'Send test event',
+    style: 'primary',
+    target: tab === 'deliveries' ? 'log' : undefined,
+  })
+  const enableButton = action({ to: `${to}/enable`, label: 'Enable', style: 'primary' })
+  return {
+    title: webhookName(webhook),
+    lead: html`<span class="webhook-head">
+      ${webhookState(webhook)}
+      <bdi class="mono">${webhook.url}</bdi>
+      ${copyButton(webhook.url, 'URL')}
+    </span>`,
+    crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
+    actions: mayManage(user, {}) && (webhook.enabled ? testButton : enableButton),
+    body: [
+      html`<div class="above-table">
+        ${tabs('Webhook', [
+          { label: 'Deliveries', to, isCurrent: tab === 'deliveries' },
+          { label: 'Settings', to: `${to}/settings`, isCurrent: tab === 'settings' },
+        ])}
+      </div>`,
+      body,
+    ],
+  }
+}
