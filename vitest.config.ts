@@ -1,11 +1,10 @@
 import { defineConfig } from 'vitest/config'
 
-/** The same suite on both databases. What needs no database runs once, in `plain`. */
+/** `plain` runs once, on SQLite. The rest runs on both databases. */
 const plain = ['test/{auth,cli,client,docs,scripts,server}/**/*.test.ts']
 const onBoth = ['test/{console,handlers,records,webhooks,contract,crash}/**/*.test.ts']
-// Clocks, sockets and memory on a machine that does other things too: what is wrong is wrong twice.
+// Long, for machines that run other work: tests wait for conditions, and these limits end a test that hangs.
 const shared = {
-  retry: 1,
   testTimeout: 60_000,
   hookTimeout: 90_000,
   globalSetup: ['test/postgres.ts'],

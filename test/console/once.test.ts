@@ -1,6 +1,6 @@
 /** Forms that make something: of a form that is sent twice there is one. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { newParticipant } from '../handlers/made.ts'
+import { newParticipant } from '../handlers/new-records.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { errorsIn, filledIn, formOf, newOwner, type Owner, textOf, type Values } from './forms.ts'
 import { type ConsoleAnswer, newPerson, type Visitor, visitor } from './visitors.ts'

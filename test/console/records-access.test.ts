@@ -4,14 +4,14 @@ import { resources } from '../../generated/resources.ts'
 import { makeExport } from '../../operations/export-job.ts'
 import { modules, type Permission, type Permissions } from '../../records/users.ts'
 import {
-  made,
+  expectSuccess,
   newApplication,
   newJob,
   newParticipant,
   newPayment,
   newTask,
   UNKNOWN_ID,
-} from '../handlers/made.ts'
+} from '../handlers/new-records.ts'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { fill, filledIn, formOf, idsIn, newOwner, type Owner, resourceOf, textOf } from './forms.ts'
 import { newPerson, type Visitor, visitor } from './visitors.ts'
@@ -44,7 +44,7 @@ async function newRecords(client: Client): Promise<Record<string, string>> {
 }
 
 async function exported(client: Client, resource: string): Promise<string> {
-  const { id } = await made(client.post('/exports', { resource, format: 'csv' }))
+  const { id } = await expectSuccess(client.post('/exports', { resource, format: 'csv' }))
   await makeExport(app.db, id, () => new Date(), new AbortController().signal)
   return id
 }
@@ -346,7 +346,7 @@ describe('exports', () => {
   })
 
   it('one that is being made says how far it is and asks again; one that is done, failed or expired does not', async () => {
-    const { id } = await made(
+    const { id } = await expectSuccess(
       owner.client.post('/exports', {
         resource: 'participants',
         format: 'csv',

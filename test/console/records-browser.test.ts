@@ -10,7 +10,7 @@ import {
   newParticipant,
   newPayment,
   newTask,
-} from '../handlers/made.ts'
+} from '../handlers/new-records.ts'
 import { type Client, startApp, type TestAccount, type TestApp } from '../helpers.ts'
 import { type BrowserVisit, visit } from './visitors.ts'
 

@@ -6,14 +6,14 @@ import type { Schema } from '../../scripts/model/schema.ts'
 import {
   type Body,
   eventsAbout,
-  made,
+  expectSuccess,
   newApplication,
   newJob,
   newParticipant,
   newPayment,
   newTask,
   UNKNOWN_ID,
-} from '../handlers/made.ts'
+} from '../handlers/new-records.ts'
 import { type Answer, type Client, startApp, type TestApp } from '../helpers.ts'
 import {
   apiPath,
@@ -279,7 +279,7 @@ describe('text of every kind', () => {
 
   it('is shown as text on every page that it gets to, and comes back from the forms as it was', async () => {
     const { client, visits } = await newOwner(app)
-    const person = await made(
+    const person = await expectSuccess(
       client.post('/participants', {
         full_name: HOSTILE,
         phone: HOSTILE.slice(0, 50),
@@ -309,7 +309,7 @@ describe('text of every kind', () => {
       task_id: task.id,
       note: HOSTILE,
     })
-    const made_ = await made(
+    const made_ = await expectSuccess(
       client.post('/exports', { resource: 'tasks', format: 'csv', filters: {} }),
     )
     const all = {
@@ -389,7 +389,7 @@ describe('text of every kind', () => {
     async (slug, body) => {
       const { client, visits } = await newOwner(app)
       const path = apiPath(resourceOf(slug))
-      const record = await made(client.post(path, body))
+      const record = await expectSuccess(client.post(path, body))
       const edit = `/records/${slug}/${record.id}/edit`
       expect(await fill(visits, edit, {})).toMatchObject({ status: 303 })
       expect((await client.get(`${path}/${record.id}`)).body).toEqual(record)

@@ -4,13 +4,13 @@ import { type Operation, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import {
   type Body,
-  made,
+  expectSuccess,
   newApplication,
   newJob,
   newParticipant,
   newPayment,
   newTask,
-} from '../handlers/made.ts'
+} from '../handlers/new-records.ts'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import {
   apiPath,
@@ -253,7 +253,9 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
       `/records/${slug}/new${QUERIES[slug]?.(ids) ?? ''}`,
       given(ids).typed,
     )
-    const { id: twinId, ...twinRecord } = await made(twin.client.post(path, given(twinIds).body))
+    const { id: twinId, ...twinRecord } = await expectSuccess(
+      twin.client.post(path, given(twinIds).body),
+    )
     const read = async () => (await client.get(`${path}/${id}`)).body
     expect(comparable(await read())).toEqual(comparable({ id: twinId, ...twinRecord }))
 
@@ -276,7 +278,7 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
       })
       const record = await read()
       expect(comparable(record)).toEqual(
-        comparable(await made(twin.client.patch(`${path}/${twinId}`, change.body))),
+        comparable(await expectSuccess(twin.client.patch(`${path}/${twinId}`, change.body))),
       )
       // A form that is sent as it came changes nothing and says nothing.
       const unchanged = await fill(visits, `/records/${slug}/${id}/edit`, {})
@@ -347,7 +349,9 @@ describe('lists', () => {
         amount_minor: 100 * (3 - i),
         currency: i ? 'EUR' : 'USD',
       })
-      await made(client.post('/exports', { resource: i ? 'tasks' : 'jobs', format: 'csv' }))
+      await expectSuccess(
+        client.post('/exports', { resource: i ? 'tasks' : 'jobs', format: 'csv' }),
+      )
     }
   }
 

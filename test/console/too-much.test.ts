@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { highlightJson, prettyJson } from '../../web/console/json-block.ts'
 import { html } from '../../web/shared/html.ts'
-import { newParticipant } from '../handlers/made.ts'
+import { newParticipant } from '../handlers/new-records.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { filledIn, formOf, newOwner, textOf } from './forms.ts'

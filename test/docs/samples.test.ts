@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { operationIds, startApp, type TestApp, until } from '../helpers.ts'
+import { createOneOfEach } from '../resources.ts'
 import { tabsOf } from './pages.ts'
 import { isThere, RUNTIMES, run, unlessThere } from './runtimes.ts'
 
@@ -29,37 +30,20 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 
-/** An account with a record of each kind, by the name that paths and fields give to its id. An export takes a moment: only where it is needed. */
+/** An account with one record of each resource. The export is complete when the operation needs it. */
 async function newRecords(
   operationId: OperationId,
 ): Promise<{ key: string; ids: Record<string, string> }> {
-  const account = await app.newAccount()
-  const client = app.as(account)
-  const make = async (path: string, body: object): Promise<string> =>
-    (await client.post(path, body)).body.id
-  const participant = await make('/participants', { full_name: 'Grace Hopper' })
-  const applicant = await make('/participants', { full_name: 'Ada Lovelace' })
-  const job = await make('/jobs', { title: 'Interpreter', status: 'open' })
-  const ids = {
-    participant,
-    job,
-    task: await make('/tasks', { title: 'Write' }),
-    job_application: await make('/job-applications', { job_id: job, participant_id: applicant }),
-    payment: await make('/payments', {
-      participant_id: applicant,
-      amount_minor: 1,
-      currency: 'EUR',
-    }),
-    event: (await client.get('/events')).body.data[0].id,
-  }
-  if (!operations[operationId].path.includes('{export}')) return { key: account.key, ids }
-  const file = await make('/exports', { resource: 'participants', format: 'csv' })
-  await until(
-    'the export is ready',
-    async () => (await client.get(`/exports/${file}`)).body.status === 'completed',
-    60_000,
-  )
-  return { key: account.key, ids: { ...ids, export: file } }
+  const { key } = await app.newAccount()
+  const client = app.as({ key })
+  const ids = await createOneOfEach(client)
+  if (operations[operationId].path.includes('{export}'))
+    await until(
+      'the export is complete',
+      async () => (await client.get(`/exports/${ids.export}`)).body.status === 'completed',
+      60_000,
+    )
+  return { key, ids }
 }
 
 /** The sample as it is on the page, with the ids of records that exist. */
@@ -101,9 +85,6 @@ describe.each(RUNTIMES)('$language', (runtime) => {
     async () => {
       for (const operationId of ids) {
         const { key, ids } = await newRecords(operationId)
-        // What others refer to cannot be deleted.
-        if (operationId === 'deleteJob')
-          await app.as({ key }).delete(`/job-applications/${ids.job_application}`)
         const path = join(directory, `${operationId}-${file}`)
         await writeFile(path, await sampleOf(operationId, language, ids))
         const { status, stdout, stderr } = await run(command(path), { MUSTER_API_KEY: key })

@@ -10,7 +10,7 @@ import {
   newParticipant,
   newPayment,
   newTask,
-} from './made.ts'
+} from './new-records.ts'
 
 const ROUNDS = 6
 

@@ -1,7 +1,7 @@
 /** What holds of every record that can be changed: checks for its own tests. */
 import { expect } from 'vitest'
 import type { Answer, Client } from '../helpers.ts'
-import type { Body } from './made.ts'
+import type { Body } from './new-records.ts'
 
 /** The status, and the fields at fault. */
 export function faults({ status, body }: Answer): [number, string[]] {

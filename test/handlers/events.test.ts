@@ -9,7 +9,7 @@ import {
   newParticipant,
   newTask,
   UNKNOWN_ID,
-} from './made.ts'
+} from './new-records.ts'
 
 const NOON = Date.parse('2026-03-02T12:00:00.000Z')
 

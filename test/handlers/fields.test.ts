@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { expectRead, expectUpdate } from './checks.ts'
-import { made } from './made.ts'
+import { expectSuccess } from './new-records.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -178,7 +178,7 @@ describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, 
     `update${name}: $says → the rest as it was, a later version, and the same when read`,
     async ({ fields }) => {
       const client = await newClient()
-      const { id } = await made(client.post(path, { ...required, ...before }))
+      const { id } = await expectSuccess(client.post(path, { ...required, ...before }))
       await expectUpdate(client, `${path}/${id}`, fields)
     },
   )

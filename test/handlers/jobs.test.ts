@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
-import { eventsAbout, exampleOf, made, newApplication, newJob, refused } from './made.ts'
+import {
+  eventsAbout,
+  expectSuccess,
+  newApplication,
+  newJob,
+  refused,
+  requestExample,
+} from './new-records.ts'
 
 const NOON = '2026-03-02T12:00:00.000Z'
 
@@ -23,7 +30,7 @@ const question = (given: object = {}): object => ({
 
 describe('createJob', () => {
   test('the contract’s example → 201 with all fields in the contract’s order, and job.created', async () => {
-    const example = exampleOf('JobCreate')
+    const example = requestExample('JobCreate')
     const answer = await client.post('/jobs', example)
     const { id } = answer.body
     expect([answer.status, answer.headers.get('location')]).toEqual([201, `/public/v1/jobs/${id}`])
@@ -91,7 +98,7 @@ describe('createJob', () => {
 describe('updateJob', () => {
   test('the contract’s example → closed, and job.updated', async () => {
     const job = await newJob(client)
-    const { status, body } = await client.patch(`/jobs/${job.id}`, exampleOf('JobUpdate'))
+    const { status, body } = await client.patch(`/jobs/${job.id}`, requestExample('JobUpdate'))
     expect([status, body]).toEqual([200, { ...job, status: 'closed', updated_at: body.updated_at }])
     expect(await eventsAbout(client, job.id)).toEqual(['job.created', 'job.updated'])
   })
@@ -106,7 +113,7 @@ describe('updateJob', () => {
     'from $from to $to',
     async ({ from, to }) => {
       const { id } = await newJob(client, { status: from === 'draft' ? 'draft' : 'open' })
-      if (from === 'closed') await made(client.patch(`/jobs/${id}`, { status: 'closed' }))
+      if (from === 'closed') await expectSuccess(client.patch(`/jobs/${id}`, { status: 'closed' }))
       const { status, body } = await client.patch(`/jobs/${id}`, { status: to })
       if (moves[from]?.includes(to)) expect([status, body.status]).toEqual([200, to])
       else {
@@ -149,7 +156,7 @@ describe('updateJob', () => {
 
   test('title and description → found by the new ones, no longer by the old', async () => {
     const { id } = await newJob(client, { title: 'Lighthouse keeper', description: 'At the cape' })
-    await made(client.patch(`/jobs/${id}`, { title: 'Warden' }))
+    await expectSuccess(client.patch(`/jobs/${id}`, { title: 'Warden' }))
     const total = async (text: string): Promise<number> =>
       (await client.get(`/jobs?filter[search]=${text}`)).body.meta.total
     expect([await total('lighthouse'), await total('WARDEN'), await total('the%20CAPE')]).toEqual([

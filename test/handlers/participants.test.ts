@@ -3,14 +3,14 @@ import { type Client, startApp, type TestAccount, type TestApp } from '../helper
 import {
   type Body,
   eventsAbout,
-  exampleOf,
-  made,
+  expectSuccess,
   newApplication,
   newParticipant,
   newPayment,
   newTask,
   refused,
-} from './made.ts'
+  requestExample,
+} from './new-records.ts'
 
 const NOON = '2026-03-02T12:00:00.000Z'
 
@@ -31,7 +31,7 @@ const tagged = async (tag: string): Promise<string[]> =>
 
 describe('createParticipant', () => {
   test('the contract’s example → 201 with all fields in the contract’s order, and participant.created', async () => {
-    const answer = await client.post('/participants', exampleOf('ParticipantCreate'))
+    const answer = await client.post('/participants', requestExample('ParticipantCreate'))
     const { id } = answer.body
     expect([answer.status, answer.headers.get('location')]).toEqual([
       201,
@@ -136,7 +136,10 @@ describe('updateParticipant', () => {
       tags: ['vip', 'old'],
     })
     clock += 1000
-    const answer = await client.patch(`/participants/${before.id}`, exampleOf('ParticipantUpdate'))
+    const answer = await client.patch(
+      `/participants/${before.id}`,
+      requestExample('ParticipantUpdate'),
+    )
     const updated_at = new Date(clock).toISOString()
     expect(answer.body).toEqual({
       ...before,
@@ -152,13 +155,13 @@ describe('updateParticipant', () => {
 
   test('tags → found by the new ones, no longer by the old', async () => {
     const { id } = await newParticipant(client, { tags: ['red', 'green'] })
-    await made(client.patch(`/participants/${id}`, { tags: ['green', 'blue'] }))
+    await expectSuccess(client.patch(`/participants/${id}`, { tags: ['green', 'blue'] }))
     expect([await tagged('red'), await tagged('green'), await tagged('blue')]).toEqual([
       [],
       [id],
       [id],
     ])
-    await made(client.patch(`/participants/${id}`, { tags: [] }))
+    await expectSuccess(client.patch(`/participants/${id}`, { tags: [] }))
     expect(await tagged('green')).toEqual([])
   })
 
@@ -167,7 +170,7 @@ describe('updateParticipant', () => {
       full_name: 'Before',
       email: 'before@example.com',
     })
-    await made(
+    await expectSuccess(
       client.patch(`/participants/${id}`, { full_name: 'Afterwards', email: 'Later@example.com' }),
     )
     const total = async (filter: string): Promise<number> =>
@@ -181,7 +184,7 @@ describe('updateParticipant', () => {
   test('null for what may be null → cleared, and free for others', async () => {
     const given = { email: 'free@example.com', phone: '1', external_id: 'free' }
     const { id } = await newParticipant(client, given)
-    const cleared = await made(
+    const cleared = await expectSuccess(
       client.patch(`/participants/${id}`, { email: null, phone: null, external_id: null }),
     )
     expect(cleared).toMatchObject({ email: null, phone: null, external_id: null })
@@ -221,7 +224,7 @@ describe('updateParticipant', () => {
     let { id, updated_at } = await newParticipant(client)
     for (const phone of ['1', '2', '3']) {
       clock -= 1000
-      const changed = await made(client.patch(`/participants/${id}`, { phone }))
+      const changed = await expectSuccess(client.patch(`/participants/${id}`, { phone }))
       expect(changed.updated_at > updated_at).toBe(true)
       updated_at = changed.updated_at
     }

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { expectMove, expectRead, expectUpdate, faults, pairsOf } from './checks.ts'
-import { eventsAbout, exampleOf, newParticipant, newPayment, newTask, UNKNOWN_ID } from './made.ts'
+import {
+  eventsAbout,
+  newParticipant,
+  newPayment,
+  newTask,
+  requestExample,
+  UNKNOWN_ID,
+} from './new-records.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -18,7 +25,7 @@ describe('createPayment', () => {
   test('the contract’s example → 201 with every field, the same when read', async () => {
     const client = await newClient()
     const example = {
-      ...exampleOf('PaymentCreate'),
+      ...requestExample('PaymentCreate'),
       participant_id: (await newParticipant(client)).id,
     }
     const answer = await client.post('/payments', example)
@@ -97,7 +104,10 @@ describe('createPayment', () => {
 
 describe('updatePayment', () => {
   const changes: { given: object; wanted?: object }[] = [
-    { given: exampleOf('PaymentUpdate'), wanted: { status: 'paid', paid_at: expect.any(String) } },
+    {
+      given: requestExample('PaymentUpdate'),
+      wanted: { status: 'paid', paid_at: expect.any(String) },
+    },
     { given: { status: 'cancelled' } },
     { given: { task_id: null } },
     { given: { amount_minor: 999_999_999_999 } },

@@ -11,7 +11,7 @@ import {
   newTask,
   refused,
   UNKNOWN_ID,
-} from './made.ts'
+} from './new-records.ts'
 
 let app: TestApp
 beforeAll(async () => {

@@ -3,13 +3,13 @@ import { type Client, startApp, type TestApp } from '../helpers.ts'
 import {
   type Body,
   eventsAbout,
-  exampleOf,
-  made,
+  expectSuccess,
   newParticipant,
   newPayment,
   newTask,
   refused,
-} from './made.ts'
+  requestExample,
+} from './new-records.ts'
 
 const NOON = '2026-03-02T12:00:00.000Z'
 
@@ -26,7 +26,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 describe('createTask', () => {
   test('the contract’s example → 201 with all fields in the contract’s order, and task.created', async () => {
     const { id: participant_id } = await newParticipant(client)
-    const answer = await client.post('/tasks', { ...exampleOf('TaskCreate'), participant_id })
+    const answer = await client.post('/tasks', { ...requestExample('TaskCreate'), participant_id })
     const { id } = answer.body
     expect([answer.status, answer.headers.get('location')]).toEqual([201, `/public/v1/tasks/${id}`])
     expect(answer.text).toBe(
@@ -98,7 +98,7 @@ describe('updateTask', () => {
     const task = await newTask(client)
     clock += 90_000
     const now = new Date(clock).toISOString()
-    const answer = await client.patch(`/tasks/${task.id}`, exampleOf('TaskUpdate'))
+    const answer = await client.patch(`/tasks/${task.id}`, requestExample('TaskUpdate'))
     expect(answer.body).toEqual({
       ...task,
       status: 'completed',
@@ -124,7 +124,7 @@ describe('updateTask', () => {
     async ({ from, to }) => {
       const { id } = await newTask(client, from === 'in_progress' ? { status: from } : {})
       if (from === 'completed' || from === 'cancelled')
-        await made(client.patch(`/tasks/${id}`, { status: from }))
+        await expectSuccess(client.patch(`/tasks/${id}`, { status: from }))
       const before = (await client.get(`/tasks/${id}`)).body
       const { status, body } = await client.patch(`/tasks/${id}`, { status: to })
       if (moves[from]?.includes(to)) {
@@ -143,7 +143,7 @@ describe('updateTask', () => {
 
   test('a forbidden move beside other changes → 422, and none of them is made', async () => {
     const { id } = await newTask(client)
-    const done = await made(client.patch(`/tasks/${id}`, { status: 'completed' }))
+    const done = await expectSuccess(client.patch(`/tasks/${id}`, { status: 'completed' }))
     expect(await refused(client.patch(`/tasks/${id}`, { title: 'New', status: 'open' }))).toEqual({
       status: 422,
       fields: ['status'],
@@ -166,7 +166,7 @@ describe('updateTask', () => {
   test('the same instant written in another way → no change; null → no longer due', async () => {
     const task = await newTask(client, { due_at: '2026-03-09T17:00:00Z' })
     const patch = (due_at: string | null): Promise<Body> =>
-      made(client.patch(`/tasks/${task.id}`, { due_at }))
+      expectSuccess(client.patch(`/tasks/${task.id}`, { due_at }))
     expect(await patch('2026-03-09T18:00:00.000+01:00')).toEqual(task)
     expect(await eventsAbout(client, task.id)).toEqual(['task.created'])
     expect((await patch('2026-03-09T18:00:00Z')).due_at).toBe('2026-03-09T18:00:00.000Z')
@@ -191,7 +191,7 @@ describe('deleteTask', () => {
       await newPayment(client, { task_id: id }),
       await newPayment(client, { task_id: id }),
     ]
-    await made(client.patch(`/payments/${payments[1].id}`, { status: 'paid' }))
+    await expectSuccess(client.patch(`/payments/${payments[1].id}`, { status: 'paid' }))
     expect((await client.delete(`/tasks/${id}`)).status).toBe(204)
     for (const payment of payments) {
       const left = (await client.get(`/payments/${payment.id}`)).body

@@ -1,0 +1,307 @@
+/** Test data of every resource of the contract. All tests that cover each resource read it here. */
+import { type OperationId, operations } from '../generated/operations.ts'
+import { type Resource, resources } from '../generated/resources.ts'
+import {
+  type Body,
+  expectSuccess,
+  newApplicationBody,
+  newParticipant,
+  newPayment,
+  newTask,
+  UNKNOWN_ID,
+} from './handlers/new-records.ts'
+import type { Client } from './helpers.ts'
+
+/** Seeded records by the type of their resource, as they were created. */
+export type Seeded = Record<string, Body[]>
+
+export type FilterCase = [
+  value: string | ((seeded: Seeded) => string),
+  matches: (record: Body, seeded: Seeded) => boolean,
+]
+
+export interface ResourceFixture {
+  /** The body of a create request that succeeds. Creates the records that the body names. */
+  newBody(client: Client): object | Promise<object>
+  /** Creates a record that refers to this one and changes when this one is deleted. */
+  addReference?(client: Client, id: string): Promise<unknown>
+  /** Create requests for the tests of lists. Every sort has equal values, every nullable one a null. */
+  seed(seeded: Seeded): object[]
+  /** Updates of seeded records, by their index. */
+  changes?: [index: number, change: object][]
+  /** By the filter's name. One value must match some records and not all. */
+  filterCases: Record<string, FilterCase[]>
+}
+
+const START_MS = Date.parse('2026-03-02T09:00:00.000Z')
+const MINUTE_MS = 60_000
+const CHANGES_MINUTE = 20
+
+export const minuteToMs = (minute: number): number => START_MS + minute * MINUTE_MS
+const at = (minute: number): string => new Date(minuteToMs(minute)).toISOString()
+
+const adaId = ({ participant }: Seeded): string => participant?.[0].id
+const zoeId = ({ participant }: Seeded): string => participant?.[1].id
+const interpreterId = ({ job }: Seeded): string => job?.[0].id
+const ofAda: FilterCase = [adaId, ({ participant_id }, seeded) => participant_id === adaId(seeded)]
+
+/** By the resource's type. A resource stands below those that its seed refers to. */
+const FIXTURES: Record<string, ResourceFixture> = {
+  participant: {
+    newBody: () => ({ full_name: 'Ada Lovelace' }),
+    addReference: (client, id) => newTask(client, { participant_id: id }),
+    seed: () =>
+      ['Ada Lovelace', 'zoë', 'Ángel', '～tilde', '𝔄da', 'Ada Lovelace', 'ada b.', '100%_\\'].map(
+        (full_name, i) => ({
+          full_name,
+          email: i % 3 === 2 ? null : `Person${i % 2 ? 'B' : 'a'}${i}@Example.com`,
+          tags: [['vip', 'Vip'], ['vip'], []][i % 3],
+          external_id: i % 2 ? null : `crm-${i}`,
+        }),
+      ),
+    changes: [
+      [0, { status: 'inactive' }],
+      [3, { status: 'archived' }],
+      [6, { phone: '1' }],
+    ],
+    filterCases: {
+      status: [
+        ['inactive', ({ status }) => status === 'inactive'],
+        ['inactive,archived', ({ status }) => status !== 'active'],
+      ],
+      email: [
+        ['PERSONa0@example.COM', ({ email }) => email === 'Persona0@Example.com'],
+        ['persona', () => false],
+      ],
+      external_id: [
+        ['crm-4', ({ external_id }) => external_id === 'crm-4'],
+        ['CRM-4', () => false],
+      ],
+      tag: [
+        ['vip', ({ tags }) => tags.includes('vip')],
+        ['Vip', ({ tags }) => tags.includes('Vip')],
+        ['vi', () => false],
+      ],
+      created_after: [
+        [at(1), ({ created_at }) => created_at > at(1)],
+        ['2026-03-02T10:01:00.000000001%2B01:00', ({ created_at }) => created_at > at(1)],
+      ],
+      created_before: [[at(1), ({ created_at }) => created_at < at(1)]],
+      search: [
+        ['ADA', ({ full_name }) => /ada/i.test(full_name)],
+        ['ÁNGEL', ({ full_name }) => full_name === 'Ángel'],
+        ['personb', ({ email }) => /personb/i.test(email ?? '')],
+        ['a l', ({ full_name }) => full_name === 'Ada Lovelace'],
+        ['%25', ({ full_name }) => full_name.includes('%')],
+        ['_', ({ full_name }) => full_name.includes('_')],
+        ['\\', ({ full_name }) => full_name.includes('\\')],
+      ],
+    },
+  },
+  job: {
+    newBody: () => ({ title: 'Interpreter', status: 'open' }),
+    seed: () =>
+      ['Interpreter', 'Driver', 'Interpreter', 'cook', 'Ärztin'].map((title, i) => ({
+        title,
+        status: i === 3 ? 'draft' : 'open',
+        description: i === 1 ? 'For INTERPRETERS.' : '',
+        screening_questions: i
+          ? [
+              { key: 'french', label: 'French?', requirement: 'must_have', expected: true },
+              { key: 'years', label: 'Years?', requirement: 'nice_to_have', expected: 5 },
+            ]
+          : [],
+      })),
+    changes: [[1, { status: 'closed' }]],
+    filterCases: {
+      status: [
+        ['closed', ({ status }) => status === 'closed'],
+        ['draft,closed', ({ status }) => status !== 'open'],
+      ],
+      search: [
+        ['interPRETER', ({ title, description }) => /interpreter/i.test(title + description)],
+        ['ärztin', ({ title }) => title === 'Ärztin'],
+      ],
+    },
+  },
+  job_application: {
+    newBody: newApplicationBody,
+    seed: ({ job = [], participant = [] }) =>
+      participant.slice(0, 4).flatMap(({ id: participant_id }, i) =>
+        job.slice(0, 2).map(({ id: job_id }) => ({
+          job_id,
+          participant_id,
+          answers: [
+            { french: true, years: 5 },
+            { french: true },
+            { years: 5 },
+            { french: true, years: '5' },
+          ][i],
+        })),
+      ),
+    changes: [
+      [0, { status: 'shortlisted' }],
+      [3, { status: 'withdrawn' }],
+    ],
+    filterCases: {
+      status: [
+        ['shortlisted', ({ status }) => status === 'shortlisted'],
+        ['shortlisted,withdrawn', ({ status }) => status !== 'submitted'],
+      ],
+      job_id: [[interpreterId, ({ job_id }, seeded) => job_id === interpreterId(seeded)]],
+      participant_id: [ofAda],
+      screening_outcome: [
+        ['meets_all', ({ screening_outcome }) => screening_outcome === 'meets_all'],
+        [
+          'missing_must_have,missing_nice_to_have',
+          ({ screening_outcome }) => /missing/.test(screening_outcome),
+        ],
+      ],
+    },
+  },
+  task: {
+    newBody: () => ({ title: 'Send the welcome letter' }),
+    addReference: (client, id) => newPayment(client, { task_id: id }),
+    seed: (seeded) =>
+      ['Write', 'write', 'Call', 'Write', 'Übersetzen', 'Call', 'Pay'].map((title, i) => ({
+        title,
+        due_at: i % 3 === 0 ? null : at(10 - Math.floor(i / 3)),
+        participant_id: i % 2 ? adaId(seeded) : null,
+      })),
+    changes: [
+      [1, { status: 'completed' }],
+      [2, { status: 'cancelled' }],
+    ],
+    filterCases: {
+      status: [
+        ['completed', ({ status }) => status === 'completed'],
+        ['completed,cancelled', ({ status }) => status !== 'open'],
+      ],
+      participant_id: [
+        ofAda,
+        [(seeded) => adaId(seeded).toUpperCase(), ofAda[1]],
+        [(seeded) => `urn:uuid:${adaId(seeded)}`, ofAda[1]],
+        [UNKNOWN_ID, () => false],
+      ],
+      due_after: [[at(9), ({ due_at }) => due_at !== null && due_at > at(9)]],
+      due_before: [[at(10), ({ due_at }) => due_at !== null && due_at < at(10)]],
+    },
+  },
+  payment: {
+    newBody: async (client) => ({
+      participant_id: (await newParticipant(client)).id,
+      amount_minor: 12500,
+      currency: 'EUR',
+    }),
+    seed: (seeded) =>
+      [500, 70, 500, 9000, 999999999999, 70].map((amount_minor, i) => ({
+        participant_id: i % 2 ? adaId(seeded) : zoeId(seeded),
+        amount_minor,
+        currency: ['EUR', 'USD', 'JPY'][i % 3],
+      })),
+    changes: [
+      [0, { status: 'paid' }],
+      [3, { status: 'paid' }],
+      [1, { status: 'paid' }],
+    ],
+    filterCases: {
+      status: [
+        ['paid', ({ status }) => status === 'paid'],
+        ['cancelled', () => false],
+      ],
+      participant_id: [ofAda],
+      currency: [
+        ['JPY', ({ currency }) => currency === 'JPY'],
+        ['JPY,EUR', ({ currency }) => currency !== 'USD'],
+      ],
+    },
+  },
+  export: {
+    newBody: () => ({ resource: 'participants', format: 'csv' }),
+    seed: () => [{ resource: 'participants', format: 'csv' }],
+    filterCases: {
+      status: [['queued', ({ status }) => status === 'queued']],
+      resource: [['participants', ({ resource }) => resource === 'participants']],
+    },
+  },
+}
+
+const EVENT_FILTER_CASES: ResourceFixture['filterCases'] = {
+  event_type: [
+    ['payment.paid', ({ event_type }) => event_type === 'payment.paid'],
+    [
+      'task.completed,job.created',
+      ({ event_type }) => ['task.completed', 'job.created'].includes(event_type),
+    ],
+  ],
+  resource_id: [
+    [adaId, ({ resource }, seeded) => resource.id === adaId(seeded)],
+    [
+      (seeded) => adaId(seeded).toUpperCase(),
+      ({ resource }, seeded) => resource.id === adaId(seeded),
+    ],
+  ],
+  created_after: [[at(CHANGES_MINUTE), ({ created_at }) => created_at > at(CHANGES_MINUTE)]],
+  created_before: [[at(1), ({ created_at }) => created_at < at(1)]],
+}
+
+/** Throws when test/resources.ts has no entry for the resource. */
+export function fixtureFor({ type, slug }: Pick<Resource, 'type' | 'slug'>): ResourceFixture {
+  const fixture = FIXTURES[type]
+  if (fixture === undefined)
+    throw new Error(`Add ${slug} to test/resources.ts: tests of all resources need "${type}".`)
+  return fixture
+}
+
+/** The cases of each filter of a list. Throws when test/resources.ts lacks a filter of the contract. */
+export function filterCasesFor(id: OperationId): ResourceFixture['filterCases'] {
+  const resource = resources.find(({ operations }) => operations.list === id)
+  const cases = resource ? fixtureFor(resource).filterCases : EVENT_FILTER_CASES
+  for (const name of Object.keys(operations[id].filters))
+    if (cases[name] === undefined)
+      throw new Error(`Add filter "${name}" of ${id} to test/resources.ts.`)
+  return cases
+}
+
+/** The resources in the order of FIXTURES. Throws when one has no entry. */
+function orderedResources(): Resource[] {
+  for (const resource of resources) fixtureFor(resource)
+  const types = Object.keys(FIXTURES)
+  return resources.toSorted((a, b) => types.indexOf(a.type) - types.indexOf(b.type))
+}
+
+/** Creates one record of every resource that no other record refers to. Returns their IDs by type. */
+export async function createOneOfEach(client: Client): Promise<Record<string, string>> {
+  const ids: Record<string, string> = {}
+  for (const resource of orderedResources()) {
+    const body = await fixtureFor(resource).newBody(client)
+    ids[resource.type] = (await expectSuccess(client.post(`/${resource.slug}`, body))).id
+  }
+  ids.event = (await client.get('/events?page[size]=1')).body.data[0].id
+  return ids
+}
+
+/** Creates two seed records of each resource a minute, and changes some of them 20 and 21 minutes after the start. */
+export async function seedAll(
+  client: Client,
+  setMinute: (minute: number) => void,
+): Promise<Seeded> {
+  const seeded: Seeded = {}
+  for (const resource of orderedResources()) {
+    const records: Body[] = []
+    for (const [i, body] of fixtureFor(resource).seed(seeded).entries()) {
+      setMinute(Math.floor(i / 2))
+      records.push(await expectSuccess(client.post(`/${resource.slug}`, body)))
+    }
+    seeded[resource.type] = records
+  }
+  for (const resource of orderedResources()) {
+    const { changes = [] } = fixtureFor(resource)
+    for (const [i, [index, change]] of changes.entries()) {
+      setMinute(i === changes.length - 1 ? CHANGES_MINUTE + 1 : CHANGES_MINUTE)
+      const record = seeded[resource.type]?.[index]
+      await expectSuccess(client.patch(`/${resource.slug}/${record.id}`, change))
+    }
+  }
+  return seeded
+}
