@@ -16,6 +16,8 @@ import {
   type Transaction,
   transactionCount,
 } from './dredd.ts'
+import { prepareRecords } from './records.ts'
+import type { Request } from './request.ts'
 
 interface Account {
   accountId: string
@@ -98,44 +100,6 @@ export async function runDreddSuite(
   }
 }
 
-/** Records for one transaction, each by the name of its path parameter. */
-interface Fixtures {
-  account: Account
-  ids: Record<string, string>
-}
-
-async function newFixtures(app: Server): Promise<Fixtures> {
-  const account = await app.newAccount()
-  const create = async (path: string, body: object): Promise<string> => {
-    const {
-      status,
-      body: record,
-      text,
-    } = await app.call('POST', `/public/v1${path}`, { key: account.key, body })
-    if (status !== 201) throw new Error(`${path} answered ${status}: ${text}`)
-    return record.id
-  }
-  const participant = await create('/participants', { full_name: 'Grace Hopper' })
-  const task = await create('/tasks', { title: 'Find the moth' })
-  const job = await create('/jobs', { title: 'Navigator', status: 'open' })
-  const applicant = await create('/participants', { full_name: 'Katherine Johnson' })
-  const job_application = await create('/job-applications', {
-    job_id: job,
-    participant_id: applicant,
-  })
-  const payment = await create('/payments', {
-    participant_id: applicant,
-    amount_minor: 100,
-    currency: 'EUR',
-  })
-  const exported = await create('/exports', { resource: 'participants', format: 'csv' })
-  const event = (await app.call('GET', '/public/v1/events', { key: account.key })).body.data[0].id
-  return {
-    account,
-    ids: { participant, task, job, job_application, payment, export: exported, event },
-  }
-}
-
 async function prepare(
   contract: Contract,
   servers: Servers,
@@ -143,48 +107,38 @@ async function prepare(
 ): Promise<void> {
   const declared = declaredFor(contract, transaction)
   expectSchema(contract, transaction, declared)
-  const { account, ids } = await newFixtures(servers.app)
+  const { operation } = declared
+  const account = await servers.app.newAccount()
+  const records = await prepareRecords(
+    contract,
+    (request) => send(servers.app, request),
+    account.key,
+  )
   // Dredd sends header parameters empty.
-  for (const parameter of declared.operation.parameters)
+  for (const parameter of operation.parameters)
     if (parameter.in === 'header') delete transaction.request.headers[parameter.name]
   transaction.request.headers.Authorization = `Bearer ${account.key}`
-  for (const [name, id] of Object.entries(ids)) {
-    const example = exampleOf(declared, name)
-    if (example) transaction.fullPath = transaction.fullPath.replace(example, id)
-  }
-  if (declared.operation.body) {
+  const [, query = ''] = /(\?.*)?$/.exec(transaction.fullPath) ?? []
+  transaction.fullPath = (await records.newPath(operation)) + query
+  if (operation.body) {
+    const example = JSON.parse(transaction.request.body)
     transaction.request.headers['Content-Type'] = 'application/json'
-    transaction.request.body = JSON.stringify({
-      ...JSON.parse(transaction.request.body),
-      ...references(declared.operation.id, ids),
-    })
+    transaction.request.body = JSON.stringify(await records.withReferences(operation, example))
   }
-  await provoke(servers, transaction, declared, { account, ids })
+  await provoke(servers, transaction, declared, account)
 }
 
-function exampleOf({ operation }: Declared, name: string): string | undefined {
-  if (!operation.path.includes(`{${name}}`)) return undefined
-  return transactionExamples[name]
+async function send(app: Server, { method, path, headers, body, key }: Request) {
+  const { body: json, ...response } = await app.call(method, path, {
+    headers,
+    body,
+    key: key ?? undefined,
+  })
+  return { ...response, json }
 }
 
-/** The ids that the contract's examples name. */
-const transactionExamples: Record<string, string> = {
-  participant: '0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81',
-  task: '0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19',
-  job: '0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02',
-  job_application: '0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53',
-  export: '0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70',
-  payment: '0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64',
-  event: '0193d7a6-6d10-7b87-8f3c-5b9e1d4a7c28',
-}
-
-function references(operationId: string, ids: Record<string, string>): object {
-  if (operationId === 'createTask' || operationId === 'createPayment')
-    return { participant_id: ids.participant }
-  if (operationId === 'createJobApplication')
-    return { participant_id: ids.participant, job_id: ids.job }
-  return {}
-}
+/** The ID of the record in a path. */
+const ID = /[0-9a-f-]{36}/
 
 const to = (transaction: Transaction, { url }: Server): void => {
   const { hostname, port } = new URL(url)
@@ -196,25 +150,20 @@ async function provoke(
   { app, limited, broken, brokenKey, down }: Servers,
   transaction: Transaction,
   { operation, response, mediaType }: Declared,
-  { account, ids }: Fixtures,
+  account: Account,
 ): Promise<void> {
   const { request } = transaction
   const isFile = operation.id === 'getExportFile'
   const url = (): string => transaction.fullPath
+  const [recordId = ''] = ID.exec(url()) ?? []
   switch (response.status) {
     case 200:
-      if (isFile && ids.export) {
+      if (isFile) {
         const format = mediaType === 'text/csv' ? 'csv' : 'json'
-        await app.db.write('exports').where({ id: ids.export }).update({ format })
-        await makeExport(app.db, ids.export, () => new Date(), new AbortController().signal)
+        await app.db.write('exports').where({ id: recordId }).update({ format })
+        await makeExport(app.db, recordId, () => new Date(), new AbortController().signal)
         transaction.expected.headers['Content-Type'] = mediaType ?? ''
       }
-      return
-    case 204:
-      if (operation.id === 'deleteJob' && ids.job_application)
-        await app.call('DELETE', `/public/v1/job-applications/${ids.job_application}`, {
-          key: account.key,
-        })
       return
     case 304:
       request.headers['If-None-Match'] =
@@ -230,7 +179,7 @@ async function provoke(
     case 403: {
       const reader = await app.newUser(account.accountId)
       const userId = operation.permission || isFile ? reader.userId : account.userId
-      if (isFile && ids.export)
+      if (isFile)
         await accountScope({ dialect: app.db.dialect, sql: app.db.write }, account.accountId)
           .rows('exports')
           .update({ resource: 'payments' })
@@ -238,7 +187,7 @@ async function provoke(
       return
     }
     case 404:
-      for (const id of Object.values(ids)) transaction.fullPath = url().replace(id, randomUUID())
+      transaction.fullPath = url().replace(ID, randomUUID())
       return
     case 409: {
       if (isFile) return
@@ -256,7 +205,7 @@ async function provoke(
     case 410:
       await makeExport(
         app.db,
-        ids.export ?? '',
+        recordId,
         () => new Date(Date.now() - 8 * 86_400_000),
         new AbortController().signal,
       )
@@ -283,6 +232,7 @@ async function provoke(
     case 503:
       return to(transaction, down)
     case 201:
+    case 204:
       return
     default:
       throw new Error(`There is no way yet to provoke ${response.status} of ${operation.id}`)

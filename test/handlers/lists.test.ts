@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { type Answer, type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
-import { type FilterCase, filterCasesFor, minuteToMs, type Seeded, seedAll } from '../resources.ts'
+import {
+  type FilterCase,
+  filterCasesFor,
+  fixtureFor,
+  minuteToMs,
+  type Seeded,
+  seedAll,
+} from '../resources.ts'
 import { type Body, newJob, newParticipant } from './new-records.ts'
 
 let clock = minuteToMs(0)
@@ -288,3 +295,8 @@ test('listParticipants: several filters and a sort → all must match', async ()
   expect(idsOf(answer)).toEqual(sorted(expected, ['-email']))
   expect(answer.body.meta.total).toBe(expected.length)
 })
+
+test('a resource without test data → an error that names the file to edit', () =>
+  expect(() => fixtureFor({ type: 'venue', slug: 'venues' })).toThrow(
+    /^Add venues to test\/resources.ts: /,
+  ))

@@ -94,6 +94,9 @@ test(
       'sqlite',
       'test/handlers/venues.test.ts',
       'test/handlers/createVenue.test.ts',
+      'test/handlers/isolation.test.ts',
+      'test/handlers/lists.test.ts',
+      'test/contract/events.test.ts',
     ]
     expect(await tree.run('node_modules/vitest/vitest.mjs', tests)).toMatchObject({ status: 0 })
     const whole = await whenReady(tree, { NODE_ENV: 'production' })
