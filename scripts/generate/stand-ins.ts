@@ -31,7 +31,7 @@ function test({ id, method, path, parameters, body, success }: Operation): strin
     return text.replace(`{${name}}`, String(example ?? name))
   }, path)
   const needsRecord =
-    names.length > 0 ? '  // Make the record first, and put its id into the address.\n' : ''
+    names.length > 0 ? '  // Create the record first and use its ID in the path.\n' : ''
   const example = body && (body.example ?? {})
   const options = example === null ? '{ key }' : '{ key, body }'
   return `import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -45,8 +45,9 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 test('${id}: the example of the contract → ${success.status}', async () => {
   const { key } = await app.newAccount()
-${needsRecord}${example === null ? '' : `  const body = ${literal(example, '  ')}\n`}  const answer = await app.call('${method.toUpperCase()}', '${address}', ${options})
-  expect(answer).toMatchObject({ status: ${success.status} })
+${needsRecord}${example === null ? '' : `  const body = ${literal(example, '  ')}\n`}  const path = '${address}'
+  const response = await app.call('${method.toUpperCase()}', path, ${options})
+  expect(response).toMatchObject({ status: ${success.status} })
 })
 `
 }

@@ -297,6 +297,6 @@ test('listParticipants: several filters and a sort → all must match', async ()
 })
 
 test('a resource without test data → an error that names the file to edit', () =>
-  expect(() => fixtureFor({ type: 'venue', slug: 'venues' })).toThrow(
-    /^Add venues to test\/resources.ts: /,
+  expect(() => fixtureFor({ type: 'room', slug: 'rooms' })).toThrow(
+    /^Add rooms to test\/resources.ts: /,
   ))
