@@ -1,12 +1,12 @@
-/** Work that one node does for all: it holds a lease, renews it, and another takes it over when it does not. */
+/** Leases: work that one node does for all until its lease expires. PostgreSQL only. */
 import type { Db } from './database/open.ts'
 
-/** Takes or renews a lease, by the database's clock. True: this holder has it for `forMs` from now. */
-export async function holdLease(
+/** Acquires or renews a lease for `durationMs` by the database's clock. False: another holder has it. */
+export async function acquireLease(
   { write: sql }: Db,
   name: string,
   holder: string,
-  forMs: number,
+  durationMs: number,
 ): Promise<boolean> {
   const now = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
   const { rows } = await sql.raw(
@@ -14,12 +14,12 @@ export async function holdLease(
      on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at
      where leases.holder = excluded.holder or leases.expires_at < ${now}
      returning holder`,
-    [name, holder, forMs],
+    [name, holder, durationMs],
   )
   return rows.length > 0
 }
 
-/** Lets the next one have it at once. */
+/** Another node may acquire the lease at once. */
 export async function releaseLease(
   { write: sql }: Db,
   name: string,

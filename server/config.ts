@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
 import ipaddr from 'ipaddr.js'
 import { Refused } from '../errors.ts'
-import type { QueueBackend } from '../webhooks/queue/queue.ts'
+import type { QueueBackend } from '../webhooks/queue/boss.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
 
 /** The environment holds a setting that cannot be. Its message names each. */

@@ -12,7 +12,7 @@ import { deleteExpiredSessions } from '../records/sessions.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
 import { watchInvalidEvents } from '../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine/engine.ts'
-import { wakeable } from '../webhooks/engine/wakeable.ts'
+import { RunLoop } from '../webhooks/run-loop.ts'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
 import { type HttpServer, listen } from './http.ts'
@@ -148,7 +148,7 @@ function startRetention(
   log: Logger,
 ): { start(): void; stop(): Promise<void> } {
   const stopping = new AbortController()
-  const loop = wakeable(
+  const loop = new RunLoop(
     () =>
       deleteOutdated(
         db,

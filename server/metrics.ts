@@ -61,7 +61,7 @@ export function reportDeliveries(registry: Registry, engine: Engine): void {
     name: 'muster_delivery_attempts_claimed',
     help: 'Attempts that this process holds: being sent, or their results not stored yet.',
     registers: [registry],
-    collect: () => claimed.set(engine.stats().claimed),
+    collect: () => claimed.set(engine.stats().inFlight),
   })
   const age: Gauge = new Gauge({
     name: 'muster_delivery_oldest_due_seconds',

@@ -1,5 +1,8 @@
 /** Fairness between webhooks: how many attempts of each may be in the queue, and how many in flight. */
 
+/** Slots of one process. When it is killed, at most this many attempts are made twice. */
+export const MAX_IN_FLIGHT = 512
+
 /** Due attempts in the queue, about: more would only slow down every lease. */
 const QUEUE_SIZE = 1_536
 /** The queue quota of a webhook never falls below this. */
@@ -28,17 +31,17 @@ export function webhooksAtQuota(queued: ReadonlyMap<string, number>, quota: numb
   return new Set([...queued].filter(([, count]) => count >= quota).map(([webhookId]) => webhookId))
 }
 
-/** The attempts that fit into the queue quota of their webhooks, in their order. Attempts due after `nowMs` take none
- *  of it. Without a quota the backlog of one hanging endpoint, which is the oldest, would fill every batch. */
-export function selectWithinQuota<T extends { webhookId: string; dueAt: number }>(
+/** The attempts that fit into the queue quota of their webhooks, in their order. Attempts scheduled after `nowMs`
+ *  take none of it. Without a quota the backlog of one hanging endpoint, which is the oldest, would fill every batch. */
+export function selectWithinQuota<T extends { webhookId: string; scheduledAt: number }>(
   attempts: T[],
   queued: ReadonlyMap<string, number>,
   quota: number,
   nowMs: number,
 ): T[] {
   const selected = new Map<string, number>()
-  return attempts.filter(({ webhookId, dueAt }) => {
-    if (dueAt > nowMs) return true
+  return attempts.filter(({ webhookId, scheduledAt }) => {
+    if (scheduledAt > nowMs) return true
     const count = selected.get(webhookId) ?? 0
     if ((queued.get(webhookId) ?? 0) + count >= quota) return false
     selected.set(webhookId, count + 1)

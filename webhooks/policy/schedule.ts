@@ -1,77 +1,55 @@
-import type { FailureReason, Trigger } from '../../records/deliveries.ts'
-import type { DeliveryPlan, SettlingDelivery } from '../../records/settlements.ts'
+import type { DeliveryProgress, EndedAttempt } from '../../records/attempt-results.ts'
+import type { FailureReason } from '../../records/deliveries.ts'
 
-/** An attempt that has ended. */
-export interface EndedAttempt {
-  /** From 1. */
-  number: number
-  trigger: Trigger
-  /** When it was to be made: tells whether the delivery still wants this attempt, or another one by now. */
-  dueAt: number
-  succeeded: boolean
-  /** Epoch milliseconds. */
-  endedAt: number
-  /** When the endpoint asked to be tried again (`Retry-After`). Null: it did not. */
-  retryAfterAt: number | null
-}
+/** The parts of a delivery that the schedule depends on. */
+type ScheduledDelivery = DeliveryProgress & { webhook: { enabled: boolean; deleted: boolean } }
 
-/** An endpoint can put the next attempt off by this, no more. */
+/** The longest time by which an endpoint can postpone the next attempt. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000
 
-/** What becomes of a delivery after a success, whatever it was. */
-export const AFTER_SUCCESS: DeliveryPlan = {
+/** The progress of a delivery after a success, from any state. */
+export const AFTER_SUCCESS: DeliveryProgress = {
   state: 'delivered',
   failureReason: null,
   nextAttemptAt: null,
   nextTrigger: null,
 }
 
-/** What becomes of a delivery after an attempt. `delaysMs` come before attempts 2, 3 and so on, each counted from the end of the attempt
- *  before; an endpoint may ask for more time, not for less. When they are used up, the delivery has failed. Attempts by hand are outside the schedule: one each, and a delivered delivery
- *  stays delivered whatever happens. service-spec §8 "Webhook attempt schedule". */
-export function afterAttempt(
-  delivery: Pick<
-    SettlingDelivery,
-    'state' | 'failureReason' | 'nextAttemptAt' | 'nextTrigger' | 'webhook'
-  >,
-  attempt: EndedAttempt,
+/** The progress of a delivery after an attempt. `delaysMs` are the delays before attempts 2, 3 and so on, each counted
+ *  from the end of the attempt before. An endpoint may ask for a longer delay, not for a shorter one. After the last
+ *  delay the delivery has failed. Manual attempts are outside the schedule: one each, and a delivered delivery stays
+ *  delivered whatever their result. service-spec §8 "Webhook attempt schedule". */
+export function progressAfter(
+  delivery: ScheduledDelivery,
+  { number, scheduledAt, result }: Pick<EndedAttempt, 'number' | 'scheduledAt' | 'result'>,
   delaysMs: number[],
-): DeliveryPlan {
-  if (attempt.succeeded) return AFTER_SUCCESS
+): DeliveryProgress {
+  if ('sent' in result && result.sent.outcome === 'success') return AFTER_SUCCESS
 
-  // Ended or planned anew while the attempt was under way, for example by somebody who disabled the webhook.
-  if (delivery.nextAttemptAt !== attempt.dueAt) {
-    const { state, failureReason, nextAttemptAt, nextTrigger } = delivery
-    return { state, failureReason, nextAttemptAt, nextTrigger }
-  }
+  // Ended or rescheduled while the attempt was in flight, for example because the webhook was disabled.
+  if (delivery.nextAttemptAt !== scheduledAt) return unchanged(delivery)
   if (delivery.state === 'delivered') return AFTER_SUCCESS
+  if ('skipped' in result) return failed(result.skipped)
   if (!delivery.webhook.enabled)
     return failed(delivery.webhook.deleted ? 'webhook_deleted' : 'webhook_disabled')
-  if (attempt.trigger !== 'schedule') return failed('attempt_failed')
+  const { trigger, retryAfterAt } = result.sent
+  if (trigger !== 'schedule') return failed('attempt_failed')
 
-  const delayMs = delaysMs[attempt.number - 1]
+  const delayMs = delaysMs[number - 1]
   if (delayMs === undefined) return failed('attempts_exhausted')
-  const asked = Math.min(attempt.retryAfterAt ?? 0, attempt.endedAt + MAX_RETRY_AFTER_MS)
+  const postponedTo = Math.min(retryAfterAt ?? 0, result.endedAt + MAX_RETRY_AFTER_MS)
   return {
     state: 'retrying',
     failureReason: null,
-    nextAttemptAt: Math.max(attempt.endedAt + delayMs, asked, attempt.dueAt + 1),
+    nextAttemptAt: Math.max(result.endedAt + delayMs, postponedTo, scheduledAt + 1),
     nextTrigger: 'schedule',
   }
 }
 
-/** What becomes of a delivery whose planned attempt is not made, because its webhook is disabled or deleted. */
-export function withoutAttempt(
-  delivery: Pick<SettlingDelivery, 'state' | 'failureReason' | 'nextAttemptAt' | 'nextTrigger'>,
-  dueAt: number,
-  reason: FailureReason,
-): DeliveryPlan {
-  const { state, failureReason, nextAttemptAt, nextTrigger } = delivery
-  if (nextAttemptAt !== dueAt) return { state, failureReason, nextAttemptAt, nextTrigger }
-  if (state === 'delivered') return { state, failureReason, nextAttemptAt: null, nextTrigger: null }
-  return failed(reason)
+function unchanged({ state, failureReason, nextAttemptAt, nextTrigger }: DeliveryProgress) {
+  return { state, failureReason, nextAttemptAt, nextTrigger }
 }
 
-function failed(failureReason: FailureReason): DeliveryPlan {
+function failed(failureReason: FailureReason): DeliveryProgress {
   return { state: 'failed', failureReason, nextAttemptAt: null, nextTrigger: null }
 }

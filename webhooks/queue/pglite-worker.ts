@@ -1,4 +1,4 @@
-/** Embedded PostgreSQL, in memory, on a thread of its own: it is synchronous and would hold up every request. */
+/** Embedded PostgreSQL in memory. It is synchronous, so it has its own thread, where it blocks no request. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -7,48 +7,48 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { PGlite, type PGliteOptions, parse, protocol, type Results } from '@electric-sql/pglite'
 
 export interface PgliteOptions {
-  /** Where the freshly made database is kept: starting from it takes a fifth of the time. Undefined: nowhere. */
+  /** Directory for a copy of the empty database: a start from the copy takes a fifth of the time. */
   cacheDir?: string
-  /** Of its one session. */
+  /** Session settings. */
   settings: Record<string, string>
 }
 
-/** `values` undefined: a script, maybe of several statements. */
-export interface PgliteCall {
+/** Without `values` the text is a script of one or more statements. */
+export interface PgliteRequest {
   id: number
   text: string
   values?: unknown[]
 }
 
-/** Rows of one statement or, of a script, of each. Or what went wrong; `code` is the SQLSTATE. */
-export type PgliteAnswer = { id: number } & (
+/** The rows of each statement, or an error; `code` is the SQLSTATE. */
+export type PgliteResponse = { id: number } & (
   | { rows: unknown[][] }
   | { error: { message: string; code?: string } }
 )
 
 const { serialize } = protocol
 
-/** The queue is a few megabytes, and its files are memory too: a large cache would only hold them twice. And nobody will ever recover from the
- *  log of what is in memory alone, so as little as possible is written to it. */
-const SERVER = {
+/** The database files are in memory too: a large cache would store the queue twice. Nothing is ever recovered from the
+ *  WAL, so as little as possible is written to it. */
+const SERVER_SETTINGS = {
   shared_buffers: '16MB',
   wal_level: 'minimal',
   max_wal_senders: '0',
   full_page_writes: 'off',
 }
-/** In megabytes. A checkpoint keeps some files of the log for later, and they should be small. Made with the database, and kept with it. */
+/** Small, because a checkpoint keeps some WAL files for reuse. Fixed when the database is created. */
 const WAL_SEGMENT_MB = 1
-const START: PGliteOptions = {
+const START_OPTIONS: PGliteOptions = {
   startParams: [
     ...PGlite.defaultStartParams,
-    ...Object.entries(SERVER).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+    ...Object.entries(SERVER_SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ],
 }
-/** A claim's text says how many it wants, of which there are some forty. */
+/** The text of a lease statement contains the batch size, which has about forty values. */
 const MAX_STATEMENTS = 60
 
 const port = parentPort
-if (!port) throw new Error('This file is the start of a worker thread')
+if (!port) throw new Error('This file must run in a worker thread')
 
 const { cacheDir, settings } = workerData as PgliteOptions
 const pglite = await start(cacheDir)
@@ -59,26 +59,26 @@ await pglite.exec(
 )
 
 let last = Promise.resolve()
-port.on('message', (call: PgliteCall) => {
-  // One after the other: a statement must not be forgotten between its preparation and its run.
-  last = last.then(() => answer(call))
+port.on('message', (request: PgliteRequest) => {
+  // One after the other: a statement must not be closed between its preparation and its execution.
+  last = last.then(() => respond(request))
 })
 port.postMessage('ready')
 
-async function answer({ id, text, values }: PgliteCall): Promise<void> {
+async function respond({ id, text, values }: PgliteRequest): Promise<void> {
   try {
     const results = values ? [await run(text, values)] : await pglite.exec(text)
-    port?.postMessage({ id, rows: results.map((result) => result.rows) } satisfies PgliteAnswer)
+    port?.postMessage({ id, rows: results.map((result) => result.rows) } satisfies PgliteResponse)
   } catch (error) {
     const { name, message, code } = error as Error & { code?: string }
-    // Of WebAssembly and of Emscripten: not an answer of the database but its end. This thread's too, so that it is noticed.
+    // A crash of WebAssembly or Emscripten. It must end this thread too, so that the thread is restarted.
     if (name === 'RuntimeError' || name === 'ExitStatus') throw error
-    port?.postMessage({ id, error: { message, code } } satisfies PgliteAnswer)
+    port?.postMessage({ id, error: { message, code } } satisfies PgliteResponse)
   }
 }
 
 async function start(cacheDir: string | undefined): Promise<PGlite> {
-  if (cacheDir === undefined) return makeDatabase()
+  if (cacheDir === undefined) return createDatabase()
   const packageFile = join(
     dirname(fileURLToPath(import.meta.resolve('@electric-sql/pglite'))),
     '..',
@@ -86,17 +86,17 @@ async function start(cacheDir: string | undefined): Promise<PGlite> {
   )
   const { version } = JSON.parse(await readFile(packageFile, 'utf8')) as { version: string }
   const file = join(cacheDir, `queue-${version}-${WAL_SEGMENT_MB}.tar.gz`)
-  const kept = await readFile(file).catch(() => undefined)
-  if (kept) {
+  const copy = await readFile(file).catch(() => undefined)
+  if (copy) {
     try {
-      return await PGlite.create({ ...START, loadDataDir: new Blob([kept]) })
+      return await PGlite.create({ ...START_OPTIONS, loadDataDir: new Blob([copy]) })
     } catch {
-      // A damaged file is as good as none.
+      // The copy is damaged.
       await rm(file, { force: true })
     }
   }
-  const fresh = await makeDatabase()
-  // A quicker next start is worth a try, no more. Renamed into place, so that it is there whole or not at all.
+  const fresh = await createDatabase()
+  // Optional: an error here only slows down the next start. The rename prevents a partial copy.
   try {
     const draft = `${file}.${randomUUID()}`
     await mkdir(cacheDir, { recursive: true })
@@ -106,27 +106,27 @@ async function start(cacheDir: string | undefined): Promise<PGlite> {
   return fresh
 }
 
-function makeDatabase(): Promise<PGlite> {
-  return PGlite.create({ ...START, initDbStartParams: [`--wal-segsize=${WAL_SEGMENT_MB}`] })
+function createDatabase(): Promise<PGlite> {
+  return PGlite.create({ ...START_OPTIONS, initDbStartParams: [`--wal-segsize=${WAL_SEGMENT_MB}`] })
 }
 
 interface Statement {
   name: string
-  /** Of its parameters. */
+  /** Type OIDs of the parameters. */
   types: number[]
 }
 
-const LONG = 32
+/** Longer lists need a plan of their own, with a hash lookup. */
+const MAX_PREPARED_LIST = 32
 const statements = new Map<string, Statement>()
 let prepared = 0
 
-/** Only a plan that was made for a list looks things up in it by hash, which is worth making one for a long list. */
 function run(text: string, values: unknown[]): Promise<Results> {
-  const isLong = values.some((value) => Array.isArray(value) && value.length > LONG)
-  return isLong ? pglite.query(text, values) : runPrepared(text, values)
+  const hasLongList = values.some((value) => Array.isArray(value) && value.length > MAX_PREPARED_LIST)
+  return hasLongList ? pglite.query(text, values) : runPrepared(text, values)
 }
 
-/** Runs a statement with the plan that was made for it before: to plan a claim takes five times as long as to make it. */
+/** Runs a statement with its stored plan: planning a lease takes five times as long as executing it. */
 async function runPrepared(text: string, values: unknown[]): Promise<Results> {
   const { name, types } = statements.get(text) ?? (await prepare(text))
   const bound = values.map((value, index) => {
@@ -153,20 +153,20 @@ async function prepare(text: string): Promise<Statement> {
   )
   const statement = { name, types: parse.parseDescribeStatementResults(described) }
   statements.set(text, statement)
-  for (const [oldest, { name: forgotten }] of statements) {
+  for (const [oldest, { name: oldestName }] of statements) {
     if (statements.size <= MAX_STATEMENTS) break
     statements.delete(oldest)
-    await exchange(serialize.close({ type: 'S', name: forgotten }), serialize.sync())
+    await exchange(serialize.close({ type: 'S', name: oldestName }), serialize.sync())
   }
   return statement
 }
 
-/** Throws what the database says is wrong. */
+/** Throws the error of the database. */
 async function exchange(
   ...messages: Uint8Array[]
 ): Promise<Parameters<typeof parse.parseResults>[0]> {
-  const { messages: answers } = await pglite.runExclusive(() =>
+  const { messages: responses } = await pglite.runExclusive(() =>
     pglite.execProtocol(Buffer.concat(messages), { syncToFs: false }),
   )
-  return answers
+  return responses
 }

@@ -1,8 +1,8 @@
-/** Embedded PostgreSQL on its thread, which is started again when it ends by itself. What was in it is lost then. */
+/** Embedded PostgreSQL in a worker thread. When the thread ends by itself, it is restarted with an empty database. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import type { PgliteAnswer, PgliteCall, PgliteOptions } from './pglite-worker.ts'
+import type { PgliteOptions, PgliteRequest, PgliteResponse } from './pglite-worker.ts'
 
 export interface Pglite {
   query<T>(text: string, values?: unknown[]): Promise<{ rows: T[] }>
@@ -11,28 +11,30 @@ export interface Pglite {
 }
 
 export interface RunningPglite extends Pglite {
+  /** How often it has restarted. */
+  restarts(): number
   stop(): Promise<void>
 }
 
 export interface PgliteStart extends PgliteOptions {
-  /** Makes what must be in it, once it was started again. */
-  remake(fresh: Pglite): Promise<void>
-  /** It was started again and remade. */
-  onLost(): void
+  /** Creates the schema after a restart. */
+  rebuild(fresh: Pglite): Promise<void>
   log: Logger
 }
 
 const RESTART_MS = 1_000
+/** Nearly all objects of the thread are short-lived. Enough for the results of a large lease. */
+const MAX_YOUNG_GENERATION_MB = 12
 
-/** Between an end and the next start every statement is refused. */
+/** Between the end of a thread and the restart, every statement throws. */
 export async function startPglite({
-  remake,
-  onLost,
+  rebuild,
   log,
   ...options
 }: PgliteStart): Promise<RunningPglite> {
   let thread: Thread | undefined
-  let starting: Promise<void> | undefined
+  let restarting: Promise<void> | undefined
+  let restarts = 0
   let stopped = false
 
   function use(started: Thread): void {
@@ -40,54 +42,52 @@ export async function startPglite({
     started.ended.then((error) => {
       thread = undefined
       if (stopped) return
-      log.error({ err: error }, 'the embedded queue has ended, and is made again from the records')
-      starting = startAgain()
+      log.error({ err: error }, 'The embedded queue ended; rebuilding it from the records')
+      restarting = restart()
     })
   }
 
-  async function startAgain(): Promise<void> {
+  async function restart(): Promise<void> {
     while (!stopped) {
-      const fresh = await startThread(options).catch(refused)
-      if (fresh && (await isRemade(fresh))) {
-        use(fresh)
-        return onLost()
+      const fresh = await startRebuilt().catch((error: unknown) =>
+        log.error({ err: error }, 'The embedded queue could not be restarted; trying again'),
+      )
+      if (fresh) {
+        restarts++
+        return use(fresh)
       }
       await delay(RESTART_MS)
     }
   }
 
-  async function isRemade(fresh: Thread): Promise<boolean> {
+  async function startRebuilt(): Promise<Thread | undefined> {
+    const fresh = await startThread(options)
     try {
-      await remake(statementsOf(() => fresh))
-      if (!stopped) return true
+      await rebuild(statements(() => fresh))
+      if (!stopped) return fresh
     } catch (error) {
-      refused(error)
+      await fresh.end()
+      throw error
     }
     await fresh.end()
-    return false
-  }
-
-  function refused(error: unknown): undefined {
-    log.error(
-      { err: error },
-      'the embedded queue could not be started again, and will be tried again',
-    )
+    return undefined
   }
 
   use(await startThread(options))
   return {
-    ...statementsOf(() => thread),
+    ...statements(() => thread),
+    restarts: () => restarts,
     async stop() {
       stopped = true
       await thread?.end()
-      await starting
+      await restarting
     },
   }
 }
 
-function statementsOf(current: () => Thread | undefined): Pglite {
+function statements(currentThread: () => Thread | undefined): Pglite {
   const run: Thread['run'] = async (text, values) => {
-    const thread = current()
+    const thread = currentThread()
     if (!thread) throw new Error('The embedded queue is not running')
     return thread.run(text, values)
   }
@@ -102,57 +102,56 @@ function statementsOf(current: () => Thread | undefined): Pglite {
 
 interface Thread {
   run(text: string, values?: unknown[]): Promise<unknown[][]>
-  /** Resolves when it has ended, with the reason. */
+  /** Resolves with the reason when the thread has ended. */
   ended: Promise<Error>
   end(): Promise<void>
 }
 
-/** Rejects when it ends before it is ready. */
+interface PendingRequest {
+  resolve(rows: unknown[][]): void
+  reject(error: Error): void
+}
+
+/** Rejects when the thread ends before it is ready. */
 async function startThread(options: PgliteOptions): Promise<Thread> {
   const worker = new Worker(new URL('./pglite-worker.ts', import.meta.url), {
     workerData: options,
-    // It makes next to nothing that lasts: what is short-lived needs no more room than this.
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+    resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_GENERATION_MB },
   })
-  const waiting = new Map<
-    number,
-    { resolve(rows: unknown[][]): void; reject(error: Error): void }
-  >()
-  let calls = 0
+  const pending = new Map<number, PendingRequest>()
+  let nextId = 0
   let reason = new Error('The embedded queue has ended')
-  let isOver = false
+  let hasEnded = false
   worker.on('error', (error) => {
     reason = error as Error
   })
   const ended = new Promise<Error>((resolve) => {
     worker.on('exit', () => {
-      isOver = true
-      for (const call of waiting.values()) call.reject(reason)
-      waiting.clear()
+      hasEnded = true
+      for (const request of pending.values()) request.reject(reason)
+      pending.clear()
       resolve(reason)
     })
   })
   const ready = new Promise<void>((resolve) => worker.once('message', () => resolve()))
-  worker.on('message', (answer: PgliteAnswer | 'ready') => {
-    if (answer === 'ready') return
-    const call = waiting.get(answer.id)
-    waiting.delete(answer.id)
-    if ('rows' in answer) call?.resolve(answer.rows)
-    else call?.reject(Object.assign(new Error(answer.error.message), { code: answer.error.code }))
+  worker.on('message', (message: PgliteResponse | 'ready') => {
+    if (message === 'ready') return
+    const request = pending.get(message.id)
+    pending.delete(message.id)
+    if ('rows' in message) request?.resolve(message.rows)
+    else
+      request?.reject(Object.assign(new Error(message.error.message), { code: message.error.code }))
   })
   await Promise.race([ready, ended.then((error) => Promise.reject(error))])
   return {
     run: (text, values) =>
       new Promise((resolve, reject) => {
-        if (isOver) return reject(reason)
-        const id = calls++
-        waiting.set(id, { resolve, reject })
-        worker.postMessage({ id, text, values } satisfies PgliteCall)
+        if (hasEnded) return reject(reason)
+        const id = nextId++
+        pending.set(id, { resolve, reject })
+        worker.postMessage({ id, text, values } satisfies PgliteRequest)
       }),
     ended,
     end: async () => void (await worker.terminate()),
   }
 }
-
-/** Enough for the results of a large claim. */
-const YOUNG_MB = 12

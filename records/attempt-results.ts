@@ -1,0 +1,313 @@
+/** Storing the results of attempts and what becomes of their deliveries, over all accounts. */
+import type { Attempt } from './attempts.ts'
+import { jsonRows } from './database/statements.ts'
+import type { Trx } from './database/transaction.ts'
+import type { DeliveryState, FailureReason, Trigger } from './deliveries.ts'
+import { ATTEMPTS_SCHEDULED, type ScheduledAttempt } from './due-work.ts'
+
+export interface SentAttempt extends Omit<Attempt, 'deliveryId' | 'number'> {
+  /** The time of `Retry-After`, in epoch milliseconds. */
+  retryAfterAt: number | null
+}
+
+/** The end of an attempt: a request and its outcome, or nothing sent because the webhook is disabled or deleted. */
+export type AttemptResult = {
+  orderingKey: string | null
+  /** Epoch milliseconds. */
+  endedAt: number
+} & ({ sent: SentAttempt } | { skipped: 'webhook_disabled' | 'webhook_deleted' })
+
+export type EndedAttempt = ScheduledAttempt & { result: AttemptResult }
+
+/** State and next attempt of a delivery. */
+export interface DeliveryProgress {
+  state: DeliveryState
+  failureReason: FailureReason | null
+  nextAttemptAt: number | null
+  nextTrigger: Trigger | null
+}
+
+/** A delivery while the result of its attempt is stored: its row is locked. */
+export interface LockedDelivery extends DeliveryProgress {
+  id: string
+  accountId: string
+  attempts: number
+  webhook: { enabled: boolean; deleted: boolean }
+}
+
+/** Stores results and returns the progress of the deliveries. A success leads to `afterSuccess` from any state; for
+ *  other results `decide` determines the progress. Assigns the final attempt numbers. Ignores a result that was stored
+ *  before, by whichever process made the same attempt. */
+export async function storeResults(
+  trx: Trx,
+  attempts: EndedAttempt[],
+  afterSuccess: DeliveryProgress,
+  decide: (current: LockedDelivery, attempt: EndedAttempt) => DeliveryProgress,
+): Promise<DeliveryProgress[]> {
+  const successes = attempts.filter(hasSucceeded)
+  const others = attempts.filter((attempt) => !hasSucceeded(attempt))
+  const stored = successes.length > 0 ? await storeSuccesses(trx, successes, afterSuccess) : 0
+  const progress = others.length > 0 ? await storeOthers(trx, others, decide) : []
+  const ordered = attempts.filter(({ result }) => result.orderingKey !== null)
+  if (ordered.length > 0) await scheduleNextInOrder(trx, ordered)
+  return [...Array<DeliveryProgress>(stored).fill(afterSuccess), ...progress]
+}
+
+/** Schedules the next delivery of each ordering key whose delivery has ended. */
+async function scheduleNextInOrder(
+  { dialect, sql, announce }: Trx,
+  attempts: EndedAttempt[],
+): Promise<void> {
+  const keys = attempts.map(({ webhookId, result }) => ({
+    webhook_id: webhookId,
+    ordering_key: result.orderingKey,
+  }))
+  const at = Math.max(...attempts.map(({ result }) => result.endedAt))
+  const result = await sql.raw(
+    `update deliveries set next_attempt_at = ?, queued_at = null
+     where state = 'pending' and next_attempt_at is null and id in (
+       select (
+         select first.id from deliveries as first
+         where first.webhook_id = input.webhook_id and first.ordering_key = input.ordering_key
+           and first.state in ('pending', 'retrying')
+         order by first.next_attempt_at is null, first.id limit 1)
+       from ${jsonRows(dialect, { webhook_id: 'uuid', ordering_key: 'uuid' })})
+     returning id`,
+    [at, JSON.stringify(keys)],
+  )
+  const scheduled = dialect === 'postgres' ? result.rows : result
+  if (scheduled.length > 0) announce(ATTEMPTS_SCHEDULED)
+}
+
+type SuccessfulAttempt = ScheduledAttempt & { result: Extract<AttemptResult, { sent: unknown }> }
+
+export function hasSucceeded(attempt: EndedAttempt): attempt is SuccessfulAttempt {
+  return 'sent' in attempt.result && attempt.result.sent.outcome === 'success'
+}
+
+/** The result is new: of the scheduled attempt, or of one that was cancelled in flight and has no successor yet.
+ *  `storeOthers` applies the same rule. */
+const IS_NEW_RESULT =
+  '(deliveries.next_attempt_at = input.scheduled_at or deliveries.attempts = input.number - 1)'
+
+/** Nearly all results are successes. They need no read first: a success leads to the same progress from any state. */
+async function storeSuccesses(
+  trx: Trx,
+  successes: SuccessfulAttempt[],
+  { state, failureReason, nextAttemptAt, nextTrigger }: DeliveryProgress,
+): Promise<number> {
+  const { dialect, sql } = trx
+  // Sorted, so that concurrent transactions lock rows in the same order.
+  const rows = successes
+    .map((attempt) => ({
+      ...attemptToRow(attempt, attempt.result.sent),
+      ended_at: attempt.result.endedAt,
+      scheduled_at: attempt.scheduledAt,
+    }))
+    .sort((a, b) => (a.delivery_id < b.delivery_id ? -1 : 1))
+  const input = jsonRows(dialect, {
+    ...ATTEMPT_COLUMNS,
+    ended_at: 'bigint',
+    scheduled_at: 'bigint',
+  })
+  const update = (from: string): string => `update deliveries
+    set state = ?, failure_reason = ?, next_attempt_at = ?, next_trigger = ?,
+      attempts = deliveries.attempts + 1, updated_at = input.ended_at, queued_at = null
+    from ${from} where deliveries.id = input.delivery_id and ${IS_NEW_RESULT}
+    returning deliveries.id, deliveries.account_id, deliveries.attempts`
+  const progress = [state, failureReason, nextAttemptAt, nextTrigger]
+  const text = JSON.stringify(rows)
+  if (dialect === 'postgres') {
+    const columns = ATTEMPT_FIELDS.filter((name) => name !== 'number').join(', ')
+    const { rowCount } = await sql.raw(
+      `with input as (select * from ${input}), stored as (${update('input')})
+       insert into attempts (account_id, number, ${columns})
+       select stored.account_id, stored.attempts, ${columns}
+       from input join stored on stored.id = input.delivery_id
+       on conflict (delivery_id, number) do nothing`,
+      [text, ...progress],
+    )
+    return rowCount
+  }
+  const stored: { id: string; account_id: string; attempts: number }[] = await sql.raw(
+    update(input),
+    [...progress, text],
+  )
+  const storedById = new Map(stored.map((row) => [row.id, row]))
+  const attemptRows = rows.flatMap((row) => {
+    const delivery = storedById.get(row.delivery_id)
+    return delivery ? [{ ...row, account_id: delivery.account_id, number: delivery.attempts }] : []
+  })
+  await insertAttempts(trx, attemptRows)
+  return stored.length
+}
+
+async function storeOthers(
+  trx: Trx,
+  attempts: EndedAttempt[],
+  decide: (current: LockedDelivery, attempt: EndedAttempt) => DeliveryProgress,
+): Promise<DeliveryProgress[]> {
+  const deliveries = await lockDeliveries(
+    trx,
+    attempts.map(({ deliveryId }) => deliveryId),
+  )
+  const attemptRows: Record<string, unknown>[] = []
+  const progressRows: Record<string, unknown>[] = []
+  const stored: DeliveryProgress[] = []
+  for (const attempt of attempts) {
+    const { result } = attempt
+    const delivery = deliveries.get(attempt.deliveryId)
+    if (!delivery || !isNewResult(delivery, attempt)) continue
+    const number = 'sent' in result ? delivery.attempts + 1 : delivery.attempts
+    if ('sent' in result)
+      attemptRows.push({
+        ...attemptToRow(attempt, result.sent),
+        account_id: delivery.accountId,
+        number,
+      })
+    const progress = decide(delivery, attempt)
+    // The same attempt may be in a batch twice.
+    Object.assign(delivery, progress, { attempts: number })
+    stored.push(progress)
+    progressRows.push({
+      id: delivery.id,
+      state: progress.state,
+      failure_reason: progress.failureReason,
+      next_attempt_at: progress.nextAttemptAt,
+      next_trigger: progress.nextTrigger,
+      attempts: number,
+      updated_at: result.endedAt,
+    })
+  }
+  await insertAttempts(trx, attemptRows)
+  await updateProgress(trx, progressRows)
+  return stored
+}
+
+/** The same rule as `IS_NEW_RESULT`. */
+function isNewResult(delivery: LockedDelivery, { scheduledAt, number }: EndedAttempt): boolean {
+  return delivery.nextAttemptAt === scheduledAt || delivery.attempts === number - 1
+}
+
+async function updateProgress(
+  { dialect, sql }: Trx,
+  rows: Record<string, unknown>[],
+): Promise<void> {
+  if (rows.length === 0) return
+  const columns = Object.keys(PROGRESS_COLUMNS).filter((column) => column !== 'id')
+  await sql.raw(
+    `update deliveries set ${columns.map((column) => `${column} = input.${column}`).join(', ')},
+       queued_at = case when deliveries.next_attempt_at = input.next_attempt_at then queued_at end
+     from ${jsonRows(dialect, PROGRESS_COLUMNS)} where deliveries.id = input.id`,
+    [JSON.stringify(rows)],
+  )
+}
+
+async function insertAttempts(
+  { dialect, sql }: Trx,
+  rows: Record<string, unknown>[],
+): Promise<void> {
+  if (rows.length === 0) return
+  const columns = ['account_id', ...ATTEMPT_FIELDS].join(', ')
+  await sql.raw(
+    `insert into attempts (${columns})
+     select ${columns} from ${jsonRows(dialect, { account_id: 'uuid', ...ATTEMPT_COLUMNS })} where true
+     on conflict (delivery_id, number) do nothing`,
+    [JSON.stringify(rows)],
+  )
+}
+
+const ATTEMPT_COLUMNS = {
+  delivery_id: 'uuid',
+  number: 'integer',
+  trigger: 'text',
+  started_at: 'bigint',
+  duration_ms: 'integer',
+  outcome: 'text',
+  status: 'integer',
+  response_headers: 'text',
+  response_body: 'text',
+  error: 'text',
+  address: 'text',
+  phases: 'text',
+}
+const ATTEMPT_FIELDS = Object.keys(ATTEMPT_COLUMNS)
+
+const PROGRESS_COLUMNS = {
+  id: 'uuid',
+  state: 'text',
+  failure_reason: 'text',
+  next_attempt_at: 'bigint',
+  next_trigger: 'text',
+  attempts: 'integer',
+  updated_at: 'bigint',
+}
+
+const toJson = (value: object | null): string | null =>
+  value === null ? null : JSON.stringify(value)
+
+function attemptToRow({ deliveryId, number }: ScheduledAttempt, sent: SentAttempt) {
+  return {
+    delivery_id: deliveryId,
+    number,
+    trigger: sent.trigger,
+    started_at: sent.startedAt,
+    duration_ms: sent.durationMs,
+    outcome: sent.outcome,
+    status: sent.status,
+    response_headers: toJson(sent.responseHeaders),
+    response_body: sent.responseBody,
+    error: sent.error,
+    address: sent.address,
+    phases: toJson(sent.phases),
+  }
+}
+
+interface LockedRow {
+  id: string
+  account_id: string
+  state: DeliveryState
+  failure_reason: FailureReason | null
+  attempts: number
+  next_attempt_at: number | null
+  next_trigger: Trigger | null
+  enabled: boolean | number
+  deleted_at: number | null
+}
+
+async function lockDeliveries(trx: Trx, ids: string[]): Promise<Map<string, LockedDelivery>> {
+  const query = trx
+    .sql('deliveries')
+    .join('webhooks', 'webhooks.id', 'deliveries.webhook_id')
+    .whereIn('deliveries.id', ids)
+    // Sorted, so that concurrent transactions lock rows in the same order.
+    .orderBy('deliveries.id')
+    .select(
+      'deliveries.id',
+      'deliveries.account_id',
+      'state',
+      'failure_reason',
+      'attempts',
+      'next_attempt_at',
+      'next_trigger',
+      'enabled',
+      'deleted_at',
+    )
+  const rows: LockedRow[] = await (trx.dialect === 'postgres'
+    ? query.forUpdate('deliveries')
+    : query)
+  return new Map(rows.map((row) => [row.id, lockedFromRow(row)]))
+}
+
+function lockedFromRow(row: LockedRow): LockedDelivery {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    state: row.state,
+    failureReason: row.failure_reason,
+    attempts: row.attempts,
+    nextAttemptAt: row.next_attempt_at,
+    nextTrigger: row.next_trigger,
+    webhook: { enabled: Boolean(row.enabled), deleted: row.deleted_at !== null },
+  }
+}

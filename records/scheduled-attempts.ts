@@ -1,0 +1,267 @@
+/** Scheduled attempts of all accounts: the backlog, and the attempts that are in the queue. These rows are the source of
+ *  truth: everything in the queue can be rebuilt from them. */
+import type { Db } from './database/open.ts'
+import { jsonRows, type Sql, select } from './database/statements.ts'
+import { type Trx, transaction } from './database/transaction.ts'
+import { ATTEMPTS_SCHEDULED, type ScheduledAttempt } from './due-work.ts'
+
+interface AttemptRow {
+  id: string
+  webhook_id: string
+  attempts: number
+  next_attempt_at: number
+}
+
+const COLUMNS = ['id', 'webhook_id', 'attempts', 'next_attempt_at']
+
+const attemptFromRow = (row: AttemptRow): ScheduledAttempt => ({
+  deliveryId: row.id,
+  webhookId: row.webhook_id,
+  number: row.attempts + 1,
+  scheduledAt: row.next_attempt_at,
+})
+
+/** Predicates of partial indexes. A query uses the index only when it repeats the predicate exactly, which
+ *  test/webhooks/indexes.test.ts checks against the catalogue. */
+export const INDEX_PREDICATES = {
+  deliveries_unqueued: 'queued_at is null and next_attempt_at > 0',
+  deliveries_waiting: 'queued_at is null and next_attempt_at is not null',
+  deliveries_in_order: "ordering_key is not null and state in ('pending', 'retrying')",
+}
+
+/** The backlog up to `until`, earliest first, without the deliveries in `skip`. */
+export async function listUnqueued(
+  db: Db,
+  until: Date,
+  skip: string[],
+  limit: number,
+): Promise<ScheduledAttempt[]> {
+  const rows: AttemptRow[] = await db
+    .read('deliveries')
+    .whereRaw(INDEX_PREDICATES.deliveries_unqueued)
+    .where('next_attempt_at', '<=', until.getTime())
+    .whereRaw(...noneOf(db.dialect, skip))
+    .orderBy(['next_attempt_at', 'id'])
+    .limit(limit)
+    .select(COLUMNS)
+  return rows.map(attemptFromRow)
+}
+
+/** The backlog up to `until`: of each webhook as many attempts as its quota allows beside those in `queued`, earliest
+ *  first, without the deliveries in `skip`. Reads no row beyond the quota, however long a backlog is. */
+export async function listUnqueuedWithinQuota(
+  db: Db,
+  until: Date,
+  skip: string[],
+  quota: number,
+  queued: ReadonlyMap<string, number>,
+): Promise<ScheduledAttempt[]> {
+  const { dialect } = db
+  const unqueued = INDEX_PREDICATES.deliveries_waiting
+  const [isNotSkipped, ids] = noneOf(dialect, skip)
+  const free = [...queued].map(([webhook_id, count]) => ({ webhook_id, free: quota - count }))
+  const listRows =
+    dialect === 'postgres' ? 'json_agg(json_build_array' : 'json_group_array(json_array'
+  // The recursion steps from each webhook to the next by index.
+  const text = `
+    with recursive backlog(webhook_id) as (
+      select * from (
+        select webhook_id from deliveries where ${unqueued} order by webhook_id limit 1
+      ) as first
+      union all
+      select (
+        select webhook_id from deliveries where ${unqueued} and webhook_id > backlog.webhook_id
+        order by webhook_id limit 1
+      ) from backlog where webhook_id is not null)
+    select webhook_id, (
+      select ${listRows}(id, attempts, next_attempt_at)) from (
+        select id, attempts, next_attempt_at, row_number() over (order by next_attempt_at, id) as place
+        from deliveries
+        where webhook_id = below_quota.webhook_id and queued_at is null and next_attempt_at <= ?
+          and ${isNotSkipped}
+        order by next_attempt_at, id limit ?
+      ) as due where place <= below_quota.free
+    ) as due
+    from (
+      select backlog.webhook_id, coalesce(input.free, ?) as free
+      from backlog left join ${jsonRows(dialect, { webhook_id: 'uuid', free: 'integer' })}
+        on input.webhook_id = backlog.webhook_id
+      where backlog.webhook_id is not null
+    ) as below_quota where free > 0`
+  const bindings = [until.getTime(), ...ids, quota, quota, JSON.stringify(free)]
+  const list = (sql: Sql): Promise<BacklogRow[]> => select<BacklogRow>(sql, text, bindings)
+  const listByIndex = async ({ sql }: Trx): Promise<BacklogRow[]> => {
+    await sql.raw(FORCE_INDEX_ORDER)
+    return list(sql)
+  }
+  const rows = dialect === 'postgres' ? await transaction(db, listByIndex) : await list(db.read)
+  return rows.flatMap(attemptsFromRow)
+}
+
+/** ID, finished attempts, and time of the next attempt. */
+type BacklogEntry = [string, number, number]
+
+interface BacklogRow {
+  webhook_id: string
+  /** SQLite returns JSON text. */
+  due: string | BacklogEntry[] | null
+}
+
+function attemptsFromRow({ webhook_id, due }: BacklogRow): ScheduledAttempt[] {
+  const entries: BacklogEntry[] = typeof due === 'string' ? JSON.parse(due) : (due ?? [])
+  return entries.map(([id, attempts, next_attempt_at]) =>
+    attemptFromRow({ id, webhook_id, attempts, next_attempt_at }),
+  )
+}
+
+/** Planner statistics for the backlog are always stale: it matches almost every row or almost none. Without this,
+ *  PostgreSQL may read and sort all deliveries of a webhook. */
+const FORCE_INDEX_ORDER = 'set local enable_sort = off'
+
+/** A condition with one parameter for any number of IDs. */
+function noneOf(dialect: Db['dialect'], ids: string[]): [string, string[]] {
+  if (ids.length === 0) return ['true', []]
+  return dialect === 'postgres'
+    ? ['id <> all (?::uuid[])', [`{${ids.join(',')}}`]]
+    : ['id not in (select value from json_each(?))', [JSON.stringify(ids)]]
+}
+
+/** Attempts overdue at `overdueAt` that were queued at or before `queuedUntil`: their jobs may be lost. */
+export async function listOverdueQueued(
+  db: Db,
+  overdueAt: Date,
+  queuedUntil: Date,
+  limit: number,
+): Promise<ScheduledAttempt[]> {
+  const rows: AttemptRow[] = await db
+    .read('deliveries')
+    .where('next_attempt_at', '<=', overdueAt.getTime())
+    .where('queued_at', '<=', queuedUntil.getTime())
+    // By the time of queueing, which is then set anew: so a round never returns the same rows again.
+    .orderBy('queued_at')
+    .limit(limit)
+    .select(COLUMNS)
+  return rows.map(attemptFromRow)
+}
+
+/** A `from` clause: deliveries whose next attempt is still one of those in the JSON parameter. */
+const stillScheduled = (dialect: Db['dialect']): string =>
+  `${jsonRows(dialect, { deliveryId: 'uuid', scheduledAt: 'bigint' })} join deliveries
+   on deliveries.id = input."deliveryId" and next_attempt_at = input."scheduledAt"`
+
+const attemptKeys = (attempts: ScheduledAttempt[]): string =>
+  JSON.stringify(attempts.map(({ deliveryId, scheduledAt }) => ({ deliveryId, scheduledAt })))
+
+/** Marks attempts as queued, except those that were made or replaced meanwhile, and those whose rows are locked. */
+export async function markQueued(
+  { dialect, sql }: Trx,
+  attempts: ScheduledAttempt[],
+  now: Date,
+): Promise<void> {
+  const isPostgres = dialect === 'postgres'
+  // Losing these marks in a crash is harmless: the attempts are queued again.
+  if (isPostgres) await sql.raw('set local synchronous_commit = off')
+  // Skips locked rows: waiting for them in another order than the transactions that store results would deadlock.
+  await sql.raw(
+    `update deliveries set queued_at = ? where id in (
+       select deliveries.id from ${stillScheduled(dialect)}
+       ${isPostgres ? 'for update of deliveries skip locked' : ''})`,
+    [now.getTime(), attemptKeys(attempts)],
+  )
+}
+
+/** The IDs of the deliveries that still wait for these attempts. */
+export async function listStillScheduled(
+  db: Db,
+  attempts: ScheduledAttempt[],
+): Promise<Set<string>> {
+  const text = `select deliveries.id from ${stillScheduled(db.dialect)}`
+  const rows = await select<{ id: string }>(db.read, text, [attemptKeys(attempts)])
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Marks no attempt as queued: an embedded queue starts empty. */
+export async function markNoneQueued(db: Db): Promise<void> {
+  await db
+    .write('deliveries')
+    .whereNotNull('queued_at')
+    .whereNotNull('next_attempt_at')
+    .update({ queued_at: null })
+}
+
+/** The time of the first queued attempt after `now`. */
+export async function findNextQueuedAt(db: Db, now: Date): Promise<number | undefined> {
+  const row: { next_attempt_at: number } | undefined = await db
+    .read('deliveries')
+    .whereNotNull('queued_at')
+    .where('next_attempt_at', '>', now.getTime())
+    .orderBy('next_attempt_at')
+    .first('next_attempt_at')
+  return row?.next_attempt_at
+}
+
+/** The number of due attempts in the queue for each webhook, by the marks in the records. */
+export async function countQueued(db: Db, now: Date): Promise<Map<string, number>> {
+  // Materialised: otherwise SQLite groups by walking a whole index.
+  const due = db
+    .read('deliveries')
+    .whereNotNull('queued_at')
+    .where('next_attempt_at', '<=', now.getTime())
+    .select('webhook_id')
+  const rows: { webhook_id: string; count: number }[] = await db.read
+    .withMaterialized('due', due)
+    .from('due')
+    .groupBy('webhook_id')
+    .select('webhook_id')
+    .count({ count: '*' })
+  return new Map(rows.map((row) => [row.webhook_id, Number(row.count)]))
+}
+
+/** The earliest time of any scheduled attempt. */
+export async function findEarliestScheduledAt(db: Db): Promise<number | undefined> {
+  // Two queries, each for the first entry of a partial index.
+  const scheduled = () => db.read('deliveries').orderBy('next_attempt_at')
+  const rows: ({ next_attempt_at: number } | undefined)[] = await Promise.all([
+    scheduled()
+      .whereNotNull('queued_at')
+      .whereNotNull('next_attempt_at')
+      .first('next_attempt_at'),
+    scheduled().whereRaw(INDEX_PREDICATES.deliveries_unqueued).first('next_attempt_at'),
+  ])
+  const times = rows.flatMap((row) => row?.next_attempt_at ?? [])
+  return times.length > 0 ? Math.min(...times) : undefined
+}
+
+/** Schedules the first delivery of an ordering key when none of the key is scheduled, for example after a delivery
+ *  before it was cancelled. */
+export async function scheduleStuckInOrder(db: Db, now: Date, limit: number): Promise<void> {
+  // A scheduled delivery has the turn even with a later ID: clocks that create IDs differ slightly.
+  const isUnfinished = (table: string): string =>
+    `${table}.ordering_key is not null and ${table}.state in ('pending', 'retrying')`
+  const stuck: { id: string }[] = await db
+    .read('deliveries')
+    .whereRaw(isUnfinished('deliveries'))
+    .where('deliveries.state', 'pending')
+    .whereNull('deliveries.next_attempt_at')
+    .whereRaw(
+      `not exists (select 1 from deliveries as earlier where earlier.webhook_id = deliveries.webhook_id
+         and earlier.ordering_key = deliveries.ordering_key and ${isUnfinished('earlier')}
+         and (earlier.id < deliveries.id
+           or (earlier.next_attempt_at is not null and earlier.id > deliveries.id)))`,
+    )
+    .limit(limit)
+    .select('deliveries.id')
+  if (stuck.length === 0) return
+  await transaction(db, async (trx) => {
+    const scheduled = await trx
+      .sql('deliveries')
+      .whereIn(
+        'id',
+        stuck.map(({ id }) => id),
+      )
+      .where({ state: 'pending' })
+      .whereNull('next_attempt_at')
+      .update({ next_attempt_at: now.getTime(), queued_at: null })
+    if (scheduled > 0) trx.announce(ATTEMPTS_SCHEDULED)
+  })
+}

@@ -1,0 +1,36 @@
+import type { Logger } from 'pino'
+import type { BackgroundJobs } from '../queue/background-jobs.ts'
+import type { Queue } from '../queue/queue.ts'
+import { RunLoop } from '../run-loop.ts'
+
+const SWEEP_MS = 1_000
+
+export interface BackgroundSweep {
+  wake(): void
+  stop(): Promise<void>
+}
+
+/** Adds the rows that need background work to their queue, every second and on demand. */
+export async function startBackgroundSweep(
+  queue: Queue,
+  name: string,
+  jobs: BackgroundJobs,
+  now: () => Date,
+  log: Logger,
+): Promise<BackgroundSweep> {
+  const backgroundQueue = await queue.work(name, jobs.run)
+  const loop = new RunLoop(
+    async () => backgroundQueue.add(await jobs.due(now())),
+    (error) =>
+      log.warn({ err: error, queue: name }, 'Background jobs could not be enqueued; trying again'),
+  )
+  const timer = setInterval(loop.wake, SWEEP_MS)
+  loop.wake()
+  return {
+    wake: loop.wake,
+    async stop() {
+      clearInterval(timer)
+      await loop.stop()
+    },
+  }
+}

@@ -1,0 +1,169 @@
+/** Makes attempts: load, sign, send, and hand the result to the store. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Agent } from 'undici'
+import { type AttemptRequest, type Endpoint, loadRequests } from '../../records/attempt-requests.ts'
+import type { Db } from '../../records/database/open.ts'
+import { withLockedRows } from '../../records/database/transaction.ts'
+import type { LeasedAttempt } from '../attempt.ts'
+import type { AttemptJobs } from '../queue/attempt-jobs.ts'
+import { type SecretOpener, SecretUnreadable } from '../transport/secret.ts'
+import { type SendResult, send } from '../transport/send.ts'
+import { deliveryHeaders } from '../transport/sign.ts'
+import type { InFlight } from './in-flight.ts'
+import type { ResultStore } from './store.ts'
+
+export interface DeliverOptions {
+  db: Db
+  jobs: AttemptJobs
+  inFlight: InFlight
+  store: ResultStore
+  agent: Agent
+  openSecret: SecretOpener
+  timeoutMs: number
+  now: () => Date
+  log: Logger
+}
+
+const RETRY_MS = 500
+
+/** Makes the attempts and resolves when they have ended. Calls `onStarted` when the first sends have started. Starts no
+ *  more sends once `stopping` aborts. */
+export async function deliver(
+  options: DeliverOptions,
+  attempts: LeasedAttempt[],
+  onStarted: () => void,
+  stopping: AbortSignal,
+): Promise<void> {
+  const running: Promise<void>[] = []
+  let waiting = attempts
+  while (waiting.length > 0 && !stopping.aborted) {
+    const { started, remaining } = await startAttempts(options, waiting, onStarted)
+    running.push(...started)
+    if (remaining.length === 0) break
+    await delay(RETRY_MS)
+    waiting = await keepLeased(options, remaining)
+  }
+  await Promise.all(running)
+}
+
+interface StartedAttempts {
+  started: Promise<void>[]
+  /** Their webhook is being changed, another attempt of the delivery is open, or loading failed. */
+  remaining: LeasedAttempt[]
+}
+
+/** Loads the requests and starts the attempts. On PostgreSQL the webhooks are locked meanwhile, so no send starts after
+ *  a committed change that forbids it. */
+async function startAttempts(
+  options: DeliverOptions,
+  attempts: LeasedAttempt[],
+  onStarted: () => void,
+): Promise<StartedAttempts> {
+  const { db, log } = options
+  const batch: StartedAttempts = { started: [], remaining: attempts }
+  const start = (requests: Map<string, AttemptRequest>): void => {
+    batch.remaining = []
+    for (const attempt of attempts) {
+      const request = requests.get(attempt.deliveryId)
+      if (mustWait(options.inFlight, attempt, request)) batch.remaining.push(attempt)
+      else batch.started.push(makeAttempt(options, attempt, request))
+    }
+    onStarted()
+  }
+  try {
+    if (db.dialect === 'sqlite')
+      start(await loadRequests({ dialect: db.dialect, sql: db.read }, attempts))
+    else await withLockedRows(db, (source) => loadRequests(source, attempts), start)
+  } catch (error) {
+    // An error after the start concerns only the end of the transaction: the sends continue.
+    if (batch.remaining === attempts)
+      log.warn({ err: error }, 'Deliveries could not be loaded; trying again')
+  }
+  return batch
+}
+
+function isWanted(attempt: LeasedAttempt, request: AttemptRequest | undefined): boolean {
+  return request?.nextAttemptAt === attempt.scheduledAt
+}
+
+function mustWait(
+  inFlight: InFlight,
+  attempt: LeasedAttempt,
+  request: AttemptRequest | undefined,
+): boolean {
+  if (!isWanted(attempt, request)) return false
+  return request?.endpoint === undefined || inFlight.isSending(attempt.deliveryId)
+}
+
+/** The attempts whose lease this process still has: others may have expired while they waited. */
+async function keepLeased(
+  { jobs, inFlight }: DeliverOptions,
+  attempts: LeasedAttempt[],
+): Promise<LeasedAttempt[]> {
+  try {
+    const owned = await jobs.renew(attempts)
+    for (const attempt of attempts) if (!owned.has(attempt.lease.jobId)) inFlight.lose(attempt)
+    return attempts.filter(({ lease }) => owned.has(lease.jobId))
+  } catch {
+    return attempts
+  }
+}
+
+async function makeAttempt(
+  options: DeliverOptions,
+  attempt: LeasedAttempt,
+  request: AttemptRequest | undefined,
+): Promise<void> {
+  const { inFlight, store, now } = options
+  if (!request?.endpoint || !isWanted(attempt, request)) return store.add(attempt)
+  const { endpoint, orderingKey, trigger } = request
+  if (!endpoint.enabled) {
+    const skipped = endpoint.deleted ? 'webhook_deleted' : 'webhook_disabled'
+    attempt.result = { skipped, orderingKey, endedAt: now().getTime() }
+    return store.add(attempt)
+  }
+  inFlight.startSending(attempt)
+  const sent = { trigger, ...(await signAndSend(options, request, endpoint)) }
+  logResult(options.log, attempt, sent)
+  attempt.result = { sent, orderingKey, endedAt: now().getTime() }
+  store.add(attempt)
+}
+
+async function signAndSend(
+  { agent, openSecret, timeoutMs, now }: DeliverOptions,
+  { deliveryId, body }: AttemptRequest,
+  { id: webhookId, url, sealedSecret }: Endpoint,
+): Promise<SendResult> {
+  try {
+    const headers = deliveryHeaders(openSecret(webhookId, sealedSecret), deliveryId, body, now())
+    return await send(agent, { url, headers, body, timeoutMs })
+  } catch (error) {
+    if (!(error instanceof SecretUnreadable)) throw error
+    return {
+      outcome: 'blocked',
+      error: 'Nothing was sent: the signing secret cannot be read. Was SECRET_KEY changed?',
+      startedAt: now().getTime(),
+      durationMs: 0,
+      status: null,
+      responseHeaders: null,
+      responseBody: null,
+      address: null,
+      phases: null,
+      retryAfterAt: null,
+    }
+  }
+}
+
+function logResult(log: Logger, attempt: LeasedAttempt, result: SendResult): void {
+  const fields = {
+    delivery: attempt.deliveryId,
+    webhook: attempt.webhookId,
+    attempt: attempt.number,
+    outcome: result.outcome,
+    status: result.status,
+    duration_ms: result.durationMs,
+  }
+  if (result.outcome === 'success') log.debug(fields, 'Attempt succeeded')
+  else log.info({ ...fields, error: result.error }, 'Attempt failed')
+}

@@ -1,0 +1,272 @@
+/** Adds scheduled attempts to the queue shortly before they are due. Only the leader does. */
+import type { Logger } from 'pino'
+import type { Db } from '../../records/database/open.ts'
+import { notifyOtherNodes, transaction } from '../../records/database/transaction.ts'
+import { ATTEMPTS_QUEUED, type ScheduledAttempt } from '../../records/due-work.ts'
+import {
+  countQueued,
+  findNextQueuedAt,
+  listUnqueued,
+  listUnqueuedWithinQuota,
+  markNoneQueued,
+  markQueued,
+} from '../../records/scheduled-attempts.ts'
+import { queueQuota, selectWithinQuota, webhooksAtQuota } from '../policy/fairness.ts'
+import type { Queue } from '../queue/queue.ts'
+import { RunLoop } from '../run-loop.ts'
+import type { InFlight } from './in-flight.ts'
+import { Leader } from './leader.ts'
+import { Peers } from './peers.ts'
+import { repair } from './repair.ts'
+import type { Worker } from './worker.ts'
+
+export interface EnqueueOptions {
+  db: Db
+  queue: Queue
+  inFlight: InFlight
+  worker: Worker
+  /** Attempts scheduled later than this from now stay in the records. */
+  horizonMs: number
+  now: () => Date
+  log: Logger
+}
+
+const BATCH_SIZE = 1_000
+/** Finds attempts that nobody announced: on SQLite a command beside the server cannot notify it. */
+const SWEEP_MS = 500
+const REPAIR_MS = 5_000
+/** How soon the queue is refilled after attempts of a webhook at its quota have left it. */
+const REFILL_MS = 100
+/** The timer for the next scheduled attempt fires at most this often. */
+const MIN_TIMER_MS = 5
+/** Enqueued attempts that are not finished after this long are marked in the records. */
+const MARK_AFTER_MS = 1_000
+const MAX_UNMARKED = 8_192
+/** About the time that the leader takes to enqueue announced attempts. */
+const LEADER_ENQUEUE_MS = 20
+
+/** The due attempts in the queue, as of the last count. */
+interface QueueFill {
+  byWebhook: Map<string, number>
+  quota: number
+  /** Webhooks that have reached the quota. */
+  full: ReadonlySet<string>
+  countedAtMs: number
+}
+
+export class Enqueuer {
+  readonly #options: EnqueueOptions
+  readonly #leader: Leader
+  readonly #peers: Peers
+  readonly #loop: RunLoop
+  readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
+  /** Attempts that this process has just scheduled: they need no query. */
+  #announced: ScheduledAttempt[] = []
+  #mustQuery = true
+  #fill: QueueFill = { byWebhook: new Map(), quota: queueQuota(0), full: new Set(), countedAtMs: 0 }
+  #repairedAtMs = performance.now()
+  /** Restarts of the embedded queue whose loss the records reflect. Its start counts as a restart. */
+  #knownRestarts: number
+
+  constructor(options: EnqueueOptions) {
+    this.#options = options
+    const { db, inFlight, log } = options
+    this.#leader = new Leader(db, inFlight)
+    this.#peers = new Peers(db, inFlight)
+    this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
+    this.#loop = new RunLoop(
+      () => this.#run(),
+      (error) => log.warn({ err: error }, 'Attempts could not be enqueued; trying again'),
+    )
+    this.#timers.set('sweep', setInterval(() => this.#query(), SWEEP_MS))
+  }
+
+  async start(): Promise<void> {
+    await this.#forgetLostJobs()
+    this.#query()
+  }
+
+  /** Attempts were scheduled. Without a list, queries for them. */
+  readonly onScheduled = (attempts?: ScheduledAttempt[]): void => {
+    if (!attempts || this.#announced.length + attempts.length > BATCH_SIZE) return this.#query()
+    this.#announced.push(...attempts)
+    this.#loop.wake()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timers.get('sweep'))
+    await this.#loop.stop()
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+    await this.#leader.stop()
+  }
+
+  #query(): void {
+    this.#mustQuery = true
+    this.#loop.wake()
+  }
+
+  async #run(): Promise<void> {
+    if (!(await this.#leader.ensureLeadership())) {
+      this.#announced = []
+      this.#leaseSoon()
+      return this.#setDueTimer()
+    }
+    await this.#forgetLostJobs()
+    await this.#enqueueAnnounced()
+    if (!this.#mustQuery) return
+    this.#mustQuery = false
+    await this.#enqueueBacklog()
+    await this.#setDueTimer()
+    // Last, so that they do not delay attempts that are due.
+    await this.#mark(performance.now() - MARK_AFTER_MS)
+    await this.#repair()
+  }
+
+  /** The leader may have no free slots, so try locally after a short delay. */
+  #leaseSoon(): void {
+    if (this.#timers.has('lease')) return
+    const lease = (): void => {
+      this.#timers.delete('lease')
+      this.#options.worker.wake()
+    }
+    this.#timers.set('lease', setTimeout(lease, LEADER_ENQUEUE_MS))
+  }
+
+  /** An embedded queue is empty after a start or restart. */
+  async #forgetLostJobs(): Promise<void> {
+    const { db, queue, inFlight } = this.#options
+    const restarts = queue.restarts()
+    if (restarts === this.#knownRestarts) return
+    await markNoneQueued(db)
+    inFlight.clearUnmarked()
+    this.#knownRestarts = restarts
+    this.#mustQuery = true
+  }
+
+  async #enqueueAnnounced(): Promise<void> {
+    const { inFlight, now } = this.#options
+    const at = now()
+    const announced = this.#announced.filter(({ deliveryId }) => !inFlight.isUnmarked(deliveryId))
+    this.#announced = []
+    const due = this.#takeQuota(
+      announced.filter(
+        ({ webhookId, scheduledAt }) =>
+          scheduledAt <= at.getTime() && !this.#fill.full.has(webhookId),
+      ),
+      at,
+    )
+    // The others come after the backlog of their webhook, or later.
+    if (due.length < announced.length) this.#mustQuery = true
+    await this.#enqueue(due, at)
+  }
+
+  async #enqueueBacklog(): Promise<void> {
+    if (this.#fill.full.size > 0) await this.#countQueued()
+    while (await this.#enqueueBatch()) await this.#countQueued()
+    const fullBefore = this.#fill.full.size
+    if (performance.now() - this.#fill.countedAtMs >= SWEEP_MS) await this.#countQueued()
+    // Queue the backlog of webhooks that just fell below their quota before newly scheduled attempts.
+    if (this.#fill.full.size < fullBefore) this.#query()
+    this.#refillLater()
+  }
+
+  /** Returns whether there may be more. Adding an attempt twice, or in two processes, is harmless. */
+  async #enqueueBatch(): Promise<boolean> {
+    const { db, inFlight, horizonMs, now } = this.#options
+    const at = now()
+    const until = new Date(at.getTime() + horizonMs)
+    const { quota, byWebhook, full } = this.#fill
+    const skip = inFlight.listUnmarkedIds()
+    const hasFull = full.size > 0
+    const backlog = hasFull
+      ? await listUnqueuedWithinQuota(db, until, skip, quota, byWebhook)
+      : await listUnqueued(db, until, skip, BATCH_SIZE)
+    if (backlog.length === 0) return false
+    const selected = this.#takeQuota(backlog, at)
+    const later = selected.filter(({ scheduledAt }) => scheduledAt > at.getTime())
+    await this.#enqueue(selected, at)
+    if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
+    // Later attempts take no quota, so there may be others behind them.
+    if (hasFull) return later.length > 0
+    return backlog.length === BATCH_SIZE || selected.length < backlog.length
+  }
+
+  async #enqueue(attempts: ScheduledAttempt[], at: Date): Promise<void> {
+    const { db, queue, inFlight, worker } = this.#options
+    await queue.attempts.add(attempts, at)
+    const due = attempts.filter(({ scheduledAt }) => scheduledAt <= at.getTime())
+    inFlight.addUnmarked(due)
+    if (due.length > 0) {
+      worker.wake()
+      // Wake workers that found the queue empty.
+      if (this.#peers.areActive) await notifyOtherNodes(db, ATTEMPTS_QUEUED)
+    }
+    if (inFlight.unmarkedCount > MAX_UNMARKED) await this.#mark(performance.now())
+  }
+
+  /** Marks in the records what was enqueued up to `untilMs`. */
+  async #mark(untilMs: number): Promise<void> {
+    const { db, inFlight, now } = this.#options
+    const attempts = inFlight.listUnmarked(untilMs)
+    if (attempts.length === 0) return
+    await transaction(db, (trx) => markQueued(trx, attempts, now()))
+    inFlight.removeUnmarked(attempts)
+  }
+
+  async #repair(): Promise<void> {
+    // Monotonic clock: wall time may jump.
+    if (performance.now() - this.#repairedAtMs < REPAIR_MS) return
+    this.#repairedAtMs = performance.now()
+    const { db, queue, log, now, worker } = this.#options
+    const repaired = await repair({ db, jobs: queue.attempts, log }, now())
+    if (repaired > 0) worker.wake()
+  }
+
+  async #countQueued(): Promise<void> {
+    const { db, inFlight, now } = this.#options
+    const countedAtMs = performance.now()
+    if (this.#fill.full.size > 0) await this.#peers.removeFinished()
+    const byWebhook = await countQueued(db, now())
+    for (const { webhookId } of inFlight.listUnmarked())
+      byWebhook.set(webhookId, (byWebhook.get(webhookId) ?? 0) + 1)
+    const quota = queueQuota(byWebhook.size)
+    this.#fill = { byWebhook, quota, full: webhooksAtQuota(byWebhook, quota), countedAtMs }
+  }
+
+  /** Selects the attempts that fit, and counts them. */
+  #takeQuota(attempts: ScheduledAttempt[], at: Date): ScheduledAttempt[] {
+    const { byWebhook, quota } = this.#fill
+    const selected = selectWithinQuota(attempts, byWebhook, quota, at.getTime())
+    for (const { webhookId, scheduledAt } of selected)
+      if (scheduledAt <= at.getTime()) byWebhook.set(webhookId, (byWebhook.get(webhookId) ?? 0) + 1)
+    return selected
+  }
+
+  /** Queries again once attempts may have left the queue, while a webhook is at its quota. */
+  #refillLater(): void {
+    clearTimeout(this.#timers.get('refill'))
+    if (this.#fill.full.size === 0) return
+    const { inFlight } = this.#options
+    const leasedCount = inFlight.leasedCount
+    const refill = (): void => {
+      if (inFlight.leasedCount > leasedCount || this.#peers.areActive) this.#query()
+      else this.#refillLater()
+    }
+    this.#timers.set('refill', setTimeout(refill, REFILL_MS))
+  }
+
+  /** Wakes the worker when the next queued attempt is due. */
+  async #setDueTimer(): Promise<void> {
+    const { db, now, horizonMs, worker } = this.#options
+    const at = now().getTime()
+    const nextAt = await findNextQueuedAt(db, new Date(at))
+    clearTimeout(this.#timers.get('due'))
+    if (nextAt === undefined || nextAt - at > horizonMs) return
+    const onDue = (): void => {
+      worker.wake()
+      this.#query()
+    }
+    // One more millisecond: a timer may fire a fraction too early.
+    this.#timers.set('due', setTimeout(onDue, Math.max(nextAt - at + 1, MIN_TIMER_MS)))
+  }
+}

@@ -1,0 +1,209 @@
+import type { DeliveryProgress } from '../../records/attempt-results.ts'
+import type { Outcome } from '../../records/attempts.ts'
+import type { DeliveryState } from '../../records/deliveries.ts'
+import type { ScheduledAttempt } from '../../records/due-work.ts'
+import type { LeasedAttempt } from '../attempt.ts'
+import { type EndpointHealth, healthAfter, isAtLimit, MAX_IN_FLIGHT } from '../policy/fairness.ts'
+
+/** leased: this process owns the attempt. sending: its request is open. storing: its result is not stored yet. */
+type Phase = 'leased' | 'sending' | 'storing'
+
+interface Entry {
+  attempt: LeasedAttempt
+  phase: Phase
+}
+
+export interface EngineCounts {
+  inFlight: number
+  /** Attempts made since the start. */
+  outcomes: Record<Outcome, number>
+  /** Deliveries that ended since the start. */
+  ended: Pick<Record<DeliveryState, number>, 'delivered' | 'failed'>
+}
+
+/** `limitReleased`: a webhook that was at its concurrency limit may have another attempt. */
+export type SlotListener = (limitReleased: boolean) => void
+
+const NEW_ENDPOINT: EndpointHealth = {
+  inFlight: 0,
+  timeoutsInARow: 0,
+  quickAt: Number.NEGATIVE_INFINITY,
+}
+
+/** The state that the stages of the engine share: the attempts in flight in this process, the health of their
+ *  endpoints, and the attempts that this process has enqueued as the leader and not marked in the records yet. */
+export class InFlight {
+  /** By job ID. */
+  readonly #entries = new Map<string, Entry>()
+  /** By delivery ID: two attempts of one delivery when the first was cancelled in flight. */
+  readonly #byDelivery = new Map<string, Entry[]>()
+  readonly #endpoints = new Map<string, EndpointHealth>()
+  /** By delivery ID. Nearly all are finished before they would be marked, which saves the write. */
+  readonly #unmarked = new Map<string, { attempt: ScheduledAttempt; enqueuedAtMs: number }>()
+  readonly #outcomes = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
+  readonly #ended = { delivered: 0, failed: 0 }
+  #leasedCount = 0
+  #onSlotFree: SlotListener = () => undefined
+
+  /** The one signal to the stages above: a slot is free, or a concurrency limit has risen. */
+  onSlotFree(listener: SlotListener): void {
+    this.#onSlotFree = listener
+  }
+
+  get freeSlots(): number {
+    return MAX_IN_FLIGHT - this.#entries.size
+  }
+
+  /** Leases since the start. */
+  get leasedCount(): number {
+    return this.#leasedCount
+  }
+
+  get endpoints(): ReadonlyMap<string, EndpointHealth> {
+    return this.#endpoints
+  }
+
+  counts(): EngineCounts {
+    return {
+      inFlight: this.#entries.size,
+      outcomes: { ...this.#outcomes },
+      ended: { ...this.#ended },
+    }
+  }
+
+  list(): LeasedAttempt[] {
+    return [...this.#entries.values()].map(({ attempt }) => attempt)
+  }
+
+  has(deliveryId: string): boolean {
+    return this.#byDelivery.has(deliveryId)
+  }
+
+  /** Whether a request of the delivery is open or its result is not stored yet. */
+  isSending(deliveryId: string): boolean {
+    const entries = this.#byDelivery.get(deliveryId) ?? []
+    return entries.some(({ phase, attempt }) => phase === 'sending' || attempt.result !== undefined)
+  }
+
+  /** Takes a slot for each attempt. Returns the attempts that are new here: the lease of an attempt in flight may have
+   *  expired and come back to this process, and then only its lease is replaced. */
+  lease(attempts: LeasedAttempt[]): LeasedAttempt[] {
+    this.#leasedCount += attempts.length
+    const added: LeasedAttempt[] = []
+    for (const attempt of attempts) {
+      const known = this.#entries.get(attempt.lease.jobId)
+      if (known) {
+        known.attempt.lease.retryCount = attempt.lease.retryCount
+        continue
+      }
+      const entry: Entry = { attempt, phase: 'leased' }
+      const { deliveryId, webhookId } = attempt
+      this.#entries.set(attempt.lease.jobId, entry)
+      this.#byDelivery.set(deliveryId, [...(this.#byDelivery.get(deliveryId) ?? []), entry])
+      this.#changeHealth(webhookId, ({ inFlight }) => ({ inFlight: inFlight + 1 }))
+      added.push(attempt)
+    }
+    return added
+  }
+
+  startSending(attempt: LeasedAttempt): void {
+    this.#setPhase(attempt, 'sending')
+  }
+
+  /** The attempt has ended; with a response or an error its endpoint's health changes. */
+  startStoring(attempt: LeasedAttempt): void {
+    this.#setPhase(attempt, 'storing')
+    const { result, webhookId } = attempt
+    if (!result) return
+    const before = this.#endpoints.get(webhookId) ?? NEW_ENDPOINT
+    if ('sent' in result) {
+      const { sent } = result
+      this.#outcomes[sent.outcome]++
+      this.#changeHealth(webhookId, (health) => healthAfter(health, sent, performance.now()))
+    } else this.#changeHealth(webhookId, () => ({ timeoutsInARow: 0 }))
+    const isResponding = (this.#endpoints.get(webhookId)?.timeoutsInARow ?? 0) < before.timeoutsInARow
+    if (isResponding) this.#onSlotFree(true)
+  }
+
+  /** The results are stored. `progress`: what they led to. */
+  finish(attempts: LeasedAttempt[], progress: DeliveryProgress[]): void {
+    let limitReleased = false
+    for (const attempt of attempts) {
+      const health = this.#endpoints.get(attempt.webhookId)
+      limitReleased ||= health !== undefined && isAtLimit(health, performance.now())
+      this.#unmarked.delete(attempt.deliveryId)
+      this.lose(attempt)
+    }
+    for (const { state } of progress)
+      if (state === 'delivered' || state === 'failed') this.#ended[state]++
+    this.#onSlotFree(limitReleased)
+  }
+
+  /** Another process owns the attempt by now. */
+  lose(attempt: LeasedAttempt): void {
+    const { lease, deliveryId, webhookId } = attempt
+    const entry = this.#entries.get(lease.jobId)
+    if (!entry) return
+    this.#entries.delete(lease.jobId)
+    const others = (this.#byDelivery.get(deliveryId) ?? []).filter((other) => other !== entry)
+    if (others.length > 0) this.#byDelivery.set(deliveryId, others)
+    else this.#byDelivery.delete(deliveryId)
+    this.#changeHealth(webhookId, ({ inFlight }) => ({ inFlight: inFlight - 1 }))
+  }
+
+  /** Empties the ledger at a stop: no lease is renewed any more. */
+  clear(): void {
+    this.#entries.clear()
+    this.#byDelivery.clear()
+  }
+
+  addUnmarked(attempts: ScheduledAttempt[]): void {
+    for (const attempt of attempts)
+      this.#unmarked.set(attempt.deliveryId, { attempt, enqueuedAtMs: performance.now() })
+  }
+
+  isUnmarked(deliveryId: string): boolean {
+    return this.#unmarked.has(deliveryId)
+  }
+
+  get unmarkedCount(): number {
+    return this.#unmarked.size
+  }
+
+  listUnmarkedIds(): string[] {
+    return [...this.#unmarked.keys()]
+  }
+
+  /** The attempts enqueued up to `untilMs` of the monotonic clock. */
+  listUnmarked(untilMs = Number.POSITIVE_INFINITY): ScheduledAttempt[] {
+    return [...this.#unmarked.values()]
+      .filter(({ enqueuedAtMs }) => enqueuedAtMs <= untilMs)
+      .map(({ attempt }) => attempt)
+  }
+
+  /** Removes these attempts, but not later ones of the same deliveries. */
+  removeUnmarked(attempts: ScheduledAttempt[]): void {
+    for (const attempt of attempts)
+      if (this.#unmarked.get(attempt.deliveryId)?.attempt === attempt)
+        this.#unmarked.delete(attempt.deliveryId)
+  }
+
+  clearUnmarked(): void {
+    this.#unmarked.clear()
+  }
+
+  #setPhase(attempt: LeasedAttempt, phase: Phase): void {
+    const entry = this.#entries.get(attempt.lease.jobId)
+    if (entry) entry.phase = phase
+  }
+
+  #changeHealth(
+    webhookId: string,
+    change: (health: EndpointHealth) => Partial<EndpointHealth>,
+  ): void {
+    const before = this.#endpoints.get(webhookId) ?? NEW_ENDPOINT
+    const health = { ...before, ...change(before) }
+    if (health.inFlight === 0 && health.timeoutsInARow === 0) this.#endpoints.delete(webhookId)
+    else this.#endpoints.set(webhookId, health)
+  }
+}

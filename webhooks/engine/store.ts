@@ -1,0 +1,176 @@
+/** Stores the results of attempts, many in one transaction. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import {
+  type DeliveryProgress,
+  type EndedAttempt,
+  hasSucceeded,
+  storeResults,
+} from '../../records/attempt-results.ts'
+import { isUnavailable } from '../../records/database/errors.ts'
+import type { Db } from '../../records/database/open.ts'
+import { type Trx, transaction } from '../../records/database/transaction.ts'
+import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
+import type { LeasedAttempt } from '../attempt.ts'
+import { AFTER_SUCCESS, progressAfter } from '../policy/schedule.ts'
+import type { AttemptJobs } from '../queue/attempt-jobs.ts'
+import { RunLoop } from '../run-loop.ts'
+import type { InFlight } from './in-flight.ts'
+
+export interface StoreOptions {
+  db: Db
+  jobs: AttemptJobs
+  inFlight: InFlight
+  delaysMs: number[]
+  log: Logger
+}
+
+/** A result waits at most this long for others. */
+const GATHER_MS = 10
+/** So many results do not wait. */
+const GATHER_COUNT = 256
+const MAX_BATCH = 512
+/** Concurrent transactions. SQLite has one writer. */
+const MAX_TRANSACTIONS = { postgres: 2, sqlite: 1 }
+const RETRY_MS = 500
+
+export class ResultStore {
+  readonly #options: StoreOptions
+  readonly #loop: RunLoop
+  readonly #abandoning = new AbortController()
+  readonly #transactions = new Set<Promise<void>>()
+  readonly #completions = new Set<Promise<void>>()
+  #waiting: LeasedAttempt[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: StoreOptions) {
+    this.#options = options
+    this.#loop = new RunLoop(
+      () => this.#storeWaiting(),
+      (error) => options.log.error({ err: error }, 'Results of attempts could not be stored'),
+    )
+  }
+
+  /** Takes an attempt that has ended. Without a result only its job is completed. */
+  add(attempt: LeasedAttempt): void {
+    this.#options.inFlight.startStoring(attempt)
+    this.#enqueue(attempt)
+  }
+
+  /** Stores the remaining results, until the time is up. */
+  async stop(graceMs: number): Promise<void> {
+    const deadline = setTimeout(() => this.#abandoning.abort(), graceMs)
+    this.#loop.wake()
+    await this.#loop.stop()
+    if (this.#waiting.length > 0 && !this.#abandoning.signal.aborted)
+      await this.#store(this.#waiting)
+    await Promise.all(this.#transactions)
+    await Promise.all(this.#completions)
+    clearTimeout(deadline)
+    clearTimeout(this.#timer)
+  }
+
+  #enqueue(attempt: LeasedAttempt): void {
+    this.#waiting.push(attempt)
+    if (this.#waiting.length >= GATHER_COUNT) this.#loop.wake()
+    else this.#timer ??= setTimeout(this.#loop.wake, GATHER_MS)
+  }
+
+  async #storeWaiting(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const limit = MAX_TRANSACTIONS[this.#options.db.dialect]
+    while (this.#waiting.length > 0 && !this.#abandoning.signal.aborted) {
+      if (this.#transactions.size >= limit) await Promise.race(this.#transactions)
+      const batch = this.#waiting.slice(0, MAX_BATCH)
+      this.#waiting = this.#waiting.slice(MAX_BATCH)
+      track(this.#transactions, this.#store(batch))
+    }
+  }
+
+  /** Retries until it succeeds: a result that is not stored leads to a second attempt. */
+  async #store(batch: LeasedAttempt[]): Promise<void> {
+    const { signal } = this.#abandoning
+    while (!signal.aborted) {
+      try {
+        return await this.#storeOnce(batch)
+      } catch (error) {
+        this.#options.log.warn(
+          { err: error, attempts: batch.length },
+          'Results of attempts could not be stored; trying again',
+        )
+        if (!isUnavailable(error)) return this.#storeSeparately(batch)
+        await delay(RETRY_MS, undefined, { signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  /** The database refuses a result. It must not block the others, and is stored without its response. */
+  async #storeSeparately(batch: LeasedAttempt[]): Promise<void> {
+    if (batch.length > 1) {
+      for (const attempt of batch) await this.#store([attempt])
+      return
+    }
+    for (const attempt of batch)
+      setTimeout(() => this.#enqueue(withoutResponse(attempt)), RETRY_MS)
+  }
+
+  async #storeOnce(batch: LeasedAttempt[]): Promise<void> {
+    const { db, jobs, log } = this.#options
+    if (db.dialect === 'postgres') {
+      const progress = await transaction(db, async (trx) => {
+        const completed = await jobs.complete(batch, trx)
+        // A process that was suspended has lost its leases: a failure counts only from the process that owns the
+        // attempt now.
+        const owned = batch
+          .filter(hasResult)
+          .filter((attempt) => completed.has(attempt.lease.jobId) || hasSucceeded(attempt))
+        return this.#storeIn(trx, owned)
+      })
+      return this.#finish(batch, progress)
+    }
+    const ended = batch.filter(hasResult)
+    const progress =
+      ended.length > 0 ? await transaction(db, (trx) => this.#storeIn(trx, ended)) : []
+    // The next batch need not wait for the queue. A job that stays behind is recognised as stale when it is leased.
+    const completion = jobs.complete(batch).then(
+      () => this.#finish(batch, progress),
+      (error: unknown) => {
+        log.error({ err: error }, 'Jobs of finished attempts could not be completed')
+        this.#finish(batch, progress)
+      },
+    )
+    track(this.#completions, completion)
+  }
+
+  async #storeIn(trx: Trx, attempts: EndedAttempt[]): Promise<DeliveryProgress[]> {
+    if (attempts.length === 0) return []
+    return storeResults(trx, attempts, AFTER_SUCCESS, (delivery, attempt) =>
+      progressAfter(delivery, attempt, this.#options.delaysMs),
+    )
+  }
+
+  #finish(batch: LeasedAttempt[], progress: DeliveryProgress[]): void {
+    const { db, inFlight } = this.#options
+    inFlight.finish(batch, progress)
+    // Only in this process: the sweep of the leader finds retries early enough.
+    if (progress.some(({ nextAttemptAt }) => nextAttemptAt !== null))
+      db.publish(ATTEMPTS_SCHEDULED.name)
+  }
+}
+
+function track(promises: Set<Promise<void>>, promise: Promise<void>): void {
+  promises.add(promise)
+  promise.finally(() => promises.delete(promise))
+}
+
+function hasResult(attempt: LeasedAttempt): attempt is LeasedAttempt & EndedAttempt {
+  return attempt.result !== undefined
+}
+
+function withoutResponse(attempt: LeasedAttempt): LeasedAttempt {
+  const { result } = attempt
+  if (!result || !('sent' in result)) return attempt
+  const sent = { ...result.sent, responseHeaders: null, responseBody: null, error: null }
+  return { ...attempt, result: { ...result, sent } }
+}

@@ -1,0 +1,143 @@
+/** Leases due attempts as slots become free, starts them, and renews the leases. */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { LeasedAttempt } from '../attempt.ts'
+import {
+  type LeaseRound,
+  MAX_IN_FLIGHT,
+  normalRound,
+  probeRound,
+  quickRound,
+} from '../policy/fairness.ts'
+import { RunLoop } from '../run-loop.ts'
+import { type DeliverOptions, deliver } from './deliver.ts'
+
+/** Lease when at least this many slots are free, so that each query is worth its cost. */
+const MIN_FREE_SLOTS = MAX_IN_FLIGHT / 4
+/** Lease anyway after this long: slow attempts may keep fewer than `MIN_FREE_SLOTS` slots free. */
+const MAX_LEASE_PAUSE_MS = 100
+/** The longest time that a lease waits for the sends of the one before to start. */
+const MAX_START_MS = 20
+const PROBE_INTERVAL_MS = 200
+const POLL_MS = 1_000
+const RENEWAL_MS = 3_000
+const RENEWAL_RETRY_MS = 500
+
+export class Worker {
+  readonly #options: DeliverOptions
+  readonly #loop: RunLoop
+  readonly #poll: NodeJS.Timeout
+  readonly #renewal: NodeJS.Timeout
+  readonly #deliveries = new Set<Promise<void>>()
+  readonly #stopping = new AbortController()
+  #renewalRetry: NodeJS.Timeout | undefined
+  /** Set while the worker waits for free slots. */
+  #pause: NodeJS.Timeout | undefined
+  #leasedAtMs = Number.NEGATIVE_INFINITY
+  #probedAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: DeliverOptions) {
+    this.#options = options
+    this.#loop = new RunLoop(
+      () => this.#leaseAll(),
+      (error) => options.log.warn({ err: error }, 'Attempts could not be leased; trying again'),
+    )
+    this.#poll = setInterval(this.#loop.wake, POLL_MS)
+    this.#renewal = setInterval(() => this.#renewLeases(), RENEWAL_MS)
+  }
+
+  /** The queue may have due attempts. */
+  readonly wake = (): void => this.#loop.wake()
+
+  /** Slots are free, or a concurrency limit has risen. */
+  readonly onSlotFree = (limitReleased: boolean): void => {
+    const { db, inFlight } = this.#options
+    const hasEnough = this.#pause !== undefined && inFlight.freeSlots >= MIN_FREE_SLOTS
+    // On PostgreSQL a webhook may be at its limit in several processes, so any slot may be the missing one.
+    if (limitReleased || hasEnough || db.dialect === 'postgres') this.#loop.wake()
+  }
+
+  /** Leases nothing more, and resolves when no attempt is being sent, or after `graceMs`. */
+  async drain(graceMs: number): Promise<void> {
+    this.#stopping.abort()
+    clearInterval(this.#poll)
+    clearTimeout(this.#pause)
+    await this.#loop.stop()
+    const grace = new AbortController()
+    await Promise.race([
+      Promise.all(this.#deliveries),
+      delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined),
+    ])
+    grace.abort()
+  }
+
+  /** Renews no more leases, and releases those that are left. */
+  async stop(): Promise<void> {
+    const { inFlight, jobs, log } = this.#options
+    clearInterval(this.#renewal)
+    clearTimeout(this.#renewalRetry)
+    await jobs
+      .release(inFlight.list())
+      .catch((error: unknown) => log.warn({ err: error }, 'Leases could not be released'))
+    inFlight.clear()
+  }
+
+  async #leaseAll(): Promise<void> {
+    clearTimeout(this.#pause)
+    this.#pause = undefined
+    while (!this.#stopping.signal.aborted) {
+      const free = this.#options.inFlight.freeSlots
+      const isRecent = performance.now() - this.#leasedAtMs < MAX_LEASE_PAUSE_MS
+      if (free < (isRecent ? MIN_FREE_SLOTS : 1)) {
+        this.#pause = setTimeout(this.#loop.wake, MAX_LEASE_PAUSE_MS)
+        return
+      }
+      this.#leasedAtMs = performance.now()
+      const leased = await this.#lease(free)
+      const probes = await this.#probe(free - leased)
+      if (leased + probes === 0) return
+    }
+  }
+
+  /** Returns how many attempts were leased. Fewer than `count` does not mean that the queue is empty: concurrency limits
+   *  may exclude the rest. */
+  async #lease(count: number): Promise<number> {
+    const { endpoints } = this.#options.inFlight
+    const leased = await this.#startRound(count, normalRound(endpoints, performance.now()))
+    if (leased > 0) return leased
+    return this.#startRound(count, quickRound(endpoints, performance.now()))
+  }
+
+  async #probe(count: number): Promise<number> {
+    const round = probeRound(this.#options.inFlight.endpoints, performance.now())
+    if (!round || count <= 0 || performance.now() - this.#probedAtMs < PROBE_INTERVAL_MS) return 0
+    this.#probedAtMs = performance.now()
+    return this.#startRound(count, round)
+  }
+
+  async #startRound(count: number, round: LeaseRound | undefined): Promise<number> {
+    if (!round) return 0
+    const attempts = await this.#options.jobs.lease(count, round)
+    if (attempts.length > 0) await this.#start(attempts)
+    return attempts.length
+  }
+
+  /** When few attempts are due, their sends start before the next lease. */
+  async #start(attempts: LeasedAttempt[]): Promise<void> {
+    const started = Promise.withResolvers<void>()
+    const leased = this.#options.inFlight.lease(attempts)
+    const delivery = deliver(this.#options, leased, started.resolve, this.#stopping.signal)
+    this.#deliveries.add(delivery)
+    delivery.finally(() => this.#deliveries.delete(delivery))
+    if (attempts.length < MIN_FREE_SLOTS)
+      await Promise.race([started.promise, delay(MAX_START_MS)])
+  }
+
+  #renewLeases(): void {
+    const { inFlight, jobs, log } = this.#options
+    jobs.renew(inFlight.list()).catch((error: unknown) => {
+      log.warn({ err: error }, 'Leases could not be renewed; trying again')
+      clearTimeout(this.#renewalRetry)
+      this.#renewalRetry = setTimeout(() => this.#renewLeases(), RENEWAL_RETRY_MS)
+    })
+  }
+}

@@ -1,0 +1,128 @@
+/** The jobs of attempts: one for each queued attempt. */
+import { hash } from 'node:crypto'
+import { fromKnex } from 'pg-boss'
+import type { Trx } from '../../records/database/transaction.ts'
+import type { ScheduledAttempt } from '../../records/due-work.ts'
+import type { LeasedAttempt } from '../attempt.ts'
+import type { LeaseRound } from '../policy/fairness.ts'
+import type { Boss } from './boss.ts'
+
+const QUEUE = 'deliveries'
+/** Unlimited: retries are decided by schedule.ts, not by pg-boss. */
+const NO_RETRY_LIMIT = 1_000_000
+/** Time to store the result of an attempt before another process may repeat the attempt. */
+const STORING_SECONDS = 45
+/** Each batch size is a statement with a plan of its own, so larger sizes are multiples of this. */
+const LEASE_STEP = 16
+
+/** The field names are stored: an older release may have queued the job. */
+interface JobData {
+  deliveryId: string
+  webhookId: string
+  number: number
+  dueAt: number
+}
+
+export class AttemptJobs {
+  readonly #boss: Boss
+  readonly #onCompleted: (count: number) => void
+  /** Job IDs that an open transaction is completing. A renewal leaves them out: both lock rows, each in its own order,
+   *  and would deadlock. */
+  readonly #completing = new Set<string>()
+  #renewal: Promise<unknown> = Promise.resolve()
+
+  constructor(boss: Boss, onCompleted: (count: number) => void) {
+    this.#boss = boss
+    this.#onCompleted = onCompleted
+  }
+
+  /** `attemptTimeoutMs`: the longest time of one attempt. */
+  async createQueue(attemptTimeoutMs: number): Promise<void> {
+    await this.#boss.addQueue(QUEUE, {
+      policy: 'standard',
+      retryLimit: NO_RETRY_LIMIT,
+      expireInSeconds: Math.ceil(attemptTimeoutMs / 1000) + STORING_SECONDS,
+    })
+  }
+
+  /** Adds attempts. Attempts that the queue already has are ignored. */
+  async add(attempts: ScheduledAttempt[], now: Date): Promise<void> {
+    if (attempts.length === 0) return
+    const jobs = attempts.map(({ deliveryId, webhookId, number, scheduledAt }) => ({
+      id: jobId(deliveryId, scheduledAt),
+      data: { deliveryId, webhookId, number, dueAt: scheduledAt } satisfies JobData,
+      group: { id: webhookId },
+      // A due attempt starts at once by the clock of the database, which may be behind ours.
+      ...(scheduledAt > now.getTime() ? { startAfter: new Date(scheduledAt) } : {}),
+    }))
+    await this.#boss.jobs.insert(QUEUE, jobs)
+  }
+
+  /** Leases at most `count` due attempts. Returns none although attempts are due when all webhooks are at their limit. */
+  async lease(count: number, { limit, skip }: LeaseRound): Promise<LeasedAttempt[]> {
+    const jobs = await this.#boss.jobs.fetch<JobData>(QUEUE, {
+      batchSize: count < LEASE_STEP ? count : count - (count % LEASE_STEP),
+      groupConcurrency: limit,
+      ignoreGroups: skip,
+    })
+    return jobs.map(({ id, retryCount, data: { dueAt, ...data } }) => ({
+      ...data,
+      scheduledAt: dueAt,
+      lease: { jobId: id, retryCount },
+    }))
+  }
+
+  /** Renews the leases. Returns the IDs of the jobs that this process still owns. */
+  renew(attempts: LeasedAttempt[]): Promise<Set<string>> {
+    const renewal = this.#renewal.then(async () => {
+      const staying = attempts.filter(({ lease }) => !this.#completing.has(lease.jobId))
+      if (staying.length === 0) return new Set<string>()
+      return reachedIds(await this.#boss.jobs.touch(QUEUE, staying.map(jobKey)))
+    })
+    this.#renewal = renewal.catch(() => undefined)
+    return renewal
+  }
+
+  /** Removes the jobs, except those whose lease another process has by now. Returns the IDs of the removed jobs.
+   *  `trx`: removes them when that transaction commits (PostgreSQL). */
+  async complete(attempts: LeasedAttempt[], trx?: Trx): Promise<Set<string>> {
+    if (attempts.length === 0) return new Set()
+    if (trx) await this.#suspendRenewal(attempts, trx)
+    const options = trx ? { db: fromKnex(trx.sql) } : {}
+    const completed = reachedIds(
+      await this.#boss.jobs.deleteJob(QUEUE, attempts.map(jobKey), options),
+    )
+    this.#onCompleted(completed.size)
+    return completed
+  }
+
+  /** Ends the leases: another worker may lease the attempts at once. */
+  async release(attempts: LeasedAttempt[]): Promise<void> {
+    if (attempts.length > 0) await this.#boss.jobs.fail(QUEUE, attempts.map(jobKey))
+  }
+
+  async #suspendRenewal(attempts: LeasedAttempt[], trx: Trx): Promise<void> {
+    for (const { lease } of attempts) this.#completing.add(lease.jobId)
+    trx.onEnd(() => {
+      for (const { lease } of attempts) this.#completing.delete(lease.jobId)
+    })
+    await this.#renewal
+  }
+}
+
+const jobKey = ({ lease: { jobId: id, retryCount } }: LeasedAttempt) => ({ id, retryCount })
+
+/** The job IDs that a command reached. pg-boss's types lack this field, but its own workers rely on it. */
+function reachedIds(response: object): Set<string> {
+  const { settled } = response as { settled?: string[] }
+  if (settled === undefined) throw new Error('pg-boss did not return the jobs that a command reached')
+  return new Set(settled)
+}
+
+/** The same attempt always has the same job ID, whichever process adds it. */
+function jobId(deliveryId: string, scheduledAt: number): string {
+  const hex = hash('sha256', `${deliveryId}:${scheduledAt}`)
+  // RFC 9562 §5.8: version 8 is for custom formats.
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`]
+  return [...parts, hex.slice(20, 32)].join('-')
+}

@@ -1,0 +1,157 @@
+/** pg-boss on PostgreSQL, or on embedded PostgreSQL in memory. Only queue/ imports pg-boss. */
+import { hash } from 'node:crypto'
+import pg from 'pg'
+import { type ConstructorOptions, fromPglite, PgBoss } from 'pg-boss'
+import type { Logger } from 'pino'
+import { type Pglite, type RunningPglite, startPglite } from './pglite.ts'
+
+/** The database behind DATABASE_URL: pg-boss works around the features that some of them lack. */
+export type QueueBackend = 'postgres' | 'citus' | 'cockroachdb' | 'yugabytedb'
+
+export interface BossOptions {
+  /** Undefined: embedded PostgreSQL. */
+  databaseUrl?: string
+  backend?: QueueBackend
+  /** Where embedded PostgreSQL may store files that speed up its next start. */
+  cacheDir?: string
+  log: Logger
+}
+
+export interface Boss {
+  jobs: PgBoss
+  /** Undefined with DATABASE_URL. */
+  embedded?: RunningPglite
+  /** Creates a queue, also in every later restart of embedded PostgreSQL. */
+  addQueue(name: string, settings: QueueSettings): Promise<void>
+  stop(graceMs: number): Promise<void>
+}
+
+export interface QueueSettings {
+  policy: 'standard' | 'exclusive'
+  retryLimit: number
+  expireInSeconds: number
+}
+
+/** A lease expires when it is not renewed for this long. pg-boss allows no less than 10. */
+const LEASE_SECONDS = 10
+/** How often pg-boss looks for expired leases. It takes up to twice as long after the process that did so has died. */
+const SUPERVISE_SECONDS = 2
+const BOSS_CONNECTIONS = 6
+const NO_WARNING_SIZE = 1_000_000
+/** Leases that a database crash loses are simply made again, so commits need not wait for the disk. The table is empty
+ *  one moment and full the next, so planner statistics are useless: without the `enable_` settings each lease reads and
+ *  sorts the whole queue instead of its first rows by index. With them PostgreSQL before 18 overestimates the cost of
+ *  unavoidable sequential scans and would compile them. */
+const SESSION_SETTINGS = {
+  synchronous_commit: 'off',
+  enable_bitmapscan: 'off',
+  enable_seqscan: 'off',
+  jit: 'off',
+}
+/** PGlite is in memory, so WAL is wasted; queues are never deleted, and the foreign-key check costs 10 % per job. */
+const REMOVE_OVERHEAD = `
+  alter table pgboss.job_common set unlogged;
+  alter table pgboss.job_common drop constraint if exists q_fkey, drop constraint if exists dlq_fkey`
+/** A lost connection must not block the workers for ever. Long enough for the migrations of pg-boss. */
+const CONNECTION_LIMITS = {
+  keepAlive: true,
+  connectionTimeoutMillis: 5_000,
+  query_timeout: 30_000,
+}
+
+export async function startBoss({
+  databaseUrl,
+  backend = 'postgres',
+  cacheDir,
+  log,
+}: BossOptions): Promise<Boss> {
+  const queues = new Map<string, QueueSettings>()
+  const rebuild = async (fresh: Pglite): Promise<void> => {
+    const jobs = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
+    try {
+      await jobs.start()
+      await fresh.exec(REMOVE_OVERHEAD)
+      for (const [name, settings] of queues) await createQueue(jobs, name, settings)
+    } finally {
+      await jobs.stop({ graceful: false })
+    }
+  }
+  const embedded =
+    databaseUrl === undefined
+      ? await startPglite({ cacheDir, settings: SESSION_SETTINGS, rebuild, log })
+      : undefined
+  const jobs = createBoss(
+    embedded
+      ? { db: fromPglite(embedded), backend: 'pglite' }
+      : { ...connection(databaseUrl), backend },
+    log,
+  )
+  try {
+    await jobs.start()
+    await embedded?.exec(REMOVE_OVERHEAD)
+  } catch (error) {
+    await jobs.stop({ graceful: false }).catch(() => undefined)
+    await embedded?.stop()
+    throw error
+  }
+  return {
+    jobs,
+    embedded,
+    async addQueue(name, settings) {
+      queues.set(name, settings)
+      await createQueue(jobs, name, settings)
+    },
+    async stop(graceMs) {
+      await jobs.stop({ graceful: graceMs > 0, timeout: graceMs })
+      await embedded?.stop()
+    },
+  }
+}
+
+function connection(connectionString: string | undefined) {
+  const settings = Object.entries(SESSION_SETTINGS).map(([name, value]) => `-c ${name}=${value}`)
+  return {
+    connectionString,
+    options: settings.join(' '),
+    application_name: 'muster-queue',
+    max: BOSS_CONNECTIONS,
+    Client: PreparingClient,
+    ...CONNECTION_LIMITS,
+  }
+}
+
+/** Names the statements with parameters, so that PostgreSQL plans each once per connection. pg-boss has few statements,
+ *  and planning one takes longer than running it for a few jobs. */
+class PreparingClient extends pg.Client {
+  // biome-ignore lint/suspicious/noExplicitAny: `query` has many signatures, and all but one are passed on unchanged.
+  override query(...input: any[]): any {
+    const [text, values, ...others] = input
+    const query = super.query as (...args: unknown[]) => unknown
+    if (typeof text !== 'string' || !Array.isArray(values) || values.length === 0)
+      return query.apply(this, input)
+    return query.call(this, { name: hash('sha1', text), text, values }, ...others)
+  }
+}
+
+function createBoss(database: ConstructorOptions, log: Logger): PgBoss {
+  const boss = new PgBoss({
+    ...database,
+    schedule: false,
+    superviseIntervalSeconds: SUPERVISE_SECONDS,
+    monitorIntervalSeconds: SUPERVISE_SECONDS,
+    warningQueueSize: NO_WARNING_SIZE,
+  })
+  boss.on('error', (error) => log.error({ err: error }, 'The queue reported an error'))
+  boss.on('warning', (warning) => log.warn({ warning }, 'The queue reported a warning'))
+  return boss
+}
+
+async function createQueue(boss: PgBoss, name: string, settings: QueueSettings): Promise<void> {
+  const { policy, ...changeable } = {
+    ...settings,
+    heartbeatSeconds: LEASE_SECONDS,
+    retryDelay: 0,
+  }
+  await boss.createQueue(name, { policy, ...changeable })
+  await boss.updateQueue(name, changeable)
+}

@@ -1,0 +1,34 @@
+/** Runs one function, never twice at once. Calls during a run lead to one more run. */
+export class RunLoop {
+  readonly #run: () => Promise<void>
+  readonly #onError: (error: unknown) => void
+  #running: Promise<void> | undefined
+  #mustRunAgain = false
+  #stopped = false
+
+  /** `run` must handle everything that is due: several calls of `wake` may become one run. */
+  constructor(run: () => Promise<void>, onError: (error: unknown) => void) {
+    this.#run = run
+    this.#onError = onError
+  }
+
+  /** Never throws; cheap to call often. */
+  readonly wake = (): void => {
+    this.#mustRunAgain = true
+    if (!this.#stopped) this.#running ??= this.#runUntilDone()
+  }
+
+  /** Starts no more runs; resolves when the current one has ended. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#running
+  }
+
+  async #runUntilDone(): Promise<void> {
+    do {
+      this.#mustRunAgain = false
+      await this.#run().catch(this.#onError)
+    } while (this.#mustRunAgain && !this.#stopped)
+    this.#running = undefined
+  }
+}
