@@ -73,9 +73,7 @@ export async function loadRequests(
       ),
   )
   const endpoints = new Map(endpointRows.map((row) => [row.id, endpointFromRow(row)]))
-  return new Map(
-    rows.map((row) => [row.id, requestFromRow(row, endpoints.get(row.webhook_id))]),
-  )
+  return new Map(rows.map((row) => [row.id, requestFromRow(row, endpoints.get(row.webhook_id))]))
 }
 
 function requestFromRow(row: DeliveryRow, endpoint: Endpoint | undefined): AttemptRequest {

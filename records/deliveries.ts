@@ -125,7 +125,12 @@ export async function insertDeliveries(
   const inserted = scope.insert('deliveries', rows)
   scope.trx.announce(
     ATTEMPTS_SCHEDULED,
-    due.map((row) => ({ deliveryId: row.id, webhookId: row.webhook_id, number: 1, scheduledAt: dueAt })),
+    due.map((row) => ({
+      deliveryId: row.id,
+      webhookId: row.webhook_id,
+      number: 1,
+      scheduledAt: dueAt,
+    })),
   )
   await inserted
 }

@@ -222,10 +222,7 @@ export async function findEarliestScheduledAt(db: Db): Promise<number | undefine
   // Two queries, each for the first entry of a partial index.
   const scheduled = () => db.read('deliveries').orderBy('next_attempt_at')
   const rows: ({ next_attempt_at: number } | undefined)[] = await Promise.all([
-    scheduled()
-      .whereNotNull('queued_at')
-      .whereNotNull('next_attempt_at')
-      .first('next_attempt_at'),
+    scheduled().whereNotNull('queued_at').whereNotNull('next_attempt_at').first('next_attempt_at'),
     scheduled().whereRaw(INDEX_PREDICATES.deliveries_unqueued).first('next_attempt_at'),
   ])
   const times = rows.flatMap((row) => row?.next_attempt_at ?? [])

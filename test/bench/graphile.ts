@@ -3,8 +3,8 @@ import { createHmac } from 'node:crypto'
 import { Logger, type Runner, run } from 'graphile-worker'
 import pg from 'pg'
 import { Agent, request } from 'undici'
+import { loadRequests } from '../../records/attempt-requests.ts'
 import { openDatabase } from '../../records/database/open.ts'
-import { loadSendables } from '../../records/planned-attempts.ts'
 import { readConfig } from '../../server/config.ts'
 import { secretOpener } from '../../webhooks/transport/secret.ts'
 import { answer, sharedNowMs } from './child.ts'
@@ -47,13 +47,13 @@ const calls = {
           const planned = payload as { deliveryId: string; webhookId: string }
           const id = planned.deliveryId
           const delivery = (
-            await loadSendables({ dialect: db.dialect, sql: db.read }, [planned])
+            await loadRequests({ dialect: db.dialect, sql: db.read }, [planned])
           ).get(id)
-          if (!delivery?.webhook) return
-          const { webhook, body } = delivery
-          const key = open(webhook.id, webhook.sealedSecret).whole
+          if (!delivery?.endpoint) return
+          const { endpoint, body } = delivery
+          const key = open(endpoint.id, endpoint.sealedSecret).whole
           const startedAt = Date.now()
-          const response = await request(webhook.url, {
+          const response = await request(endpoint.url, {
             method: 'POST',
             headers: {
               'content-type': 'application/json',

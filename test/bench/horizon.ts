@@ -1,10 +1,10 @@
 /** What a million attempts that are planned for later cost those that are due now: nothing. */
 import { openDatabase } from '../../records/database/open.ts'
 import {
-  findNextQueuedDueAt,
+  findNextQueuedAt,
   listOverdueQueued,
   listUnqueued,
-} from '../../records/planned-attempts.ts'
+} from '../../records/scheduled-attempts.ts'
 import { readConfig } from '../../server/config.ts'
 import { newLogger } from '../../server/log.ts'
 import { startQueue } from '../../webhooks/queue/queue.ts'
@@ -43,11 +43,11 @@ export async function horizon(bench: Bench): Promise<Result[]> {
   const queue = await startQueue({ databaseUrl, attemptTimeoutMs: 15_000, log: newLogger('warn') })
   try {
     bench.progress('fetching and sweeping')
-    const fetch = await milliseconds(() => queue.claim(512, 16))
+    const fetch = await milliseconds(() => queue.attempts.lease(512, { limit: 16, skip: [] }))
     const sweep = await milliseconds(async () => {
       const now = new Date()
       await listUnqueued(db, new Date(now.getTime() + HOUR_MS / 12), [], 1_000)
-      await findNextQueuedDueAt(db, now)
+      await findNextQueuedAt(db, now)
       await listOverdueQueued(db, now, now, 500)
     })
     const what = `with ${planned.toLocaleString('en')} planned`

@@ -1,8 +1,9 @@
 /** A process that sends the bodies of planned deliveries with nothing around them: what the machine can do. */
 import { createHmac, type KeyObject } from 'node:crypto'
 import { Agent, request } from 'undici'
+import { loadRequests } from '../../records/attempt-requests.ts'
 import { openDatabase } from '../../records/database/open.ts'
-import { listUnqueued, loadSendables, type Sendable } from '../../records/planned-attempts.ts'
+import { listUnqueued } from '../../records/scheduled-attempts.ts'
 import { readConfig } from '../../server/config.ts'
 import { secretOpener } from '../../webhooks/transport/secret.ts'
 import { answer } from './child.ts'
@@ -11,7 +12,7 @@ import type { Environment } from './set-up.ts'
 const CONCURRENCY = 128
 const LOADED_AT_ONCE = 1_000
 
-let posts: (Pick<Sendable, 'id' | 'body'> & { url: string; key: KeyObject })[] = []
+let posts: { id: string; body: Buffer; url: string; key: KeyObject }[] = []
 const agent = new Agent()
 
 const calls = {
@@ -23,18 +24,18 @@ const calls = {
     const planned = await listUnqueued(db, new Date(), [], 1_000_000)
     posts = []
     for (let from = 0; from < planned.length; from += LOADED_AT_ONCE) {
-      for (const { id, body, webhook } of (
-        await loadSendables(
+      for (const { deliveryId: id, body, endpoint } of (
+        await loadRequests(
           { dialect: db.dialect, sql: db.read },
           planned.slice(from, from + LOADED_AT_ONCE),
         )
       ).values())
-        if (webhook)
+        if (endpoint)
           posts.push({
             id,
             body,
-            url: webhook.url,
-            key: open(webhook.id, webhook.sealedSecret).whole,
+            url: endpoint.url,
+            key: open(endpoint.id, endpoint.sealedSecret).whole,
           })
     }
     await db.close()

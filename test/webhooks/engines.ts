@@ -20,12 +20,8 @@ import { type Delivery, findDelivery, listDeliveries } from '../../records/deliv
 import { insertWebhook, type NewWebhook } from '../../records/webhooks.ts'
 import { readConfig } from '../../server/config.ts'
 import { emit } from '../../webhooks/emit.ts'
-import {
-  type BackgroundJobs,
-  type Engine,
-  type EngineOptions,
-  startEngine,
-} from '../../webhooks/engine/engine.ts'
+import { type Engine, type EngineOptions, startEngine } from '../../webhooks/engine/engine.ts'
+import type { BackgroundJobs } from '../../webhooks/queue/background-jobs.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { createDatabase } from '../postgres.ts'
 

@@ -46,8 +46,12 @@ describe('queue quota', () => {
     expect(webhooksAtQuota(queued, 16)).toEqual(new Set(['at', 'above']))
   })
 
-  const due = (webhookId: string, number: number) => ({ webhookId, number, dueAt: NOW_MS })
-  const later = (webhookId: string, number: number) => ({ webhookId, number, dueAt: NOW_MS + 1 })
+  const due = (webhookId: string, number: number) => ({ webhookId, number, scheduledAt: NOW_MS })
+  const later = (webhookId: string, number: number) => ({
+    webhookId,
+    number,
+    scheduledAt: NOW_MS + 1,
+  })
   it.each([
     {
       situation: 'all fit',

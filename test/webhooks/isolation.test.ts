@@ -86,7 +86,7 @@ test.runIf(inject('database') === 'postgres')(
     await quickTenant.subscribe(quick.url)
     await emitSome(slowTenant, 16)
     await slow.received(512, 15_000)
-    expect(full.stats().claimed).toBe(512)
+    expect(full.stats().inFlight).toBe(512)
     await bench.start({ timeoutMs: 25_000 })
     await emitSome(quickTenant, 900)
     await quick.received(900, 15_000)

@@ -1,27 +1,29 @@
 import { describe, expect, test } from 'vitest'
-import type { DeliveryPlan, SettlingDelivery } from '../../records/settlements.ts'
+import type {
+  AttemptResult,
+  DeliveryProgress,
+  LockedDelivery,
+  SentAttempt,
+} from '../../records/attempt-results.ts'
 import { readConfig } from '../../server/config.ts'
-import { afterAttempt, type EndedAttempt, withoutAttempt } from '../../webhooks/policy/schedule.ts'
+import { progressAfter } from '../../webhooks/policy/schedule.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
-const DUE = 1_000_000
-const END = DUE + 250
+const SCHEDULED_AT = 1_000_000
+const ENDED_AT = SCHEDULED_AT + 250
 const { webhookRetryDelaysMs: delaysMs } = readConfig({
   DATABASE_URL: 'postgres://localhost/x',
   SECRET_KEY: 'x'.repeat(32),
 })
 
-type Delivery = Pick<
-  SettlingDelivery,
-  'state' | 'failureReason' | 'nextAttemptAt' | 'nextTrigger' | 'webhook'
->
+type Delivery = Omit<LockedDelivery, 'id' | 'accountId' | 'attempts'>
 const webhook = { enabled: true, deleted: false }
 const pending: Delivery = {
   state: 'pending',
   failureReason: null,
-  nextAttemptAt: DUE,
+  nextAttemptAt: SCHEDULED_AT,
   nextTrigger: 'schedule',
   webhook,
 }
@@ -34,26 +36,52 @@ const failed: Delivery = {
 }
 const delivered: Delivery = { ...pending, state: 'delivered', nextTrigger: 'resend' }
 
-const failure: EndedAttempt = {
-  number: 1,
-  trigger: 'schedule',
-  dueAt: DUE,
-  succeeded: false,
-  endedAt: END,
-  retryAfterAt: null,
+interface EndedAttempt {
+  number: number
+  scheduledAt: number
+  result: AttemptResult
 }
-const success: EndedAttempt = { ...failure, succeeded: true }
+const sent = (changes: Partial<SentAttempt>, number = 1): EndedAttempt => ({
+  number,
+  scheduledAt: SCHEDULED_AT,
+  result: {
+    orderingKey: null,
+    endedAt: ENDED_AT,
+    sent: {
+      trigger: 'schedule',
+      outcome: 'http_error',
+      status: 500,
+      startedAt: SCHEDULED_AT,
+      durationMs: 250,
+      responseHeaders: null,
+      responseBody: null,
+      error: null,
+      address: null,
+      phases: null,
+      retryAfterAt: null,
+      ...changes,
+    },
+  },
+})
+const fails = (number = 1, changes: Partial<SentAttempt> = {}) => sent(changes, number)
+const succeeds = (number = 1, changes: Partial<SentAttempt> = {}) =>
+  sent({ outcome: 'success', status: 200, ...changes }, number)
+const skipped: EndedAttempt = {
+  number: 1,
+  scheduledAt: SCHEDULED_AT,
+  result: { orderingKey: null, endedAt: ENDED_AT, skipped: 'webhook_disabled' },
+}
 const ended = (
-  state: DeliveryPlan['state'],
-  failureReason: DeliveryPlan['failureReason'] = null,
-): DeliveryPlan => ({
+  state: DeliveryProgress['state'],
+  failureReason: DeliveryProgress['failureReason'] = null,
+): DeliveryProgress => ({
   state,
   failureReason,
   nextAttemptAt: null,
   nextTrigger: null,
 })
 
-describe('afterAttempt: service-spec §8, each delay from the end of the attempt before', () => {
+describe('progressAfter: service-spec §8, each delay counts from the end of the attempt before', () => {
   test.each([
     { number: 1, want: 5 * SECOND },
     { number: 2, want: 5 * SECOND },
@@ -64,37 +92,43 @@ describe('afterAttempt: service-spec §8, each delay from the end of the attempt
     { number: 7, want: 5 * HOUR },
     { number: 8, want: 10 * HOUR },
     { number: 9, want: 24 * HOUR },
-  ])('attempt $number fails: the next after $want ms', ({ number, want }) => {
-    expect(
-      afterAttempt(number === 1 ? pending : retrying, { ...failure, number }, delaysMs),
-    ).toEqual({
+  ])('attempt $number fails: the next attempt after $want ms', ({ number, want }) => {
+    expect(progressAfter(number === 1 ? pending : retrying, fails(number), delaysMs)).toEqual({
       state: 'retrying',
       failureReason: null,
-      nextAttemptAt: END + want,
+      nextAttemptAt: ENDED_AT + want,
       nextTrigger: 'schedule',
     })
   })
 
   test.each([
-    { name: 'later than the schedule: then', retryAfterAt: END + MINUTE, want: MINUTE },
-    { name: 'earlier than the schedule: no sooner', retryAfterAt: END + SECOND, want: 5 * SECOND },
-    { name: 'in the past: no sooner', retryAfterAt: END - HOUR, want: 5 * SECOND },
-    { name: 'in a year: in 24 hours', retryAfterAt: END + 365 * 24 * HOUR, want: 24 * HOUR },
-  ])('the endpoint asks to be tried again $name', ({ retryAfterAt, want }) => {
-    expect(afterAttempt(pending, { ...failure, retryAfterAt }, delaysMs)).toMatchObject({
+    {
+      name: 'a later time than the schedule: at that time',
+      retryAfterAt: ENDED_AT + MINUTE,
+      want: MINUTE,
+    },
+    {
+      name: 'an earlier time than the schedule: as scheduled',
+      retryAfterAt: ENDED_AT + SECOND,
+      want: 5 * SECOND,
+    },
+    { name: 'a time in the past: as scheduled', retryAfterAt: ENDED_AT - HOUR, want: 5 * SECOND },
+    { name: 'a year: in 24 hours', retryAfterAt: ENDED_AT + 365 * 24 * HOUR, want: 24 * HOUR },
+  ])('Retry-After is $name', ({ retryAfterAt, want }) => {
+    expect(progressAfter(pending, fails(1, { retryAfterAt }), delaysMs)).toMatchObject({
       state: 'retrying',
-      nextAttemptAt: END + want,
+      nextAttemptAt: ENDED_AT + want,
     })
   })
 
   test('attempt 10 fails: the delivery has failed', () => {
-    expect(
-      afterAttempt(retrying, { ...failure, number: 10, retryAfterAt: END + HOUR }, delaysMs),
-    ).toEqual(ended('failed', 'attempts_exhausted'))
+    expect(progressAfter(retrying, fails(10, { retryAfterAt: ENDED_AT + HOUR }), delaysMs)).toEqual(
+      ended('failed', 'attempts_exhausted'),
+    )
   })
 })
 
-describe('afterAttempt: what becomes of a delivery', () => {
+describe('progressAfter: the state of the delivery', () => {
   const disabled = { enabled: false, deleted: false }
   const deleted = { enabled: false, deleted: true }
   const cutOff: Delivery = {
@@ -104,97 +138,97 @@ describe('afterAttempt: what becomes of a delivery', () => {
     nextTrigger: null,
     webhook: disabled,
   }
-  const planedAnew: Delivery = { ...failed, nextAttemptAt: DUE + 99 }
-  const kept = {
+  const rescheduled: Delivery = { ...failed, nextAttemptAt: SCHEDULED_AT + 99 }
+  const unchanged = {
     state: 'failed',
     failureReason: 'attempts_exhausted',
-    nextAttemptAt: DUE + 99,
+    nextAttemptAt: SCHEDULED_AT + 99,
     nextTrigger: 'retry',
   }
   test.each<{ name: string; delivery: Delivery; attempt: EndedAttempt; want: unknown }>([
     {
       name: 'first attempt succeeds',
       delivery: pending,
-      attempt: success,
+      attempt: succeeds(),
       want: ended('delivered'),
     },
     {
       name: 'later attempt succeeds',
       delivery: retrying,
-      attempt: { ...success, number: 7 },
+      attempt: succeeds(7),
       want: ended('delivered'),
     },
     {
       name: 'manual retry succeeds',
       delivery: failed,
-      attempt: { ...success, number: 11, trigger: 'retry' },
+      attempt: succeeds(11, { trigger: 'retry' }),
       want: ended('delivered'),
     },
     {
       name: 'manual retry fails, outside the schedule',
       delivery: failed,
-      attempt: { ...failure, number: 3, trigger: 'retry' },
+      attempt: fails(3, { trigger: 'retry' }),
       want: ended('failed', 'attempt_failed'),
     },
     {
       name: 'resend succeeds',
       delivery: delivered,
-      attempt: { ...success, number: 2, trigger: 'resend' },
+      attempt: succeeds(2, { trigger: 'resend' }),
       want: ended('delivered'),
     },
     {
       name: 'resend fails',
       delivery: delivered,
-      attempt: { ...failure, number: 2, trigger: 'resend' },
+      attempt: fails(2, { trigger: 'resend' }),
       want: ended('delivered'),
     },
     {
       name: 'test fails',
       delivery: pending,
-      attempt: { ...failure, trigger: 'test' },
+      attempt: fails(1, { trigger: 'test' }),
       want: ended('failed', 'attempt_failed'),
     },
     {
       name: 'fails, webhook disabled meanwhile',
       delivery: { ...pending, webhook: disabled },
-      attempt: failure,
+      attempt: fails(),
       want: ended('failed', 'webhook_disabled'),
     },
     {
       name: 'fails, webhook deleted meanwhile',
       delivery: { ...pending, webhook: deleted },
-      attempt: failure,
+      attempt: fails(),
       want: ended('failed', 'webhook_deleted'),
     },
     {
       name: 'fails after the delivery was ended',
       delivery: cutOff,
-      attempt: failure,
+      attempt: fails(),
       want: ended('failed', 'webhook_disabled'),
     },
     {
       name: 'succeeds after the delivery was ended',
       delivery: cutOff,
-      attempt: success,
+      attempt: succeeds(),
       want: ended('delivered'),
     },
     {
-      name: 'fails after another attempt was planned',
-      delivery: planedAnew,
-      attempt: failure,
-      want: kept,
+      name: 'fails after another attempt was scheduled',
+      delivery: rescheduled,
+      attempt: fails(),
+      want: unchanged,
     },
   ])('$name', ({ delivery, attempt, want }) => {
-    expect(afterAttempt(delivery, attempt, delaysMs)).toEqual(want)
+    expect(progressAfter(delivery, attempt, delaysMs)).toEqual(want)
   })
 })
 
-describe('withoutAttempt: the webhook is gone before the attempt', () => {
+describe('progressAfter: the attempt was skipped because the webhook is disabled', () => {
   test.each<{ name: string; delivery: Delivery; want: unknown }>([
     { name: 'pending', delivery: pending, want: ended('failed', 'webhook_disabled') },
     { name: 'retrying', delivery: retrying, want: ended('failed', 'webhook_disabled') },
     { name: 'delivered, to be resent', delivery: delivered, want: ended('delivered') },
   ])('$name', ({ delivery, want }) => {
-    expect(withoutAttempt(delivery, DUE, 'webhook_disabled')).toEqual(want)
+    expect(progressAfter(delivery, skipped, delaysMs)).toEqual(want)
   })
 })

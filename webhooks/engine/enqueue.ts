@@ -78,7 +78,10 @@ export class Enqueuer {
       () => this.#run(),
       (error) => log.warn({ err: error }, 'Attempts could not be enqueued; trying again'),
     )
-    this.#timers.set('sweep', setInterval(() => this.#query(), SWEEP_MS))
+    this.#timers.set(
+      'sweep',
+      setInterval(() => this.#query(), SWEEP_MS),
+    )
   }
 
   async start(): Promise<void> {
@@ -88,8 +91,8 @@ export class Enqueuer {
 
   /** Attempts were scheduled. Without a list, queries for them. */
   readonly onScheduled = (attempts?: ScheduledAttempt[]): void => {
-    if (!attempts || this.#announced.length + attempts.length > BATCH_SIZE) return this.#query()
-    this.#announced.push(...attempts)
+    if (!attempts || this.#announced.length + attempts.length > BATCH_SIZE) this.#mustQuery = true
+    else this.#announced.push(...attempts)
     this.#loop.wake()
   }
 

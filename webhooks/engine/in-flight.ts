@@ -121,7 +121,8 @@ export class InFlight {
       this.#outcomes[sent.outcome]++
       this.#changeHealth(webhookId, (health) => healthAfter(health, sent, performance.now()))
     } else this.#changeHealth(webhookId, () => ({ timeoutsInARow: 0 }))
-    const isResponding = (this.#endpoints.get(webhookId)?.timeoutsInARow ?? 0) < before.timeoutsInARow
+    const isResponding =
+      (this.#endpoints.get(webhookId)?.timeoutsInARow ?? 0) < before.timeoutsInARow
     if (isResponding) this.#onSlotFree(true)
   }
 

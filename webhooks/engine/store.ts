@@ -111,8 +111,7 @@ export class ResultStore {
       for (const attempt of batch) await this.#store([attempt])
       return
     }
-    for (const attempt of batch)
-      setTimeout(() => this.#enqueue(withoutResponse(attempt)), RETRY_MS)
+    for (const attempt of batch) setTimeout(() => this.#enqueue(withoutResponse(attempt)), RETRY_MS)
   }
 
   async #storeOnce(batch: LeasedAttempt[]): Promise<void> {

@@ -128,8 +128,7 @@ export class Worker {
     const delivery = deliver(this.#options, leased, started.resolve, this.#stopping.signal)
     this.#deliveries.add(delivery)
     delivery.finally(() => this.#deliveries.delete(delivery))
-    if (attempts.length < MIN_FREE_SLOTS)
-      await Promise.race([started.promise, delay(MAX_START_MS)])
+    if (attempts.length < MIN_FREE_SLOTS) await Promise.race([started.promise, delay(MAX_START_MS)])
   }
 
   #renewLeases(): void {

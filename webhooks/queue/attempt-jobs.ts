@@ -115,7 +115,8 @@ const jobKey = ({ lease: { jobId: id, retryCount } }: LeasedAttempt) => ({ id, r
 /** The job IDs that a command reached. pg-boss's types lack this field, but its own workers rely on it. */
 function reachedIds(response: object): Set<string> {
   const { settled } = response as { settled?: string[] }
-  if (settled === undefined) throw new Error('pg-boss did not return the jobs that a command reached')
+  if (settled === undefined)
+    throw new Error('pg-boss did not return the jobs that a command reached')
   return new Set(settled)
 }
 
@@ -123,6 +124,11 @@ function reachedIds(response: object): Set<string> {
 function jobId(deliveryId: string, scheduledAt: number): string {
   const hex = hash('sha256', `${deliveryId}:${scheduledAt}`)
   // RFC 9562 §5.8: version 8 is for custom formats.
-  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`]
+  const parts = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+  ]
   return [...parts, hex.slice(20, 32)].join('-')
 }

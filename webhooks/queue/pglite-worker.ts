@@ -122,7 +122,9 @@ const statements = new Map<string, Statement>()
 let prepared = 0
 
 function run(text: string, values: unknown[]): Promise<Results> {
-  const hasLongList = values.some((value) => Array.isArray(value) && value.length > MAX_PREPARED_LIST)
+  const hasLongList = values.some(
+    (value) => Array.isArray(value) && value.length > MAX_PREPARED_LIST,
+  )
   return hasLongList ? pglite.query(text, values) : runPrepared(text, values)
 }
 

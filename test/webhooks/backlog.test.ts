@@ -1,0 +1,67 @@
+/** The backlog, as the leader reads it. */
+import { expect, test } from 'vitest'
+import type { ScheduledAttempt } from '../../records/due-work.ts'
+import { listUnqueued, listUnqueuedWithinQuota } from '../../records/scheduled-attempts.ts'
+import { emit } from '../../webhooks/emit.ts'
+import { newBench, newTenant } from './engines.ts'
+
+const URL = 'https://example.com/'
+const LATER = new Date(Date.now() + 60_000)
+
+test('listUnqueuedWithinQuota: the first attempts of each webhook, less those queued, without those to skip', async () => {
+  await using bench = await newBench()
+  const [large, small] = [await newTenant(bench.db), await newTenant(bench.db)]
+  const { id: largeId } = await large.subscribe(URL)
+  const { id: smallId } = await small.subscribe(URL)
+  await large.write(async (own) => {
+    for (let event = 0; event < 200; event++)
+      await emit(own, 'task.created', largeId, [], new Date())
+  })
+  await small.emit()
+  await small.emit()
+  const later = await small.emit()
+  await small.write(async (own) => {
+    await own
+      .rows('deliveries')
+      .where({ id: later.id })
+      .update({ next_attempt_at: LATER.getTime() })
+  })
+
+  const now = new Date()
+  const all = await listUnqueued(bench.db, now, [], 1_000)
+  const idsFor = (attempts: ScheduledAttempt[], webhookId: string): string[] =>
+    attempts
+      .filter((attempt) => attempt.webhookId === webhookId)
+      .map(({ deliveryId }) => deliveryId)
+  const list = (
+    skip: string[],
+    queued: [string, number][],
+    until = now,
+  ): Promise<ScheduledAttempt[]> =>
+    listUnqueuedWithinQuota(bench.db, until, skip, 10, new Map(queued))
+  expect([idsFor(all, largeId).length, idsFor(all, smallId).length]).toEqual([200, 2])
+
+  const first = await list([], [])
+  expect(idsFor(first, largeId)).toEqual(idsFor(all, largeId).slice(0, 10))
+  expect(first).toEqual(
+    all.filter((attempt) => first.some(({ deliveryId }) => deliveryId === attempt.deliveryId)),
+  )
+  expect(idsFor(first, smallId)).toEqual(idsFor(all, smallId))
+
+  const skip = [...idsFor(first, largeId), ...idsFor(first, smallId).slice(0, 1)]
+  const second = await list(skip, [
+    [largeId, 7],
+    [smallId, 1],
+  ])
+  expect(idsFor(second, largeId)).toEqual(idsFor(all, largeId).slice(10, 13))
+  expect(idsFor(second, smallId)).toEqual(idsFor(all, smallId).slice(1))
+
+  const largeIsFull = await list([], [[largeId, 10]], LATER)
+  expect(idsFor(largeIsFull, largeId)).toEqual([])
+  expect(idsFor(largeIsFull, smallId)).toEqual([...idsFor(all, smallId), later.id])
+  const bothAreFull: [string, number][] = [
+    [largeId, 12],
+    [smallId, 10],
+  ]
+  expect(await list([], bothAreFull, LATER)).toEqual([])
+})
