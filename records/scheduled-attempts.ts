@@ -4,6 +4,7 @@ import type { Db } from './database/open.ts'
 import { jsonRows, type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
 import { ATTEMPTS_SCHEDULED, type ScheduledAttempt } from './due-work.ts'
+import { UNQUEUED, UNQUEUED_BY_WEBHOOK } from './index-predicates.ts'
 
 interface AttemptRow {
   id: string
@@ -21,14 +22,6 @@ const attemptFromRow = (row: AttemptRow): ScheduledAttempt => ({
   scheduledAt: row.next_attempt_at,
 })
 
-/** Predicates of partial indexes. A query uses the index only when it repeats the predicate exactly, which
- *  test/webhooks/indexes.test.ts checks against the catalogue. */
-export const INDEX_PREDICATES = {
-  deliveries_unqueued: 'queued_at is null and next_attempt_at > 0',
-  deliveries_waiting: 'queued_at is null and next_attempt_at is not null',
-  deliveries_in_order: "ordering_key is not null and state in ('pending', 'retrying')",
-}
-
 /** The backlog up to `until`, earliest first, without the deliveries in `skip`. */
 export async function listUnqueued(
   db: Db,
@@ -38,7 +31,7 @@ export async function listUnqueued(
 ): Promise<ScheduledAttempt[]> {
   const rows: AttemptRow[] = await db
     .read('deliveries')
-    .whereRaw(INDEX_PREDICATES.deliveries_unqueued)
+    .whereRaw(UNQUEUED)
     .where('next_attempt_at', '<=', until.getTime())
     .whereRaw(...noneOf(db.dialect, skip))
     .orderBy(['next_attempt_at', 'id'])
@@ -57,7 +50,7 @@ export async function listUnqueuedWithinQuota(
   queued: ReadonlyMap<string, number>,
 ): Promise<ScheduledAttempt[]> {
   const { dialect } = db
-  const unqueued = INDEX_PREDICATES.deliveries_waiting
+  const unqueued = UNQUEUED_BY_WEBHOOK
   const [isNotSkipped, ids] = noneOf(dialect, skip)
   const free = [...queued].map(([webhook_id, count]) => ({ webhook_id, free: quota - count }))
   const listRows =
@@ -223,7 +216,7 @@ export async function findEarliestScheduledAt(db: Db): Promise<number | undefine
   const scheduled = () => db.read('deliveries').orderBy('next_attempt_at')
   const rows: ({ next_attempt_at: number } | undefined)[] = await Promise.all([
     scheduled().whereNotNull('queued_at').whereNotNull('next_attempt_at').first('next_attempt_at'),
-    scheduled().whereRaw(INDEX_PREDICATES.deliveries_unqueued).first('next_attempt_at'),
+    scheduled().whereRaw(UNQUEUED).first('next_attempt_at'),
   ])
   const times = rows.flatMap((row) => row?.next_attempt_at ?? [])
   return times.length > 0 ? Math.min(...times) : undefined

@@ -90,7 +90,7 @@ test.runIf(inject('database') === 'postgres')(
     await bench.start({ timeoutMs: 25_000 })
     await emitSome(quickTenant, 900)
     await quick.received(900, 15_000)
-    expect(full.stats()).toMatchObject({ claimed: 512, outcomes: { timeout: 0 } })
+    expect(full.stats()).toMatchObject({ inFlight: 512, outcomes: { timeout: 0 } })
     for (const { id } of webhooks)
       await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
   },
