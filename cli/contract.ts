@@ -37,44 +37,62 @@ interface Options {
   junit?: string
 }
 
+const EXAMPLES = examples(
+  'muster contract',
+  'muster contract --only createTask,getTask --seed 42',
+  'muster contract --url https://api.example.com --key - --junit contract.xml --report contract.html',
+)
+
 export function addContract(program: Command, shell: Shell): void {
   program
     .command('contract')
     .description(
-      'Test a service against openapi.yaml: valid and invalid data for each operation, at its limits and at random, and all else that the contract promises. Without --url, this installation is started for it, on records of its own. A deployed copy needs an account of its own, in which nothing else happens meanwhile.',
+      'Test a service against openapi.yaml: send valid and invalid requests to each operation, at the ' +
+        'limits of each schema and at random, and check every response. Without --url, the command ' +
+        'starts the service of this installation on a temporary database. A deployed service needs a ' +
+        'separate account without other activity during the test.',
     )
-    .option('--url <url>', 'a deployed copy', (given) => parseHttpUrl(given).replace(/\/+$/, ''))
+    .option('--url <url>', 'the URL of a deployed service', (given) =>
+      parseHttpUrl(given).replace(/\/+$/, ''),
+    )
     .option(
       '--key <key>',
-      'a Full Access key of its user with every permission, or - to read it from standard input',
+      'a Full Access key of a user with every permission, or - to read it from standard input',
     )
     .option(
       '--restricted-key <key>',
-      'a Read Only key of another user of the account, without Finance permission',
+      'a Read Only key of another user of the account without the Finance permission',
     )
-    .option('--seed <n>', 'repeat the random data of an earlier run', integerFrom(0, MAX_SEED))
+    .option(
+      '--seed <n>',
+      'repeat the random data of an earlier run (default: random)',
+      integerFrom(0, MAX_SEED),
+    )
     .option(
       '--runs <n>',
-      'random requests of each kind to each operation',
+      'the number of random valid, and of random invalid, requests to each operation',
       integerFrom(1, 10_000),
       DEFAULT_RUNS,
     )
-    .option('--only <ids>', 'some operations, separated by commas', parseList(...IDS))
-    .option('--report <file>', 'write the matrix and what failed as one HTML file, too')
-    .option('--junit <file>', 'write the result as JUnit XML, too')
+    .option('--only <ids>', 'test these operations only, separated by commas', parseList(...IDS))
+    .option('--report <file>', 'also write the results as an HTML file')
+    .option('--junit <file>', 'also write the results as JUnit XML')
     .addHelpText(
       'after',
-      examples(
-        'muster contract',
-        'muster contract --url https://api.example.com --key - --junit contract.xml --report contract.html',
-      ),
+      `${EXAMPLES}
+Exit status: 0 if the contract holds, 1 if a check failed or a documented status or event never occurred.
+`,
     )
     .action(
       shell.action(async (options: Options): Promise<Output> => {
         const report = await run(options)
         if (options.junit !== undefined) await writeFile(options.junit, junitOf(report))
         if (options.report !== undefined) await writeFile(options.report, htmlOf(report))
-        return { document: documentOf(report), text: say(report), failed: isFailed(report) }
+        return {
+          document: toDocument(report),
+          text: formatReport(report),
+          failed: isFailed(report),
+        }
       }),
     )
 }
@@ -89,7 +107,7 @@ function integerFrom(min: number, max: number): (given: string) => number {
 
 async function run(options: Options): Promise<Report> {
   const contract = await readContract(ROOT)
-  const target = deployed(options)
+  const target = readTarget(options)
   if (target !== undefined) return await test(contract, target, options)
   const { startDreddServers, startOwnService } = await import('../scripts/contract/own-service.ts')
   const dredd = await withDredd(contract, options, startDreddServers)
@@ -97,20 +115,20 @@ async function run(options: Options): Promise<Report> {
   return await test(contract, service, options, dredd)
 }
 
-/** Of this installation alone: it takes a database that can be spoiled to see every documented status. */
+/** Dredd tests this installation only: some statuses need a database that the test can damage. */
 async function withDredd(
   contract: Contract,
   { only = IDS }: Options,
   startServers: () => Promise<Servers & AsyncDisposable>,
 ) {
-  // Its dependencies are old: Node would warn of what nobody here can mend.
+  // Dredd's dependencies are old and cause warnings of Node.
   process.removeAllListeners('warning')
   const { runDreddSuite } = await import('../scripts/contract/dredd-suite.ts')
   await using servers = await startServers()
   return await runDreddSuite(contract, servers, only)
 }
 
-function deployed({ url, key, restrictedKey }: Options): Target | undefined {
+function readTarget({ url, key, restrictedKey }: Options): Target | undefined {
   if ((url === undefined) !== (key === undefined))
     throw new WrongUsage("option '--url <url>' and option '--key <key>' need each other")
   return url === undefined || key === undefined
@@ -132,14 +150,14 @@ async function test(
   return { url: target.url, seed, dredd, cases, cells: coverage.cells() }
 }
 
-function documentOf({ cases, ...report }: Report): object {
+function toDocument({ cases, ...report }: Report): object {
   return {
     ...report,
     cases: cases.map(({ durationMs, ...one }) => ({ ...one, duration_ms: durationMs })),
   }
 }
 
-function say(report: Report): string {
+function formatReport(report: Report): string {
   const { url, seed, dredd, cases, cells } = report
   const ofDredd = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
   const failures = cases.flatMap(({ operation, name, failures }) =>
@@ -152,7 +170,7 @@ function say(report: Report): string {
     .filter(isMissing)
     .map(
       ({ operation, kind, name }) =>
-        `FAIL  ${operation}: the ${kind} ${name} is documented, and was never seen`,
+        `FAIL  ${operation}: the ${kind} ${name} is documented, but never occurred`,
     )
   const excused = new Map(
     cells
@@ -162,22 +180,22 @@ function say(report: Report): string {
   const requests = cases.reduce((sum, one) => sum + one.requests, 0)
   const failed = ofDredd.length + failures.length + missing.length
   return [
-    matrix(report),
+    formatMatrix(report),
     '',
     ...[...excused].map(
-      ([name, reason]) => `${name} is not asked for everywhere (-): it ${reason}.`,
+      ([name, reason]) => `${name} is optional where it shows "-": it ${reason}.`,
     ),
     '',
     ...ofDredd,
     ...failures,
     ...missing,
-    ...(dredd ? [`${dredd.passed.length} transactions of Dredd came out as documented.`] : []),
+    ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
     `${requests} requests to ${url} with --seed ${seed}: ${failed === 0 ? 'the contract holds.' : `${failed} failed.`}`,
   ].join('\n')
 }
 
-/** A row for each operation: how often each documented status was seen, and which of its events were. */
-function matrix({ cells }: Report): string {
+/** A row for each operation: how often each documented status and event occurred. */
+function formatMatrix({ cells }: Report): string {
   const columns = columnsOf(cells)
   const ids = [...new Set(cells.map(({ operation }) => operation))]
   const rows = ids.map((id) => {

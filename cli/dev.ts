@@ -4,35 +4,43 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { generate } from '../scripts/generate/generate.ts'
-import { sayGenerated } from './generate.ts'
+import { formatGenerated } from './generate.ts'
 import { examples, type Shell } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml']
-/** What the service is made of. */
+/** Folders with the code of the service. */
 const CODE = [
   'auth',
   'cli',
   'docs',
   'generated',
   'handlers',
+  'operations',
   'records',
+  'scripts',
   'server',
   'web',
   'webhooks',
 ]
-/** And not what editors keep beside it. */
+/** Excludes the temporary files of editors. */
 const CODE_FILE = /^[^.#].*\.(ts|js|cjs|mjs|json|css|svg|md)$/
-/** Editors write a file in several steps, and the generator several files. */
+/** Editors write a file in several steps, and the generator writes several files. */
 const SETTLE_MS = 50
 
 export function addDev(program: Command, shell: Shell): void {
   program
     .command('dev')
     .description(
-      'Run the service for its developers: a change of openapi.yaml or asyncapi.yaml generates again, a change of code starts it again, and a mistake in either is shown and waited for.',
+      'Run the service during development. A change of openapi.yaml or asyncapi.yaml runs the generator; ' +
+        'a change of code restarts the service. Errors are printed, and the next change tries again.',
     )
-    .addHelpText('after', examples('muster dev', 'PORT=8080 muster dev'))
+    .addHelpText(
+      'after',
+      `${examples('muster dev', 'PORT=8080 muster dev')}
+Ctrl-C stops the service and the command.
+`,
+    )
     .action(
       shell.action(async (): Promise<undefined> => {
         const regenerate = newGenerator(shell)
@@ -47,27 +55,27 @@ export function addDev(program: Command, shell: Shell): void {
     )
 }
 
-/** What is wrong with the contract is shown; the service goes on with what was generated before. */
+/** Prints faults of the contract. The service continues with the files of the last successful run. */
 function newGenerator(shell: Shell): () => Promise<void> {
-  let known = ''
+  let printedOrphans = ''
   return async () => {
-    const begun = performance.now()
+    const startedAt = performance.now()
     try {
       const result = await generate({ check: false })
       const orphans = result.orphans.join('\n')
-      if (result.written.length + result.removed.length > 0 || orphans !== known)
+      if (result.written.length + result.removed.length > 0 || orphans !== printedOrphans)
         shell.print(
-          `${sayGenerated(result)}\nGenerated in ${Math.round(performance.now() - begun)} ms.`,
+          `${formatGenerated(result)}\nGenerated in ${Math.round(performance.now() - startedAt)} ms.`,
         )
-      known = orphans
+      printedOrphans = orphans
     } catch (error) {
       console.error(error instanceof Error ? error.message : error)
     }
   }
 }
 
-/** Calls `work` once things have been quiet for a moment, never twice at a time. */
-function settled(work: () => Promise<void>): () => void {
+/** Calls `work` after `SETTLE_MS` without another call. Calls never overlap. */
+function debounce(work: () => Promise<void>): () => void {
   let timer: NodeJS.Timeout | undefined
   let running = Promise.resolve()
   return () => {
@@ -78,11 +86,11 @@ function settled(work: () => Promise<void>): () => void {
   }
 }
 
-/** Watches the two files, and which handlers there are. */
+/** Watches the two files, and the list of handlers. */
 function watchContract(work: () => Promise<void>): FSWatcher[] {
-  const soon = settled(work)
+  const soon = debounce(work)
   return [
-    // Their folder: an editor may put a new file in the place of the old one.
+    // Watch the folder: an editor may replace the file.
     watch(ROOT, (_, file) => {
       if (file !== null && CONTRACTS.includes(file)) soon()
     }),
@@ -92,13 +100,13 @@ function watchContract(work: () => Promise<void>): FSWatcher[] {
   ]
 }
 
-/** Watches each folder with code by itself. Node's own `--watch` holds on to a file that has been replaced, and so misses all that follows. */
+/** Watches each folder of code. Node's own `--watch` follows a replaced file and misses later changes. */
 function watchCode(change: () => void): { close(): void } {
   const watchers = new Map<string, FSWatcher>()
   const add = (folder: string): void => {
     if (watchers.has(folder)) return
     const watcher = watch(folder, (event, file) => {
-      // A new folder, perhaps.
+      // It may be a new folder.
       if (event === 'rename') addAllBelow(folder)
       if (file !== null && CODE_FILE.test(file)) change()
     })
@@ -112,7 +120,7 @@ function watchCode(change: () => void): { close(): void } {
       for (const entry of readdirSync(folder, { withFileTypes: true }))
         if (entry.isDirectory()) addAllBelow(join(folder, entry.name))
     } catch (error) {
-      // Gone again, and its watcher with it.
+      // The folder was deleted meanwhile.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
       watchers.get(folder)?.close()
     }
@@ -125,14 +133,14 @@ function watchCode(change: () => void): { close(): void } {
   }
 }
 
-/** `muster serve`, and again at each change of code. Ends when it is told to. */
+/** Runs `muster serve` and restarts it at each change of code, until SIGINT or SIGTERM. */
 async function serveWatched(shell: Shell): Promise<void> {
   let service = startService()
   let isStopping = false
-  const restart = settled(async () => {
+  const restart = debounce(async () => {
     if (isStopping) return
-    shell.print('The code has changed: starting again.')
-    // Unlike SIGTERM, nobody handles this one: what is in flight need not be waited for, since nothing is lost by a crash.
+    shell.print('Code changed. Restarting the service.')
+    // The service has no handler for SIGHUP, so it ends at once. A crash loses nothing.
     await stopService(service, 'SIGHUP')
     if (!isStopping) service = startService()
   })
@@ -152,12 +160,10 @@ function startService(): ChildProcess {
     stdio: 'inherit',
     env: { ...process.env, NODE_ENV: 'development' },
   })
-  service.on('error', (error) =>
-    console.error(`${process.execPath} cannot be run: ${error.message}`),
-  )
+  service.on('error', (error) => console.error(`Cannot run ${process.execPath}: ${error.message}`))
   service.on('exit', (status) => {
     if (status !== null && status > 0)
-      console.error(`The service ended with ${status}. Waiting for file changes.`)
+      console.error(`The service exited with status ${status}. Waiting for file changes.`)
   })
   return service
 }

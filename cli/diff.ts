@@ -9,7 +9,8 @@ import { junit } from '../scripts/diff/junit.ts'
 import { examples, type Output, type Shell, WrongUsage } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const MANY = 4
+/** A change that concerns more operations names the first three only. */
+const MAX_NAMES = 4
 
 interface Options {
   revision?: string
@@ -18,32 +19,44 @@ interface Options {
   release?: boolean
 }
 
+const EXAMPLES = examples(
+  'muster diff',
+  'muster diff main',
+  'muster diff v1.4.0 --changelog',
+  'muster diff ../earlier --junit diff.xml',
+  'muster diff --release',
+)
+
 export function addDiff(program: Command, shell: Shell): void {
   program
     .command('diff')
     .description(
-      'Compare openapi.yaml and asyncapi.yaml with the last release, or with an earlier revision: what breaks a client or a receiver, what may, and what does not. Exits with 1 if anything breaks them that was not deprecated and past its sunset.',
+      'Compare openapi.yaml and asyncapi.yaml with the last release or another revision, and list the ' +
+        'changes that break clients or receivers, may break them, or are safe. ' +
+        'The removal of a deprecated operation after its sunset is not breaking.',
     )
     .argument(
       '[base]',
-      `a git revision, or a folder with the two earlier files (default: ${RELEASED}/, the last release)`,
+      `a git revision, or a folder with the two files (default: the last release, in ${RELEASED}/)`,
     )
     .option(
       '--revision <folder>',
-      'where the two later files are: by default, those of this installation',
+      'the folder of the two changed files (default: this installation)',
     )
-    .option('--junit <file>', 'write the changes as JUnit XML, too')
-    .option('--changelog', 'put an entry at the top of CHANGELOG.md, beside the later files')
+    .option('--junit <file>', 'also write the changes as JUnit XML')
+    .option('--changelog', 'add an entry to CHANGELOG.md beside the changed files')
     .option(
       '--release',
-      `unless something breaks: put the entry there, and keep the later files in ${RELEASED}/ as the last release`,
+      `unless a change is breaking: add the entry, and copy the changed files to ${RELEASED}/`,
     )
     .addHelpText(
       'after',
-      `${examples('muster diff', 'muster diff main', 'muster diff v1.4.0 --changelog', 'muster diff ../earlier --junit diff.xml', 'muster diff --release')}
-breaking  somebody who keeps to the contract stops working
-risky     somebody who assumes more than it promises may stop working
-safe      nobody notices who does not look for it
+      `${EXAMPLES}
+breaking  fails programs that follow the contract
+risky     may fail programs that rely on more than the contract promises
+safe      does not affect existing programs
+
+Exit status: 0 without breaking changes, 1 with breaking changes.
 `,
     )
     .action(shell.action((base: string | undefined, options: Options) => compare(base, options)))
@@ -61,15 +74,19 @@ async function compare(base: string | undefined, options: Options): Promise<Outp
   if (options.junit !== undefined) await writeFile(options.junit, junit(difference))
   if (options.changelog || isReleased) await addEntry(join(root, 'CHANGELOG.md'), difference, today)
   if (isReleased) await keepReleased(root)
-  return { document: difference, text: say(difference, isReleased), failed: isBreaking }
+  return {
+    document: difference,
+    text: formatDifference(difference, isReleased),
+    failed: isBreaking,
+  }
 }
 
 function assertReleasable({ from, to, changes }: Difference): void {
   if (from !== to) return
   if (changes.length === 0)
-    throw new Refused(`${to} is the last release, and nothing has changed since`)
+    throw new Refused(`${to} is the last release, and the contract has not changed since`)
   throw new Refused(
-    `${to} is the last release, and there are changes since: raise info.version of openapi.yaml`,
+    `${to} is the last release, and the contract has changed: raise info.version of openapi.yaml`,
   )
 }
 
@@ -81,27 +98,31 @@ async function addEntry(file: string, difference: Difference, today: Date): Prom
   await writeFile(file, withEntry(before, difference, today))
 }
 
-function say(difference: Difference, isReleased: boolean): string {
-  const lines = sayChanges(difference)
-  const released = `${difference.to} is the last release now: commit ${RELEASED}/ and CHANGELOG.md.`
+function formatDifference(difference: Difference, isReleased: boolean): string {
+  const lines = formatChanges(difference)
+  const released = `${difference.to} is now the last release. Commit ${RELEASED}/ and CHANGELOG.md.`
   return [...lines, ...(isReleased ? ['', released] : [])].join('\n')
 }
 
-function sayChanges({ from, changes }: Difference): string[] {
+function formatChanges({ from, changes }: Difference): string[] {
   if (from === null)
     return [
-      `There is no release to compare with yet: muster diff --release makes the first, in ${RELEASED}/.`,
+      `There is no release to compare with. Run muster diff --release to create the first in ${RELEASED}/.`,
     ]
-  if (changes.length === 0) return ['Nothing has changed that a client or a receiver can see.']
+  if (changes.length === 0) return ['No change for clients or receivers.']
   const count = (level: Change['level']): string =>
     `${changes.filter((change) => change.level === level).length} ${level}`
-  return [...changes.map(lineOf), '', `${count('breaking')}, ${count('risky')}, ${count('safe')}`]
+  return [
+    ...changes.map(formatChange),
+    '',
+    `${count('breaking')}, ${count('risky')}, ${count('safe')}`,
+  ]
 }
 
-function lineOf({ level, id, file, line, isGone, concerns, part, what }: Change): string {
+function formatChange({ level, id, file, line, isGone, concerns, part, what }: Change): string {
   const names =
-    concerns.length > MANY
-      ? `${concerns.slice(0, MANY - 1).join(', ')} and ${concerns.length - MANY + 1} more`
+    concerns.length > MAX_NAMES
+      ? `${concerns.slice(0, MAX_NAMES - 1).join(', ')} and ${concerns.length - MAX_NAMES + 1} more`
       : concerns.join(', ')
   return `${level.padEnd('breaking'.length)}  ${isGone ? 'base ' : ''}${file}:${line} ${id} — ${names}: ${part} ${what}.`
 }

@@ -12,13 +12,11 @@ export function addDocs(program: Command, shell: Shell): void {
   program
     .command('docs')
     .description(
-      'Write the documentation as files, for any static host, at any address. A running service shows the same at /docs, with forms to try each operation.',
+      'Write the documentation as static files that any host can serve under any path. ' +
+        'A running service has the same pages at /docs, with forms to try each operation.',
     )
-    .requiredOption('--out <dir>', 'the folder to write into; files of the same name are replaced')
-    .option(
-      '--server-url <url>',
-      'where clients reach the service, for the samples; BASE_URL by default',
-    )
+    .requiredOption('--out <dir>', 'the folder for the files; existing files are replaced')
+    .option('--server-url <url>', 'the URL of the service in the samples (default: BASE_URL)')
     .addHelpText(
       'after',
       examples(
@@ -49,7 +47,7 @@ export function addDocs(program: Command, shell: Shell): void {
         )
         return {
           document: { directory, pages: site.pages.length, files: files.size },
-          text: `${site.pages.length} pages are in ${directory}. Begin with index.html.`,
+          text: `Wrote ${site.pages.length} pages to ${directory}. Open index.html first.`,
         }
       }),
     )

@@ -6,41 +6,45 @@ export function addGenerate(program: Command, shell: Shell): void {
   program
     .command('generate')
     .description(
-      'Write generated/ from openapi.yaml and asyncapi.yaml: types, validators, the tables of operations and events, the index of handlers. An operation without a handler gets a stand-in that answers 501, and a test. What belonged to an operation that is gone is named.',
+      'Write generated/ from openapi.yaml and asyncapi.yaml. For each operation without a handler, also ' +
+        'create handlers/<operationId>.ts, which responds with 501, and a failing test. ' +
+        'List the files and mentions that belong to removed operations; they are never deleted.',
     )
-    .option(
-      '--check',
-      'write nothing; list what is stale or orphaned, and exit with 1 if anything is',
+    .option('--check', 'write nothing; list stale and orphaned files')
+    .addHelpText(
+      'after',
+      `${examples('muster generate', 'muster generate --check')}
+Exit status of --check: 0 if generated/ is fresh, 1 if a file is stale or orphaned.
+`,
     )
-    .addHelpText('after', examples('muster generate', 'muster generate --check'))
     .action(
       shell.action(async ({ check = false }: { check?: boolean }): Promise<Output> => {
         const result = await generate({ check })
-        const isAmiss = result.stale.length > 0 || result.orphans.length > 0
+        const isStale = result.stale.length > 0 || result.orphans.length > 0
         return {
           document: result,
-          text: check ? sayAmiss(result) : sayGenerated(result),
-          failed: check && isAmiss,
+          text: check ? formatCheck(result) : formatGenerated(result),
+          failed: check && isStale,
         }
       }),
     )
 }
 
-function sayAmiss({ stale, orphans }: GenerateResult): string {
+function formatCheck({ stale, orphans }: GenerateResult): string {
   const lines =
     stale.length === 0
       ? ['generated/ is fresh.']
-      : [...stale, 'Run "npm run generate" and commit what it writes.']
+      : [...stale, 'Run "npm run generate" and commit the files that it writes.']
   return [...lines, ...orphans].join('\n')
 }
 
-/** What was done, a line for each file. */
-export function sayGenerated({ written, removed, orphans }: GenerateResult): string {
+/** One line for each file. */
+export function formatGenerated({ written, removed, orphans }: GenerateResult): string {
   const lines = [
     ...written.map((file) => `wrote ${file}`),
     ...removed.map((file) => `removed ${file}`),
   ]
-  return [...(lines.length === 0 ? ['generated/ was fresh already.'] : lines), ...orphans].join(
+  return [...(lines.length === 0 ? ['generated/ was already fresh.'] : lines), ...orphans].join(
     '\n',
   )
 }

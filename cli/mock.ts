@@ -16,24 +16,28 @@ export function addMock(program: Command, shell: Shell): void {
   program
     .command('mock')
     .description(
-      'Answer the whole API from the examples of openapi.yaml, for the tests of those who call it. Requests are held to the contract as the service does it (401, 404, 405, 415, 422 …); nothing is remembered, and any key will do. Browsers of any origin may call it.',
+      'Run a mock of the API for the tests of API consumers. It checks requests like the service does ' +
+        '(401, 404, 405, 415, 422 …) and responds with the examples of openapi.yaml. It stores nothing, ' +
+        'accepts any API key, and allows requests from any web origin.',
     )
-    .option('--port <port>', 'where to listen; 0 lets the system choose', parsePort, DEFAULT_PORT)
+    .option('--port <port>', 'the port; 0 chooses a free one', parsePort, DEFAULT_PORT)
     .option(
       '--host <address>',
-      'the address to listen on; 0.0.0.0 for other machines and containers',
+      'the IP address to listen on; 0.0.0.0 admits other machines and containers',
       '127.0.0.1',
     )
-    .option('--json', 'print one JSON document {"url"} when it is ready, and nothing else')
+    .option('--json', 'print one JSON document {"url"} when the mock is ready, and nothing else')
     .addHelpText(
       'after',
       `${examples('muster mock', 'muster mock --port 0 --json')}
-A request chooses another response than the first with a header:
+The headers of a request choose the response:
   $ curl http://127.0.0.1:${DEFAULT_PORT}/public/v1/tasks -H 'Authorization: Bearer any' -H 'Prefer: code=429'
 
-Prefer: code=404          any documented status of the operation
-Prefer: example=name      one of several named examples of a response
-Accept: application/json  one of several media types of a response
+Prefer: code=404          a documented status of the operation
+Prefer: example=name      a named example of the response
+Accept: application/json  a media type of the response
+
+Ctrl-C stops the mock.
 `,
     )
     .action(shell.action((options: MockOptions) => mock(shell, options)))
@@ -50,7 +54,7 @@ async function mock(shell: Shell, { port, host, json = false }: MockOptions): Pr
   })
   const app = await createMock({
     log: newLogger('error'),
-    onAnswer: json ? undefined : (ctx) => shell.print(sayAnswer(ctx)),
+    onResponse: json ? undefined : (ctx) => shell.print(formatResponse(ctx)),
   })
   const server = await listen(app.callback(), { host, port }).catch(
     (error: NodeJS.ErrnoException) => {
@@ -59,25 +63,25 @@ async function mock(shell: Shell, { port, host, json = false }: MockOptions): Pr
           cause: error,
         })
       if (error.syscall === 'listen' || error.syscall === 'getaddrinfo')
-        throw new Refused(`${host} cannot be listened on: ${error.message}`, { cause: error })
+        throw new Refused(`Cannot listen on ${host}: ${error.message}`, { cause: error })
       throw error
     },
   )
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`
-  shell.print(json ? JSON.stringify({ url }) : sayListening(url))
+  shell.print(json ? JSON.stringify({ url }) : formatListening(url))
   await stopping
   await server.stop(GRACE_MS)
 }
 
-function sayListening(url: string): string {
-  return `The mock answers at ${url} (Ctrl-C ends).
+function formatListening(url: string): string {
+  return `The mock listens at ${url}. Press Ctrl-C to stop it.
 
   curl ${url}/public/v1/participants -H 'Authorization: Bearer any'
 `
 }
 
-/** One line, and one for each thing that is wrong with the request. */
-function sayAnswer({ method, url, status, state, body }: Context): string {
+/** One line for the response, and one for each fault of the request. */
+function formatResponse({ method, url, status, state, body }: Context): string {
   const line = `${status}  ${method} ${url}  ${state.operationId ?? ''}`.trimEnd()
   if (status < 400 || typeof body !== 'string') return line
   const { message, errors = {} } = JSON.parse(body) as {

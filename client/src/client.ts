@@ -6,27 +6,33 @@ import createClient, {
 } from 'openapi-fetch'
 import type { paths } from '../../generated/openapi.ts'
 import { MusterError } from './error.ts'
-import { type ListPath, type ListQuery, type Page, type RecordOf, walk } from './pages.ts'
-import { fetchPatiently } from './patience.ts'
+import {
+  type ListedRecord,
+  type ListParameters,
+  type ListPath,
+  type ResultPage,
+  walk,
+} from './pages.ts'
+import { fetchWithRetries } from './retry.ts'
 
 export interface MusterOptions {
-  /** Where the service is, such as `https://api.example.com`. */
+  /** For example `https://api.example.com`. */
   baseUrl: string
-  /** Begins with `mst_`. It belongs on a server: whoever has it can do what it can. */
+  /** Begins with `mst_`. A secret: use it on servers only. */
   apiKey: string
-  /** How often a call is repeated when the service asks to wait, or the connection breaks. 3 by default; 0: never. */
+  /** The most retries of a call after 429, 503 or a lost connection. Default: 3. */
   maxRetries?: number
-  /** How long all pauses of one call may be together. A minute by default: what a used-up rate limit takes. */
+  /** The longest sum of the pauses of one call. Default: one minute, the window of the rate limit. */
   maxWaitMs?: number
-  /** In the place of the global one. */
+  /** Replaces the global `fetch`. */
   fetch?: (request: Request) => Promise<Response>
 }
 
 type Api = Client<paths>
 type Method = 'get' | 'post' | 'patch' | 'delete'
 
-/** The body of the 2xx answer. It is not there for 204, nor for 304, which only a request with `If-None-Match` gets. */
-export interface Answer<Operation extends Record<string | number, unknown>, Init> {
+/** A 2xx or 304 response. `data` is undefined for 204 and 304; only a request with `If-None-Match` gets 304. */
+export interface ApiResponse<Operation extends Record<string | number, unknown>, Init> {
   data:
     | Extract<FetchResponse<Operation, Init, `${string}/${string}`>, { error?: never }>['data']
     | (Init extends { params: { header: { 'If-None-Match': string } } } ? undefined : never)
@@ -41,34 +47,40 @@ type Call<M extends Method> = <
 >(
   path: Path,
   ...init: InitParameter<Init>
-) => Promise<Answer<Extract<paths[Path][M], Record<string | number, unknown>>, Init>>
+) => Promise<ApiResponse<Extract<paths[Path][M], Record<string | number, unknown>>, Init>>
 
 export interface Muster {
-  /** Each takes a path of the contract, its parameters and body, and throws `MusterError` for any answer of 400 and above. */
+  /** Each method takes a path of the contract with its parameters and body, and throws `MusterError` for
+   *  status 400 and above. */
   GET: Call<'get'>
-  /** With an `Idempotency-Key` of its own unless you give one: repeats within the call do nothing twice. */
+  /** Sends a random `Idempotency-Key` unless you set one, so that a retry cannot create a second record. */
   POST: Call<'post'>
   PATCH: Call<'patch'>
   DELETE: Call<'delete'>
-  /** All records of a list, page by page: `for await (const task of muster.records('/public/v1/tasks'))`. */
+  /** The records of a list from all pages: `for await (const task of muster.records('/public/v1/tasks'))`. */
   records<Path extends ListPath>(
     path: Path,
-    query?: ListQuery<Path>,
+    query?: ListParameters<Path>,
     options?: ListOptions,
-  ): AsyncGenerator<RecordOf<Path>, void, undefined>
-  /** The same, as whole pages: `data` and `meta`. */
+  ): AsyncGenerator<ListedRecord<Path>, void, undefined>
+  /** The pages of a list, each with `data` and `meta`. */
   pages<Path extends ListPath>(
     path: Path,
-    query?: ListQuery<Path>,
+    query?: ListParameters<Path>,
     options?: ListOptions,
-  ): AsyncGenerator<Page<Path>, void, undefined>
+  ): AsyncGenerator<ResultPage<Path>, void, undefined>
+}
+
+/** The second signature of GET is for paths that are generic. */
+interface Methods extends Pick<Muster, 'POST' | 'PATCH' | 'DELETE'> {
+  GET: Call<'get'> & ((path: string, init: object) => Promise<{ data: unknown }>)
 }
 
 interface ListOptions {
   signal?: AbortSignal
 }
 
-/** A client of one service with one key. Makes no request by itself. */
+/** A client of one service with one API key. */
 export function createMuster(options: MusterOptions): Muster {
   const {
     baseUrl,
@@ -80,8 +92,8 @@ export function createMuster(options: MusterOptions): Muster {
   const api = createClient<paths>({
     baseUrl,
     headers: { Authorization: `Bearer ${apiKey}`, Accept: 'application/json' },
-    fetch: (request) => fetchPatiently(request, { fetch, maxRetries, maxWaitMs }),
-    // Every list of the contract is one text with commas.
+    fetch: (request) => fetchWithRetries(request, { fetch, maxRetries, maxWaitMs }),
+    // In the contract, every list is comma-separated text.
     querySerializer: { array: { style: 'form', explode: false } },
   })
   api.use({
@@ -99,18 +111,20 @@ export function createMuster(options: MusterOptions): Muster {
     },
   })
 
+  // openapi-fetch types each result as data or an error. Here errors are thrown, so only data remains.
+  const { GET, POST, PATCH, DELETE } = api as unknown as Methods
   const getPage =
     <Path extends ListPath>(path: Path, { signal }: ListOptions) =>
-    async (query: Record<string, unknown>): Promise<Page<Path>> => {
-      const { data } = await api.GET(path as never, { params: { query }, signal } as never)
-      return data as unknown as Page<Path>
+    async (query: Record<string, unknown>): Promise<ResultPage<Path>> => {
+      const { data } = await GET(path as string, { params: { query }, signal })
+      return data as ResultPage<Path>
     }
   const pages: Muster['pages'] = (path, query, options = {}) => walk(getPage(path, options), query)
   return {
-    GET: api.GET as unknown as Call<'get'>,
-    POST: api.POST as unknown as Call<'post'>,
-    PATCH: api.PATCH as unknown as Call<'patch'>,
-    DELETE: api.DELETE as unknown as Call<'delete'>,
+    GET,
+    POST,
+    PATCH,
+    DELETE,
     pages,
     async *records(path, query, options) {
       for await (const { data } of pages(path, query, options)) yield* data

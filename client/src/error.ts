@@ -1,22 +1,19 @@
-/** The service answered with an error. `message` is its sentence for people: decide by `status`, since messages may change. */
+/** The service responded with an error. Decide by `status`: the text of `message` can change. */
 export class MusterError extends Error {
   override readonly name = 'MusterError'
   readonly status: number
-  /** For each field at fault, named as it was sent, what is wrong with it. Empty but for 422. */
+  /** The problems of each invalid field, by the name in the request. Empty unless the status is 422. */
   readonly errors: Readonly<Record<string, readonly string[]>>
-  /** Name it when you report a problem. */
+  /** Quote it when you report a problem. */
   readonly requestId: string | null
-  /** What the service asked to wait. Null: nothing. */
+  /** The pause that the service asks for, or null. */
   readonly retryAfterSeconds: number | null
-  /** Such as `POST /public/v1/tasks`. */
+  /** For example `POST /public/v1/tasks`. */
   readonly request: string
 
   constructor(request: string, response: Response, body: string) {
-    const { message, errors } = parsed(body)
-    super(
-      message ??
-        `${request} was answered with ${response.status}, and nothing that this client understands.`,
-    )
+    const { message, errors } = parseBody(body)
+    super(message ?? `${request} returned ${response.status} without a readable message.`)
     this.request = request
     this.status = response.status
     this.errors = errors ?? {}
@@ -25,7 +22,7 @@ export class MusterError extends Error {
   }
 }
 
-/** Seconds, or a date (RFC 9110 §10.2.3). Null for anything else. */
+/** The header has seconds or a date (RFC 9110 §10.2.3). Null for anything else. */
 export function retryAfterSeconds({ headers }: Response, now: number): number | null {
   const header = headers.get('Retry-After')?.trim() ?? ''
   if (/^\d+$/.test(header)) return Number(header)
@@ -33,8 +30,8 @@ export function retryAfterSeconds({ headers }: Response, now: number): number | 
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - now) / 1000))
 }
 
-/** What stands between here and the service may answer in HTML, or with nothing. */
-function parsed(body: string): { message?: string; errors?: Record<string, string[]> } {
+/** A proxy may respond in HTML, or without a body. */
+function parseBody(body: string): { message?: string; errors?: Record<string, string[]> } {
   try {
     const value: unknown = JSON.parse(body)
     if (typeof value !== 'object' || value === null) return {}

@@ -1,4 +1,4 @@
-/** A typed client of the API, and verification of webhooks. All types come from openapi.yaml and asyncapi.yaml. */
+/** A typed client of the API, and webhook verification. The types come from openapi.yaml and asyncapi.yaml. */
 export type {
   DeliveredType,
   EventData,
@@ -6,9 +6,19 @@ export type {
   EventType,
 } from '../../generated/asyncapi.ts'
 export type * from '../../generated/openapi.ts'
-export { type Answer, createMuster, type Muster, type MusterOptions } from './client.ts'
+export {
+  type ApiResponse as Answer,
+  createMuster,
+  type Muster,
+  type MusterOptions,
+} from './client.ts'
 export { MusterError } from './error.ts'
-export type { ListPath, ListQuery, Page, RecordOf } from './pages.ts'
+export type {
+  ListedRecord as RecordOf,
+  ListParameters as ListQuery,
+  ListPath,
+  ResultPage as Page,
+} from './pages.ts'
 export {
   type VerifyOptions,
   verifyWebhook,

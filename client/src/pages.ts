@@ -7,36 +7,36 @@ interface List {
   }
 }
 
-/** The paths that answer with pages of records. */
+/** The paths that respond with pages of records. */
 export type ListPath = {
   [Path in keyof paths]: paths[Path] extends List ? Path : never
 }[keyof paths]
 
-/** Filters, `sort` and `page[size]`. With `page[number]` it begins there. */
-export type ListQuery<Path extends ListPath> = NonNullable<
+/** Filters, `sort`, `page[size]`, and `page[number]` for the first page. */
+export type ListParameters<Path extends ListPath> = NonNullable<
   paths[Path]['get']['parameters']['query']
 >
 
-export type Page<Path extends ListPath> =
+export type ResultPage<Path extends ListPath> =
   paths[Path]['get']['responses'][200]['content']['application/json']
 
-export type RecordOf<Path extends ListPath> = Page<Path>['data'][number]
+export type ListedRecord<Path extends ListPath> = ResultPage<Path>['data'][number]
 
 interface AnyPage {
   data: unknown[]
   meta: { current_page: number; last_page: number }
 }
 
-/** As many as the service gives: fewer requests. */
-const LARGEST_PAGE = 100
+/** The largest page that the service returns. */
+const MAX_PAGE_SIZE = 100
 
-/** One page after the other, each fetched when it is asked for. */
+/** Fetches one page after the other, when the caller reads it. */
 export async function* walk<P extends AnyPage>(
   fetchPage: (query: Record<string, unknown>) => Promise<P>,
   query: Record<string, unknown> = {},
 ): AsyncGenerator<P, void, undefined> {
   for (let number = Number(query['page[number]'] ?? 1); ; number++) {
-    const page = await fetchPage({ 'page[size]': LARGEST_PAGE, ...query, 'page[number]': number })
+    const page = await fetchPage({ 'page[size]': MAX_PAGE_SIZE, ...query, 'page[number]': number })
     yield page
     if (page.meta.current_page >= page.meta.last_page) return
   }

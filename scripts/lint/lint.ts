@@ -1,4 +1,4 @@
-/** Is the contract well made? Redocly for what holds of every OpenAPI and AsyncAPI document, rules of our own for what holds of ours. */
+/** Checks the contract: Redocly's rules for OpenAPI and AsyncAPI documents, and our own for this contract. */
 import { fileURLToPath } from 'node:url'
 import { buildContract } from '../model/contract.ts'
 import { ContractError, type Source } from '../model/source.ts'
@@ -6,42 +6,43 @@ import { readYaml } from '../model/yaml.ts'
 import { redocly } from './redocly.ts'
 import { rules } from './rules.ts'
 
-export interface Problem {
+export interface LintProblem {
   file: string
   /** Both count from 1. */
   line: number
   column: number
   rule: string
-  /** What is wrong, and what to do. */
+  /** The problem and how to correct it. */
   message: string
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** What is wrong with openapi.yaml and asyncapi.yaml of `root`, in the order of their lines. Throws `Refused` without @redocly/cli. */
-export async function lint(root = ROOT): Promise<Problem[]> {
+/** The problems of openapi.yaml and asyncapi.yaml in `root`, by file and line.
+ *  Throws `Refused` if @redocly/cli is not installed. */
+export async function lint(root = ROOT): Promise<LintProblem[]> {
   try {
     const [openapi, asyncapi] = [
       await readYaml(root, 'openapi.yaml'),
       await readYaml(root, 'asyncapi.yaml'),
     ]
-    const problems = [...ownProblems(openapi, asyncapi), ...(await redocly(root))]
-    const unique = new Map(problems.map((problem) => [sayProblem(problem), problem]))
+    const problems = [...findOwnProblems(openapi, asyncapi), ...(await redocly(root))]
+    const unique = new Map(problems.map((problem) => [formatProblem(problem), problem]))
     return [...unique.values()].sort(
       (a, b) => b.file.localeCompare(a.file) || a.line - b.line || a.column - b.column,
     )
   } catch (error) {
-    if (error instanceof ContractError) return [problemOf(error)]
+    if (error instanceof ContractError) return [toProblem(error)]
     throw error
   }
 }
 
 /** `openapi.yaml:66:7 operation-id-unique — …` */
-export function sayProblem({ file, line, column, rule, message }: Problem): string {
+export function formatProblem({ file, line, column, rule, message }: LintProblem): string {
   return `${file}:${line}:${column} ${rule} — ${message}`
 }
 
-function ownProblems(openapi: Source, asyncapi: Source): Problem[] {
+function findOwnProblems(openapi: Source, asyncapi: Source): LintProblem[] {
   try {
     const contract = buildContract(openapi, asyncapi)
     return Object.entries(rules).flatMap(([rule, find]) =>
@@ -53,12 +54,12 @@ function ownProblems(openapi: Source, asyncapi: Source): Problem[] {
       })),
     )
   } catch (error) {
-    // Our rules can say nothing of the rest before this is mended.
-    if (error instanceof ContractError) return [problemOf(error)]
+    // Our rules need a complete model.
+    if (error instanceof ContractError) return [toProblem(error)]
     throw error
   }
 }
 
-function problemOf({ file, position, problem }: ContractError): Problem {
+function toProblem({ file, position, problem }: ContractError): LintProblem {
   return { file, ...position, rule: 'generates', message: problem }
 }

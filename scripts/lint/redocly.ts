@@ -1,10 +1,10 @@
-/** Redocly's linter, as a process: its package has no interface for programs. */
+/** Runs Redocly's linter as a process: its package has no programming interface. */
 import { execFile } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
-import type { Problem } from './lint.ts'
+import type { LintProblem } from './lint.ts'
 
 const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
@@ -18,16 +18,16 @@ interface Report {
   }[]
 }
 
-/** What it says of both files of `root`. Throws `Refused` if it is not installed. */
-export async function redocly(root: string): Promise<Problem[]> {
-  const program = installed()
+/** Redocly's problems with both files of `root`. Throws `Refused` if it is not installed. */
+export async function redocly(root: string): Promise<LintProblem[]> {
+  const program = findProgram()
   const reports = await Promise.all(
     ['openapi.yaml', 'asyncapi.yaml'].map((file) => lintFile(program, root, file)),
   )
   return reports.flat()
 }
 
-function installed(): string {
+function findProgram(): string {
   try {
     return join(
       dirname(createRequire(import.meta.url).resolve('@redocly/cli/package.json')),
@@ -35,20 +35,19 @@ function installed(): string {
     )
   } catch (cause) {
     throw new Refused(
-      '@redocly/cli is not installed, as after `npm ci --omit=dev`: run `npm ci`, then lint again',
+      '@redocly/cli is not installed: run `npm ci` without --omit=dev, then lint again',
       { cause },
     )
   }
 }
 
-async function lintFile(program: string, root: string, file: string): Promise<Problem[]> {
+async function lintFile(program: string, root: string, file: string): Promise<LintProblem[]> {
   const args = [program, 'lint', file, `--config=${CONFIG}`, '--format=json', '--max-problems=1000']
-  // It neither reports its use nor looks for a newer version of itself: nothing here may need a network.
+  // No telemetry and no update check: nothing here may need a network.
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
   const { stdout, stderr } = await run(args, { cwd: root, env })
-  const report = reportOf(stdout)
-  if (report === undefined)
-    throw new Error(`redocly could not look at ${file}: ${stderr || stdout}`)
+  const report = parseReport(stdout)
+  if (report === undefined) throw new Error(`redocly could not check ${file}: ${stderr || stdout}`)
   return report.problems.map(({ ruleId, message, suggest, location: [place] }) => ({
     file: place?.source.ref ?? file,
     line: place?.start?.line ?? 1,
@@ -58,7 +57,7 @@ async function lintFile(program: string, root: string, file: string): Promise<Pr
   }))
 }
 
-/** Its exit status says that there are problems, and so does the report. */
+/** The exit status is ignored: the report has the problems. */
 function run(
   args: string[],
   options: { cwd: string; env: NodeJS.ProcessEnv },
@@ -73,7 +72,7 @@ function run(
   })
 }
 
-function reportOf(text: string): Report | undefined {
+function parseReport(text: string): Report | undefined {
   try {
     return JSON.parse(text) as Report
   } catch {

@@ -20,8 +20,8 @@ const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
 
 export interface MockOptions {
   log: Logger
-  /** Called for each answer. */
-  onAnswer?: (ctx: Context) => void
+  /** Called after each response. */
+  onResponse?: (ctx: Context) => void
   /** Of an OpenAPI document that the generated validators belong to: this installation's by default. */
   document?: unknown
 }
@@ -31,7 +31,7 @@ const operationIds = Object.keys(operations) as OperationId[]
 /** Throws `Refused` for examples that break the contract: nobody should test against those. */
 export async function createMock({
   log,
-  onAnswer,
+  onResponse,
   document = ownDocument(),
 }: MockOptions): Promise<Koa> {
   const examples = await readExamples(document)
@@ -44,7 +44,7 @@ export async function createMock({
   app.use(identify)
   app.use(async (ctx, next) => {
     await next()
-    onAnswer?.(ctx)
+    onResponse?.(ctx)
   })
   app.use(crossOrigin(() => '*', `${ACCEPTED_HEADERS}, Prefer`))
   app.use((ctx, next) => withDeclaredHeaders(ctx, next, examples))

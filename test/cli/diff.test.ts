@@ -43,7 +43,7 @@ describe('diff without a base', () => {
     expect(await project.diff('--junit', xml)).toEqual({
       status: 0,
       stdout:
-        'There is no release to compare with yet: muster diff --release makes the first, in docs/released/.\n',
+        'There is no release to compare with. Run muster diff --release to create the first in docs/released/.\n',
       stderr: '',
     })
     expect(await readFile(xml, 'utf8')).toContain('failures="0" skipped="1"')
@@ -59,7 +59,7 @@ describe('diff without a base', () => {
     await project.diff('--release')
     expect(await project.diff()).toMatchObject({
       status: 0,
-      stdout: 'Nothing has changed that a client or a receiver can see.\n',
+      stdout: 'No change for clients or receivers.\n',
     })
     await project.replace(LAX, STRICT)
     expect(await project.diff()).toMatchObject({
@@ -78,7 +78,7 @@ describe('diff --release', () => {
     )
     expect(await project.diff('--release')).toMatchObject({
       status: 0,
-      stdout: expect.stringContaining('\n\n1.0.0 is the last release now: '),
+      stdout: expect.stringContaining('\n\n1.0.0 is now the last release. '),
     })
     expect(await project.read('CHANGELOG.md')).toBe(
       `# Changelog\n\nWhat changes.\n\n## 1.0.0 · ${TODAY}\n\nThe first.\n`,
@@ -88,7 +88,7 @@ describe('diff --release', () => {
     const again = {
       status: 1,
       stdout: '',
-      stderr: '1.0.0 is the last release, and nothing has changed since\n',
+      stderr: '1.0.0 is the last release, and the contract has not changed since\n',
     }
     expect(await project.diff('--release')).toEqual(again)
   })

@@ -103,9 +103,7 @@ describe('errors', () => {
       createMuster({ baseUrl: proxy.url, apiKey: 'any' }).GET('/public/v1/tasks'),
     )
     expect({ status, errors, requestId }).toEqual({ status: 502, errors: {}, requestId: null })
-    expect(message).toBe(
-      'GET /public/v1/tasks was answered with 502, and nothing that this client understands.',
-    )
+    expect(message).toBe('GET /public/v1/tasks returned 502 without a readable message.')
   })
 })
 

@@ -459,7 +459,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
       ])
       expect(status).toBe(1)
       expect(stdout).toContain(
-        'FAIL  updateTask: the event task.completed is documented, and was never seen',
+        'FAIL  updateTask: the event task.completed is documented, but never occurred',
       )
       expect(await readFile(html, 'utf8')).toContain(
         '<span class="missing">task.completed 0</span>',

@@ -761,7 +761,7 @@ test('muster diff: against a git revision, with JUnit and a changelog; exit stat
   const args = ['diff', 'HEAD', '--revision', folder.path]
   expect(await muster.run(args)).toMatchObject({
     status: 0,
-    stdout: 'Nothing has changed that a client or a receiver can see.\n',
+    stdout: 'No change for clients or receivers.\n',
   })
 
   await folder.write(

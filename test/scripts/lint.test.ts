@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { lint, sayProblem } from '../../scripts/lint/lint.ts'
+import { formatProblem, lint } from '../../scripts/lint/lint.ts'
 import { newMuster } from '../cli/muster.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -277,14 +277,14 @@ async function newContract() {
 }
 
 test('the contract of this service is well made', async () => {
-  expect((await lint(ROOT)).map(sayProblem)).toEqual([])
+  expect((await lint(ROOT)).map(formatProblem)).toEqual([])
 })
 
 test('each defect is named by its rule, at its line, with what to do; and nothing else is', async () => {
   await using contract = await newContract()
   for (const defect of CASES) contract.change(defect)
   await contract.write()
-  const said = (await lint(contract.root)).map(sayProblem)
+  const said = (await lint(contract.root)).map(formatProblem)
   const unseen = new Set(said)
   for (const { name, file, line, after = '', lineAfter = after, want, also } of CASES) {
     const text = contract.texts[file] ?? ''
@@ -347,7 +347,7 @@ test.each(FATAL)('what nothing can be generated from is a problem, too: $name', 
   await using contract = await newContract()
   contract.change(defect)
   await contract.write()
-  expect((await lint(contract.root)).map(sayProblem)).toContainEqual(
+  expect((await lint(contract.root)).map(formatProblem)).toContainEqual(
     expect.stringMatching(defect.want),
   )
 })
@@ -358,7 +358,7 @@ test('muster lint: exit status 1 and a line for each problem; 0 when there is no
   await contract.write()
   expect(await muster.run(['lint', contract.root])).toMatchObject({
     status: 0,
-    stdout: 'openapi.yaml and asyncapi.yaml are well made.\n',
+    stdout: 'openapi.yaml and asyncapi.yaml have no problems.\n',
   })
   contract.change({
     file: 'openapi.yaml',

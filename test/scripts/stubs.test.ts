@@ -31,7 +31,7 @@ test(
     await apply(tree, ofContract)
     expect(await tree.run('bin/muster.js', ['lint'])).toEqual({
       status: 0,
-      output: 'openapi.yaml and asyncapi.yaml are well made.\n',
+      output: 'openapi.yaml and asyncapi.yaml have no problems.\n',
     })
     const check = await tree.run('bin/muster.js', ['generate', '--check'])
     expect(check).toMatchObject({

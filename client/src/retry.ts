@@ -1,33 +1,33 @@
 import { retryAfterSeconds } from './error.ts'
 
-export interface Patience {
+export interface RetryOptions {
   fetch(request: Request): Promise<Response>
   maxRetries: number
-  /** Of one call, all its pauses together. */
+  /** The longest sum of the pauses of one call. */
   maxWaitMs: number
 }
 
-/** 409 has `Retry-After` only while an earlier request with the same `Idempotency-Key` is still being worked on. Of all three nothing was done. */
-const WORTH_WAITING = [409, 429, 503]
+/** The service did nothing. 409 has `Retry-After` only while a request with the same `Idempotency-Key` is in progress. */
+const RETRYABLE_STATUSES = [409, 429, 503]
 const FIRST_PAUSE_MS = 250
 
-/** Sends the request again, after the pause that the service asks for. A broken connection is tried again where a repeat does no harm.
- *  What would take longer than allowed is not waited for: the answer is returned, or the error thrown, at once. */
-export async function fetchPatiently(
+/** Retries after the pause that the service asks for, and after a lost connection if a repeat is safe.
+ *  If the next pause would exceed `maxWaitMs`, returns the response, or throws the error, immediately. */
+export async function fetchWithRetries(
   request: Request,
-  { fetch, maxRetries, maxWaitMs }: Patience,
+  { fetch, maxRetries, maxWaitMs }: RetryOptions,
 ): Promise<Response> {
-  let left = maxWaitMs
+  let remainingMs = maxWaitMs
   for (let retries = 0; ; retries++) {
     const isLast = retries >= maxRetries
-    // A body can be sent once.
+    // A body can be read once only.
     const outcome = await attempt(fetch, isLast ? request : request.clone())
     const pauseMs = isLast ? null : pauseAfter(outcome, request, retries)
-    if (pauseMs === null || pauseMs > left) {
+    if (pauseMs === null || pauseMs > remainingMs) {
       if ('error' in outcome) throw outcome.error
       return outcome.response
     }
-    left -= pauseMs
+    remainingMs -= pauseMs
     if ('response' in outcome) await outcome.response.body?.cancel()
     await sleep(pauseMs, request.signal)
   }
@@ -35,7 +35,7 @@ export async function fetchPatiently(
 
 type Outcome = { response: Response } | { error: unknown }
 
-async function attempt(fetch: Patience['fetch'], request: Request): Promise<Outcome> {
+async function attempt(fetch: RetryOptions['fetch'], request: Request): Promise<Outcome> {
   try {
     return { response: await fetch(request) }
   } catch (error) {
@@ -43,19 +43,19 @@ async function attempt(fetch: Patience['fetch'], request: Request): Promise<Outc
   }
 }
 
-/** Milliseconds; null: there is no use in trying again. */
+/** Milliseconds until the next attempt, or null if there must be none. */
 function pauseAfter(outcome: Outcome, request: Request, retries: number): number | null {
   if ('response' in outcome) {
-    const seconds = WORTH_WAITING.includes(outcome.response.status)
+    const seconds = RETRYABLE_STATUSES.includes(outcome.response.status)
       ? retryAfterSeconds(outcome.response, Date.now())
       : null
     return seconds === null ? null : seconds * 1000
   }
   if (request.signal.aborted) return null
-  const isHarmless =
+  const isRepeatable =
     request.method === 'GET' || request.method === 'HEAD' || request.headers.has('Idempotency-Key')
-  // Half of it by chance: those who lost their connection together must not come back together.
-  return isHarmless ? FIRST_PAUSE_MS * 2 ** retries * (0.5 + Math.random() / 2) : null
+  // Jitter: clients that lost their connection together must not return together.
+  return isRepeatable ? FIRST_PAUSE_MS * 2 ** retries * (0.5 + Math.random() / 2) : null
 }
 
 function sleep(ms: number, signal: AbortSignal): Promise<void> {
