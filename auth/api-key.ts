@@ -8,7 +8,7 @@ import {
 } from '../records/api-keys.ts'
 import type { Scope } from '../records/database/scope.ts'
 import type { Sql } from '../records/database/statements.ts'
-import { joined } from './joined.ts'
+import { coalesce } from './coalesce.ts'
 
 export type { Principal }
 
@@ -50,7 +50,7 @@ export type Authenticate = (token: string) => Promise<Principal | undefined>
 
 /** Tells whose token it is: undefined when it is malformed, unknown or revoked, or its owner is deactivated. */
 export function authenticator(sql: Sql): Authenticate {
-  const find = joined((tokenHash) => findPrincipal(sql, tokenHash))
+  const find = coalesce((tokenHash) => findPrincipal(sql, tokenHash))
   return async (token) => (isWellFormed(token) ? (await find(hashToken(token))).result : undefined)
 }
 

@@ -7,7 +7,7 @@ import {
 } from 'rate-limiter-flexible'
 import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
-import { joined } from './joined.ts'
+import { coalesce } from './coalesce.ts'
 
 /** Somebody tried something too often. */
 export class TooOften extends Refused {
@@ -70,7 +70,7 @@ export function newRateLimiter(
           tableCreated: true,
         })
   // A client's requests at once wait for the same row, one after the other: those that wait are counted together.
-  const consume = joined((key, requests) =>
+  const consume = coalesce((key, requests) =>
     limiter.consume(key, requests).catch((refused: unknown) => {
       if (refused instanceof RateLimiterRes) return refused
       throw refused

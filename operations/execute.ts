@@ -1,14 +1,16 @@
 /** Runs an operation for the HTTP API and the console: validate → scope → handler → check. */
+import { Readable } from 'node:stream'
 import { StatusError } from '../errors.ts'
 import type { EventData, EventType } from '../generated/asyncapi.ts'
 import { handlers } from '../generated/handlers.ts'
-import { type OperationId, operations } from '../generated/operations.ts'
+import { type FileBody, type OperationId, operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
 import type { Call, Caller, Input } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
+import type { ResponseChecker } from './response-check.ts'
 import { assertValid } from './validation.ts'
 
 /** What a client or a form sent. Its text is storable: see `assertStorable`. */
@@ -46,13 +48,13 @@ export function validate<Id extends OperationId>(
 export interface ExecuteServices {
   db: Db
   now: () => Date
-  /** Checks a result against the contract. Throws when violations are enforced. */
-  checkResult?(id: OperationId, result: unknown): void
+  checkResponse: ResponseChecker
 }
 
 export interface Execution<Id extends OperationId> {
   input: Input<Id>
   caller: Caller
+  requestId?: string
   /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is thrown. */
   isMatch?: (current: object) => boolean
   /** Runs in the transaction of an operation that writes, and decides whether to call `work`. */
@@ -61,9 +63,9 @@ export interface Execution<Id extends OperationId> {
 
 /** Returns the handler's result after its changes and events are committed. Throws StatusError or InvalidInput. */
 export async function execute<Id extends OperationId>(
-  { db, now, checkResult }: ExecuteServices,
+  { db, now, checkResponse }: ExecuteServices,
   id: Id,
-  { input, caller, isMatch = () => true, around = (_, work) => work() }: Execution<Id>,
+  { input, caller, requestId, isMatch = () => true, around = (_, work) => work() }: Execution<Id>,
 ): Promise<unknown> {
   const at = now()
   const run = async (scope: Scope, emitters: object): Promise<unknown> => {
@@ -79,7 +81,8 @@ export async function execute<Id extends OperationId>(
       },
     }
     const result = await handlers[id](call as Call<Id>)
-    checkResult?.(id, result)
+    if (!isFile(result))
+      checkResponse(id, { status: operations[id].success, body: result }, requestId)
     return result
   }
   if (operations[id].access === 'read') {
@@ -103,4 +106,8 @@ function newEmitters(scope: WriteScope, now: Date): Pick<Call<OperationId>, 'emi
         now,
       ),
   }
+}
+
+export function isFile(result: unknown): result is FileBody {
+  return (result as FileBody | undefined)?.stream instanceof Readable
 }

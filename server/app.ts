@@ -1,18 +1,20 @@
-/** The Koa application: the order of everything that happens to a request, written once. */
+/** The Koa application: the order of the middleware, written once. */
 import Router from '@koa/router'
-import Koa, { type Context } from 'koa'
+import Koa from 'koa'
 import type { Logger } from 'pino'
+import { newResponseChecker } from '../operations/response-check.ts'
 import type { Db } from '../records/database/open.ts'
 import { consoleRoutes } from '../web/console/app.ts'
 import { docsRoutes } from '../web/docs/routes.ts'
-import { checkErrors } from './answer.ts'
 import type { Config } from './config.ts'
+import type { Context, RequestState } from './context.ts'
 import { crossOrigin } from './cross-origin.ts'
 import { answerErrors } from './errors.ts'
 import { identify } from './identify.ts'
 import type { Metrics } from './metrics.ts'
 import { serveOperations } from './operations.ts'
 import type { RequestLog } from './request-log.ts'
+import { checkErrors } from './respond.ts'
 
 export interface AppServices {
   db: Db
@@ -21,54 +23,72 @@ export interface AppServices {
   now: () => Date
   metrics: Metrics
   requestLog: RequestLog
-  /** Are the database and the schedule reachable? Names what is not. */
-  unready: () => Promise<string[]>
+  /** The names of what is not reachable: the database, the schedule, both or none. */
+  findUnready: () => Promise<string[]>
 }
 
-export function createApp(services: AppServices): Koa {
+export function createApp(services: AppServices): Koa<RequestState> {
   const { config, log, metrics, requestLog } = services
-  // What is further left in the header may have been written by the client itself.
-  const app = new Koa({ proxy: config.trustedProxies > 0, maxIpsCount: config.trustedProxies })
-  // Errors that reach Koa itself come after the answer has begun, such as a client that went away during a download.
+  // With fewer proxies than addresses in X-Forwarded-For, the client may have written the others itself.
+  const app = new Koa<RequestState>({
+    proxy: config.trustedProxies > 0,
+    maxIpsCount: config.trustedProxies,
+  })
+  // Errors reach Koa itself only after the response has begun, for example when a client disconnects during a download.
   app.on('error', (error: NodeJS.ErrnoException) => {
     if (!/^(EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
-      log.error({ err: error }, 'An answer could not be sent')
+      log.error({ err: error }, 'A response could not be sent')
   })
 
-  const outside = operatorRoutes(services)
+  const { recordViolation: onViolation } = metrics
+  const checkResponse = newResponseChecker({ mode: config.validateResponses, log, onViolation })
   app.use(identify)
   app.use(metrics.middleware)
   app.use(requestLog.middleware)
-  // The outer one answers what the check throws.
+  // The outer one responds to what the check throws.
   app.use(answerErrors(log))
-  app.use(checkErrors({ config, log, onViolation: metrics.sawViolation }))
+  app.use(checkErrors(checkResponse))
   app.use(answerErrors(log))
   if (config.corsOrigins.length > 0)
     app.use(crossOrigin((origin) => (config.corsOrigins.includes(origin) ? origin : '')))
-  if (config.role !== 'worker')
-    app.use(
-      onlyBelow('/public', serveOperations({ ...services, onViolation: metrics.sawViolation })),
-    )
-  if (config.role !== 'worker') app.use(docsRoutes(config).routes())
-  if (config.role !== 'worker') app.use(consoleRoutes(services))
-  app.use(outside.routes())
-  app.use(outside.allowedMethods())
+  if (config.role !== 'worker') {
+    app.use(onlyBelow('/public', serveOperations({ ...services, checkResponse })))
+    app.use(docsRoutes(config).routes())
+    app.use(consoleRoutes({ ...services, checkResponse }))
+    app.use(homeRoute().routes())
+  }
+  const operator = operatorRoutes(services)
+  app.use(operator.routes())
+  app.use(operator.allowedMethods())
   return app
 }
 
-function onlyBelow(prefix: string, serve: (ctx: Context) => Promise<void>): Koa.Middleware {
+function onlyBelow(
+  prefix: string,
+  serve: (ctx: Context) => Promise<void>,
+): Koa.Middleware<RequestState> {
   return (ctx, next) =>
     ctx.path === prefix || ctx.path.startsWith(`${prefix}/`) ? serve(ctx) : next()
 }
 
-/** What is not in the contract: for the operator of the service. */
-function operatorRoutes({ config, metrics, unready }: AppServices): Router {
+/** People start at the console, programs at the documentation. */
+function homeRoute(): Router {
+  const router = new Router()
+  router.get('/', (ctx) => {
+    ctx.vary('Accept')
+    ctx.redirect(ctx.get('Accept').includes('text/html') ? '/console' : '/docs')
+  })
+  return router
+}
+
+/** For the operator of the service; not in the contract. */
+function operatorRoutes({ config, metrics, findUnready }: AppServices): Router {
   const router = new Router()
   router.get('/healthz', (ctx) => {
     ctx.body = { status: 'alive' }
   })
   router.get('/readyz', async (ctx) => {
-    const missing = await unready()
+    const missing = await findUnready()
     ctx.status = missing.length === 0 ? 200 : 503
     ctx.body =
       missing.length === 0 ? { status: 'ready' } : { status: 'not ready', unreachable: missing }

@@ -1,7 +1,7 @@
 import { type ContentType, parse as parseContentType } from 'content-type'
-import type { Context } from 'koa'
 import getRawBody from 'raw-body'
 import { assertStorable } from '../operations/storable.ts'
+import type { Context } from './context.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 

@@ -1,9 +1,9 @@
 /** The only place that answers an error. Everybody else throws. */
 import { HttpError } from 'http-errors'
-import type { Context, Next } from 'koa'
 import type { Logger } from 'pino'
 import { InvalidInput, StatusError } from '../errors.ts'
 import { isUnavailable } from '../records/database/errors.ts'
+import type { Context, Next } from './context.ts'
 
 const RETRY_AFTER_SECONDS = 5
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Context, Next } from 'koa'
+import type { Context, Next } from './context.ts'
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 

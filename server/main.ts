@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { makeExport } from '../operations/export-job.ts'
+import { problemIn } from '../operations/violations.ts'
 import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
 import { type Db, openDatabase } from '../records/database/open.ts'
 import { deleteExpiredFiles, listDueExportIds } from '../records/exports.ts'
@@ -18,9 +19,8 @@ import type { Config } from './config.ts'
 import { type HttpServer, listen } from './http.ts'
 import { newMetrics, reportDeliveries } from './metrics.ts'
 import { startRequestLog } from './request-log.ts'
-import { problemIn } from './violations.ts'
 
-/** For requests and attempts in flight: what follows still fits into the 20 s that a stop may take. */
+/** For requests and attempts in flight. A stop may take 20 s in all. */
 const GRACE_MS = 18_000
 const PROBE_MS = 3_000
 const QUERY_TIMEOUT_MS = 15_000
@@ -28,10 +28,10 @@ const HOUSEKEEPING_MS = 60_000
 const RETENTION_MS = 60 * 60_000
 
 export interface Running {
-  /** Where it listens, such as `http://127.0.0.1:3000`. */
+  /** For example `http://127.0.0.1:3000`. */
   url: string
   db: Db
-  /** Takes no more requests, finishes what is in flight within 20 s, writes what is waiting, closes everything. */
+  /** Refuses new requests, finishes those in flight within 20 s, writes the request log, closes everything. */
   stop(): Promise<void>
 }
 
@@ -40,7 +40,8 @@ export interface StartOptions {
   now?: () => Date
 }
 
-/** Starts a server on a migrated database. Throws when the port is taken or the database is out of reach; nothing is left open then. */
+/** Starts a server on a migrated database. Throws when the port is in use or the database is not reachable; then nothing is
+ *  left open. */
 export async function start(
   config: Config,
   { log, now = () => new Date() }: StartOptions,
@@ -48,81 +49,84 @@ export async function start(
   const db = openDatabase(config.database, { queryTimeoutMs: QUERY_TIMEOUT_MS })
   const metrics = newMetrics()
   const unwatch = watchInvalidEvents((event, errors) =>
-    metrics.sawViolation({ event, ...problemIn(errors) }),
+    metrics.recordViolation({ event, ...problemIn(errors) }),
   )
   const requestLog = startRequestLog(db, log)
-  let engine: Engine | undefined
-  let http: HttpServer | undefined
   const housekeeping = setInterval(() => void cleanUp(db, now().getTime(), log), HOUSEKEEPING_MS)
   housekeeping.unref()
   const retention = startRetention(db, config, now, log)
+  let engine: Engine | undefined
+  let http: HttpServer | undefined
 
-  async function close(): Promise<void> {
+  async function stop(): Promise<void> {
     clearInterval(housekeeping)
     unwatch()
     const deadline = Date.now() + GRACE_MS
-    // The engine first stops to begin attempts, while requests still in flight are answered.
+    // The engine starts no more attempts, while requests in flight still get their responses.
     await Promise.all([http?.stop(GRACE_MS), engine?.stop(GRACE_MS), retention.stop()])
     await requestLog.stop()
     await db.close()
     if (Date.now() > deadline)
       log.warn(
-        'Some requests or attempts did not finish in time; attempts are made again at the next start',
+        'Some requests or attempts did not finish in time; the next start repeats these attempts',
       )
   }
 
-  async function unready(): Promise<string[]> {
-    const isDatabaseUp = db.read.raw('select 1').then(
-      () => true,
-      () => false,
-    )
-    const isScheduleUp = config.role === 'api' || (engine?.ready() ?? false)
-    const tooLate = delay(PROBE_MS, false, { ref: false })
-    const [database, schedule] = await Promise.all([
-      Promise.race([isDatabaseUp, tooLate]),
-      Promise.race([isScheduleUp, tooLate]),
-    ])
-    return [database ? [] : ['database'], schedule ? [] : ['schedule']].flat()
-  }
-
   try {
-    const app = createApp({ db, config, log, now, metrics, requestLog, unready })
-    // Where there is one server, whatever another left unfinished was cut off.
+    const findUnready = (): Promise<string[]> => probe(db, config, engine)
+    const app = createApp({ db, config, log, now, metrics, requestLog, findUnready })
+    // SQLite has one server, so the requests that still hold an idempotency key were cut off.
     if (db.dialect === 'sqlite') await releaseAbandonedKeys(db)
-    // First: a port that is taken shows at once, and requests are answered while the schedule is made from the records.
+    // Before the engine: a port in use is reported at once, and requests are served while the queue is filled.
     http = await listen(app.callback(), config)
     if (config.role !== 'api') {
-      const exports = {
-        due: (at: Date) => listDueExportIds(db, at),
-        run: (id: string, signal: AbortSignal) => makeExport(db, id, now, signal),
-      }
-      const bulk = {
-        due: () => listRunningBulkJobIds(db),
-        run: (id: string, signal: AbortSignal) => runBulkJob(db, id, now, signal),
-      }
-      engine = await startEngine({
-        ...queuePlace(config),
-        db,
-        config,
-        log,
-        now,
-        jobs: { exports, bulk },
-      })
+      engine = await startDelivery(db, config, now, log)
       reportDeliveries(metrics.registry, engine)
       retention.start()
     }
     return {
       url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`,
       db,
-      stop: close,
+      stop,
     }
   } catch (error) {
-    await close()
+    await stop()
     throw error
   }
 }
 
-/** The queue is in the same PostgreSQL, or embedded, where only what makes its next start quicker is kept. */
+function startDelivery(db: Db, config: Config, now: () => Date, log: Logger): Promise<Engine> {
+  const exports = {
+    due: (at: Date) => listDueExportIds(db, at),
+    run: (id: string, signal: AbortSignal) => makeExport(db, id, now, signal),
+  }
+  const bulk = {
+    due: () => listRunningBulkJobIds(db),
+    run: (id: string, signal: AbortSignal) => runBulkJob(db, id, now, signal),
+  }
+  return startEngine({ ...queuePlace(config), db, config, log, now, jobs: { exports, bulk } })
+}
+
+/** The names of what is not reachable. */
+async function probe(
+  db: Db,
+  { role }: Pick<Config, 'role'>,
+  engine: Engine | undefined,
+): Promise<string[]> {
+  const isDatabaseUp = db.read.raw('select 1').then(
+    () => true,
+    () => false,
+  )
+  const isScheduleUp = role === 'api' || (engine?.ready() ?? false)
+  const timeout = delay(PROBE_MS, false, { ref: false })
+  const [database, schedule] = await Promise.all([
+    Promise.race([isDatabaseUp, timeout]),
+    Promise.race([isScheduleUp, timeout]),
+  ])
+  return [database ? [] : ['database'], schedule ? [] : ['schedule']].flat()
+}
+
+/** The queue is in the same PostgreSQL, or in an embedded one with a cache directory that makes the next start faster. */
 function queuePlace({
   database,
 }: Config): Pick<EngineOptions, 'databaseUrl' | 'backend' | 'cacheDir'> {
@@ -140,7 +144,7 @@ async function cleanUp(db: Db, now: number, log: Logger): Promise<void> {
   }
 }
 
-/** Removes what is outdated now, once started, and every hour. */
+/** Deletes outdated events and attempts on `start`, and every hour. */
 function startRetention(
   db: Db,
   config: Config,

@@ -1,12 +1,12 @@
-import type { Context, Next } from 'koa'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { newViolations, type SeenViolation, type Violation } from '../operations/violations.ts'
 import type { Engine } from '../webhooks/engine/engine.ts'
-import { newViolations, type SeenViolation, type Violation } from './violations.ts'
+import type { Context, Next } from './context.ts'
 
 export interface Metrics {
   registry: Registry
   middleware(ctx: Context, next: Next): Promise<void>
-  sawViolation(violation: Violation): void
+  recordViolation(violation: Violation): void
   /** Distinct ones since the start, the latest first. */
   violations(): SeenViolation[]
 }
@@ -37,8 +37,8 @@ export function newMetrics(): Metrics {
   const violations = newViolations()
   return {
     registry,
-    sawViolation(violation) {
-      violations.saw(violation, new Date())
+    recordViolation(violation) {
+      violations.record(violation, new Date())
       if ('event' in violation) eventViolations.inc({ event: violation.event })
       else contractViolations.inc({ operation: violation.operation })
     },

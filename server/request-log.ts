@@ -1,5 +1,5 @@
 /** The API Dashboard's record of requests: gathered in memory, written in batches off the request's path. */
-import type { Context, Next } from 'koa'
+
 import type { Logger } from 'pino'
 import type { Principal } from '../auth/api-key.ts'
 import { touchApiKeys } from '../records/api-keys.ts'
@@ -7,6 +7,7 @@ import { isUnavailable } from '../records/database/errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertRequests, type LoggedRequest } from '../records/request-log.ts'
+import type { Context, Next } from './context.ts'
 
 const FLUSH_MS = 1_000
 const FLUSH_ROWS = 500

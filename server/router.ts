@@ -1,7 +1,8 @@
 /** Finds the operation of a request: a map of fixed paths and one precompiled pattern per template.
  *  openapi-backend's own router rebuilds all of this for every request. */
-import type { Context } from 'koa'
+
 import type { Operation, OperationId } from '../generated/operations.ts'
+import type { Context } from './context.ts'
 
 export interface Route {
   path: string
@@ -69,7 +70,8 @@ export function findOperation(
     return ctx.throw(405, `${ctx.method} is not possible here; ${route.allow} are.`, {
       headers: { Allow: route.allow },
     })
-  Object.assign(ctx.state, { operationId, params })
+  ctx.state.operationId = operationId
+  ctx.state.pathParameters = params
   return operationId
 }
 

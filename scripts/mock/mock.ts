@@ -12,8 +12,8 @@ import { deprecationHeaders } from '../../server/deprecation.ts'
 import { answerErrors } from '../../server/errors.ts'
 import { etagOf, ifMatchHolds, ifNoneMatchHolds } from '../../server/etag.ts'
 import { identify } from '../../server/identify.ts'
+import { readInput } from '../../server/input.ts'
 import { compileRoutes, findOperation } from '../../server/router.ts'
-import { readInput } from '../../server/validate.ts'
 
 // The package is CommonJS: its default export arrives one level down.
 const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule

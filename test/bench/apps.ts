@@ -7,6 +7,7 @@ import { request } from 'undici'
 import { authenticator } from '../../auth/api-key.ts'
 import { newRateLimiter } from '../../auth/rate-limit.ts'
 import { operations } from '../../generated/operations.ts'
+import { newResponseChecker } from '../../operations/response-check.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { accountScope } from '../../records/database/scope.ts'
 import { listPage } from '../../records/list.ts'
@@ -34,10 +35,11 @@ export const apps = {
   /** The operations of the contract and nothing around them. */
   operations: serving(async (app, db, config) => {
     const log = newLogger(config.logLevel)
+    const checkResponse = newResponseChecker({ mode: config.validateResponses, log })
     app
       .use(identify)
       .use(answerErrors(log))
-      .use(serveOperations({ db, config, log, now: () => new Date() }))
+      .use(serveOperations({ db, config, log, now: () => new Date(), checkResponse }))
   }),
 
   /** What Koa takes for itself: it tells how fast the machine is. */

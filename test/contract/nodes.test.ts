@@ -74,6 +74,7 @@ onPostgres('several nodes', () => {
     })
     expect((await worker.as(account).get('/participants')).status).toBe(404)
     expect((await worker.call('GET', '/readyz')).status).toBe(200)
+    expect((await worker.call('GET', '/')).status).toBe(404)
   })
 
   test('the database away → 503 with Retry-After, alive but not ready; and back → 200', async () => {

@@ -2,12 +2,13 @@
 import Koa from 'koa'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
+import { newResponseChecker } from '../../operations/response-check.ts'
+import { newViolations, type Violation } from '../../operations/violations.ts'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { checkErrors } from '../../server/answer.ts'
 import { answerErrors } from '../../server/errors.ts'
 import { listen } from '../../server/http.ts'
-import { newViolations, type Violation } from '../../server/violations.ts'
+import { checkErrors } from '../../server/respond.ts'
 import { emit, InvalidEvent } from '../../webhooks/emit.ts'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 
@@ -154,11 +155,13 @@ test.each([
     const app = new Koa()
     app.use(answerErrors(log))
     app.use(
-      checkErrors({
-        config: { validateResponses },
-        log,
-        onViolation: (violation) => seen.push(violation),
-      }),
+      checkErrors(
+        newResponseChecker({
+          mode: validateResponses,
+          log,
+          onViolation: (violation) => seen.push(violation),
+        }),
+      ),
     )
     app.use(answerErrors(log))
     app.use((ctx) => {
@@ -186,7 +189,7 @@ test.each([
 test('of more than a hundred, those that were not seen for longest are forgotten', () => {
   const violations = newViolations()
   const see = (number: number) =>
-    violations.saw(
+    violations.record(
       { operation: 'getTask', status: 200, pointer: `/${number}`, problem: '' },
       new Date(number),
     )

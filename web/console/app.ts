@@ -15,6 +15,7 @@ import { networkOf, newRateLimiter, type RateLimiter, TooOften } from '../../aut
 import { hashOfToken, startSession } from '../../auth/session.ts'
 import { InvalidInput, Refused, StatusError } from '../../errors.ts'
 import { execute, validate } from '../../operations/execute.ts'
+import type { ResponseChecker } from '../../operations/response-check.ts'
 import { assertStorable, isStorable } from '../../operations/storable.ts'
 import { insertAuditEntry } from '../../records/audit-log.ts'
 import { isUnavailable } from '../../records/database/errors.ts'
@@ -41,6 +42,7 @@ export interface ConsoleServices {
   config: Config
   log: Logger
   now: () => Date
+  checkResponse: ResponseChecker
 }
 
 const MINUTE_S = 60
@@ -193,7 +195,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
       async call(id, { updatedAt, around, ...raw }) {
         assertStorable(raw.query)
         assertStorable(raw.body)
-        return execute({ db, now: () => now }, id, {
+        return execute({ db, now: () => now, checkResponse: services.checkResponse }, id, {
           input: validate(id, raw),
           caller,
           isMatch: (current) =>

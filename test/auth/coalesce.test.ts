@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { joined } from '../../auth/joined.ts'
+import { coalesce } from '../../auth/coalesce.ts'
 
-describe('joined', () => {
+describe('coalesce', () => {
   test('calls during a run share the next one, and none is answered by a run that began before it was made', async () => {
     const runs: { calls: number; end: (value: string) => void }[] = []
-    const call = joined(
+    const call = coalesce(
       (_, calls) => new Promise<string>((resolve) => runs.push({ calls, end: resolve })),
     )
     const first = call('a')
@@ -27,7 +27,7 @@ describe('joined', () => {
 
   test('an error is that of the calls of its run alone', async () => {
     let runs = 0
-    const call = joined(async () => {
+    const call = coalesce(async () => {
       if (runs++ === 0) throw new Error('once')
       return runs
     })

@@ -1,9 +1,9 @@
-/** What broke the contract in this process, for its operator: where and how, never a value. */
+/** The contract violations of this process, for its operator: where and how, never a value. */
 import { readFileSync } from 'node:fs'
 import type { DeliveredType } from '../generated/asyncapi.ts'
 import type { OperationId } from '../generated/operations.ts'
 
-/** What Ajv says of a value, as far as we look at it. */
+/** An error of Ajv. */
 export interface SchemaError {
   instancePath: string
   message?: string
@@ -11,13 +11,13 @@ export interface SchemaError {
 }
 
 export interface Problem {
-  /** A JSON Pointer, with `*` for whichever entry of a list or map. Headers are below `/headers`. */
+  /** A JSON Pointer, with `*` for an entry of a list or map. Headers are below `/headers`. */
   pointer: string
-  /** Such as `must be string`. */
+  /** For example `must be string`. */
   problem: string
 }
 
-/** Of the answer to an operation, or of an event, which has no status. */
+/** A violation by a response of an operation, or by an event, which has no status. */
 export type Violation = Problem &
   ({ operation: OperationId; status: number } | { event: DeliveredType })
 
@@ -33,18 +33,19 @@ export interface SeenViolation {
 }
 
 export interface Violations {
-  saw(violation: Violation, now: Date): void
-  /** The latest first. */
+  record(violation: Violation, now: Date): void
+  /** Most recent first. */
   list(): SeenViolation[]
 }
 
-/** Distinct ones. Of more, those that were not seen for longest are forgotten. */
-const MAX_KEPT = 100
+/** Distinct violations. The least recent ones are dropped. */
+const MAX_VIOLATIONS = 100
 
 export function newViolations(): Violations {
-  const kept = new Map<string, SeenViolation>()
+  /** From the least to the most recent. */
+  const seen = new Map<string, SeenViolation>()
   return {
-    saw(violation, now) {
+    record(violation, now) {
       const known = { operation: null, event: null, status: null, ...violation }
       const key = JSON.stringify([
         known.operation,
@@ -53,24 +54,23 @@ export function newViolations(): Violations {
         known.pointer,
         known.problem,
       ])
-      const before = kept.get(key)
+      const before = seen.get(key)
       const at = now.toISOString()
-      // Put in anew, so that the map is in the order of last sight.
-      kept.delete(key)
-      kept.set(key, {
+      seen.delete(key)
+      seen.set(key, {
         ...known,
         count: (before?.count ?? 0) + 1,
         first_seen_at: before?.first_seen_at ?? at,
         last_seen_at: at,
       })
-      for (const oldest of kept.keys()) if (kept.size > MAX_KEPT) kept.delete(oldest)
+      for (const oldest of seen.keys()) if (seen.size > MAX_VIOLATIONS) seen.delete(oldest)
     },
-    list: () => [...kept.values()].reverse(),
+    list: () => [...seen.values()].reverse(),
   }
 }
 
-/** What the contract says of the thing. Others would be the value itself, such as the tag of a union or the name of an entry. */
-const TOLD = [
+/** The parameters of an error that come from the contract. Others may contain the value, for example a union's tag. */
+const CONTRACT_PARAMETERS = [
   'type',
   'limit',
   'allowedValue',
@@ -82,38 +82,35 @@ const TOLD = [
   'multipleOf',
 ]
 
-/** The first of the errors. `root` is where the value stands in the answer. */
-export function problemIn(errors: SchemaError[] | null | undefined, root = ''): Problem {
-  const { instancePath = '', message = 'is not valid', params = {} } = errors?.[0] ?? {}
-  const told = Object.entries(params).filter(([name]) => TOLD.includes(name))
-  // The message names what is missing, and says the limits.
-  const detail = told.filter(([, value]) => !message.includes(String(value)))
-  return {
-    pointer:
-      root === HEADERS
-        ? `${root}${instancePath}`
-        : `${root}${instancePath.split('/').map(declaredName).join('/')}`,
-    problem: [message, ...detail.map(([, value]) => JSON.stringify(value))].join(' '),
-  }
-}
-
 export const HEADERS = '/headers'
 
-function declaredName(step: string): string {
-  return step === '' || declaredNames().has(step) ? step : '*'
+/** Describes the first error, without the value. `root` is where the value is in the response. */
+export function problemIn(errors: SchemaError[] | null | undefined, root = ''): Problem {
+  const { instancePath = '', message = 'is not valid', params = {} } = errors?.[0] ?? {}
+  const details = Object.entries(params)
+    .filter(([name]) => CONTRACT_PARAMETERS.includes(name))
+    // The message often names the property or the limit already.
+    .filter(([, value]) => !message.includes(String(value)))
+    .map(([, value]) => JSON.stringify(value))
+  const path = root === HEADERS ? instancePath : instancePath.split('/').map(declaredName).join('/')
+  return { pointer: `${root}${path}`, problem: [message, ...details].join(' ') }
 }
 
-let names: Set<string> | undefined
+/** A name that is not declared in the contract may be a client's data. */
+function declaredName(step: string): string {
+  return step === '' || DECLARED_NAMES.has(step) ? step : '*'
+}
 
-/** Of the properties in both files. Read when something is broken for the first time. */
-function declaredNames(): Set<string> {
-  if (names) return names
-  names = new Set<string>()
+const DECLARED_NAMES = readDeclaredNames()
+
+/** The names of all properties in both contracts. */
+function readDeclaredNames(): ReadonlySet<string> {
+  const names = new Set<string>()
   const visit = (node: unknown): void => {
     if (typeof node !== 'object' || node === null) return
     for (const [key, value] of Object.entries(node)) {
       if (key === 'properties' && typeof value === 'object')
-        for (const name of Object.keys(value)) names?.add(name)
+        for (const name of Object.keys(value)) names.add(name)
       visit(value)
     }
   }

@@ -1,4 +1,3 @@
-import type { Context } from 'koa'
 import { type FieldErrors, InvalidInput } from '../errors.ts'
 import { type Operation, type OperationId, operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
@@ -7,6 +6,7 @@ import { validate } from '../operations/execute.ts'
 import { isStorable, UNSTORABLE } from '../operations/storable.ts'
 import { convertParameter } from '../operations/validation.ts'
 import { readJson } from './body.ts'
+import type { Context } from './context.ts'
 
 /** Reads a request and validates it. `text` is the body as sent. Throws 415, 413 or 400 for the body as a whole, then what
  *  `readQuery` and `validate` throw. */
@@ -16,7 +16,7 @@ export async function readInput<Id extends OperationId>(
 ): Promise<{ input: Input<Id>; text: string }> {
   const body = validators.bodies[id] ? await readJson(ctx) : undefined
   const query = readQuery(ctx, operations[id])
-  const { params: path } = ctx.state
+  const { pathParameters: path } = ctx.state
   const input = validate(id, { path, query, headers: ctx.headers, body: body?.value })
   return { input, text: body?.text ?? '' }
 }

@@ -1,0 +1,46 @@
+import type { Principal } from '../records/api-keys.ts'
+import type { Sql } from '../records/database/statements.ts'
+import { authenticator, hashToken } from './api-key.ts'
+import type { RateLimiter, RateLimitState } from './rate-limit.ts'
+
+export interface Authenticated {
+  principal: Principal
+  /** Where the owner's rate limit stands, with this request counted. */
+  quota: Promise<RateLimitState>
+}
+
+const MAX_KNOWN_OWNERS = 10_000
+
+/** Finds the owner of an API key and counts the request against their rate limit. Undefined when the key is malformed, unknown
+ *  or revoked, or when its owner is deactivated. */
+export function countingAuthenticator(
+  sql: Sql,
+  requests: RateLimiter,
+): (token: string) => Promise<Authenticated | undefined> {
+  const authenticate = authenticator(sql)
+  /** Last known owner per key hash, so that the request is counted in parallel with the lookup. Just after a revocation a
+   *  request may still be counted, but it is never served. */
+  const owners = new Map<string, string>()
+
+  function count(userId: string): Promise<RateLimitState> {
+    const quota = requests.consume(userId)
+    // Avoids an unhandled rejection when the request is refused before the quota is awaited.
+    quota.catch(() => undefined)
+    return quota
+  }
+
+  return async (token) => {
+    const hash = hashToken(token)
+    const owner = owners.get(hash)
+    const early = owner === undefined ? undefined : count(owner)
+    const principal = await authenticate(token)
+    if (!principal) {
+      owners.delete(hash)
+      return undefined
+    }
+    const { userId } = principal
+    if (owners.size >= MAX_KNOWN_OWNERS) owners.clear()
+    owners.set(hash, userId)
+    return { principal, quota: early && owner === userId ? early : count(userId) }
+  }
+}

@@ -1,0 +1,81 @@
+/** openapi-backend checks openapi.json, authenticates by its security requirements and dispatches to the handlers.
+ *  Its router is replaced, because it rebuilds the patterns of all paths for each request; its validation is off, because it
+ *  has neither our order of checks nor our messages. */
+import { readFileSync } from 'node:fs'
+import {
+  type Document,
+  OpenAPIBackend,
+  OpenAPIRouter,
+  type Operation,
+  type ParsedRequest,
+  type Request,
+  type Context as SecurityContext,
+} from 'openapi-backend'
+import { type OperationId, operations } from '../generated/operations.ts'
+import type { Context } from './context.ts'
+
+/** Finds an operation by its method and path template: router.ts has matched the request before. */
+class CompiledRouter extends OpenAPIRouter {
+  readonly #byTemplate: Map<string, Operation>
+
+  constructor(definition: Document) {
+    super({ definition })
+    this.#byTemplate = new Map(
+      this.getOperations().map((operation) => [`${operation.method} ${operation.path}`, operation]),
+    )
+  }
+
+  override matchOperation({ method, path }: Request): Operation {
+    const operation = this.#byTemplate.get(`${method} ${path}`)
+    if (!operation) throw new Error(`${method} ${path} is not in openapi.json`)
+    return operation
+  }
+
+  override parseRequest({ method, path }: Request): ParsedRequest {
+    return { method, path, params: {}, query: {}, headers: {}, cookies: {}, requestBody: undefined }
+  }
+}
+
+export interface OperationDispatch {
+  /** True for a valid API key. What it throws is thrown to the caller of the dispatcher. */
+  authenticate(ctx: Context): Promise<boolean>
+  refuseUnauthenticated(ctx: Context): void
+  serve(id: OperationId, ctx: Context): Promise<void>
+}
+
+export function newDispatcher({
+  authenticate,
+  refuseUnauthenticated,
+  serve,
+}: OperationDispatch): (id: OperationId, ctx: Context) => Promise<void> {
+  const api = new OpenAPIBackend({
+    definition: JSON.parse(
+      readFileSync(new URL('../generated/openapi.json', import.meta.url), 'utf8'),
+    ) as Document,
+    strict: true,
+    validate: false,
+    quick: true,
+    securityHandlers: { apiKey: (_: SecurityContext, ctx: Context) => authenticate(ctx) },
+    handlers: {
+      unauthorizedHandler({ security }: SecurityContext, ctx: Context) {
+        // openapi-backend catches what a security handler throws.
+        if (security.apiKey?.error) throw security.apiKey.error
+        refuseUnauthenticated(ctx)
+      },
+      ...Object.fromEntries(
+        (Object.keys(operations) as OperationId[]).map((id) => [
+          id,
+          (_: SecurityContext, ctx: Context) => serve(id, ctx),
+        ]),
+      ),
+    },
+  })
+  const ready = api.init().then(() => {
+    api.router = new CompiledRouter(api.definition)
+  })
+  return async (id, ctx) => {
+    await ready
+    const { method, path } = operations[id]
+    await api.handleRequest({ method, path, headers: {} }, ctx)
+  }
+}

@@ -1,0 +1,82 @@
+/** Turns a handler's result into the HTTP response: status, headers, body. */
+import { type Operation, type OperationId, operations } from '../generated/operations.ts'
+import { isFile } from '../operations/execute.ts'
+import type { ResponseChecker } from '../operations/response-check.ts'
+import type { StoredResponse } from '../records/idempotency-keys.ts'
+import type { Context, Next } from './context.ts'
+import { etagOf, ifNoneMatchHolds } from './etag.ts'
+
+/** Throws `ContractViolation` for headers that break the contract, when that is enforced. */
+export function respond(
+  { checkResponse }: { checkResponse: ResponseChecker },
+  id: OperationId,
+  ctx: Context,
+  result: unknown,
+): void {
+  const operation: Operation = operations[id]
+  if (isFile(result)) {
+    // Before the body, or Koa adds a charset.
+    ctx.set(result.headers)
+    ctx.status = operation.success
+    ctx.body = result.stream
+    return
+  }
+  if (operation.success === 204) {
+    ctx.body = null
+    ctx.status = 204
+  } else {
+    const text = JSON.stringify(result)
+    if (operation.etag) ctx.set('ETag', etagOf(text))
+    if (operation.location) ctx.set('Location', `${ctx.path}/${(result as { id: string }).id}`)
+    sendJson(ctx, operation.success, text)
+    if (operation.access === 'read' && operation.etag && isNotModified(ctx)) {
+      ctx.body = null
+      ctx.status = 304
+    }
+  }
+  const { status, response, state } = ctx
+  checkResponse(id, { status, headers: response.headers }, state.requestId)
+}
+
+function isNotModified(ctx: Context): boolean {
+  const header = ctx.get('If-None-Match')
+  return header !== '' && ifNoneMatchHolds(header, ctx.response.get('ETag'))
+}
+
+function sendJson(ctx: Context, status: number, text: string): void {
+  ctx.state.responseText = text
+  ctx.status = status
+  // Before the body, or Koa adds a charset, which JSON does not have (RFC 8259 §11).
+  ctx.set('Content-Type', 'application/json')
+  ctx.body = text
+}
+
+/** The response, as it is stored for repeats with the same Idempotency-Key. */
+export function storableResponse(ctx: Context): StoredResponse {
+  const headers = ['Location', 'ETag']
+    .map((name): [string, string] => [name, ctx.response.get(name)])
+    .filter(([, value]) => value !== '')
+  const body = ctx.state.responseText ?? ''
+  return { status: ctx.status, headers: Object.fromEntries(headers), body }
+}
+
+export function respondFromStore(ctx: Context, { status, headers, body }: StoredResponse): void {
+  ctx.set(headers)
+  ctx.set('Idempotent-Replayed', 'true')
+  sendJson(ctx, status, body)
+}
+
+/** The status of a handler that is not implemented, which the contract does not have. */
+const NOT_IMPLEMENTED = 501
+
+/** Koa middleware around `answerErrors`: checks error responses, too. Throws `ContractViolation` when that is enforced. */
+export function checkErrors(checkResponse: ResponseChecker) {
+  return async (ctx: Context, next: Next): Promise<void> => {
+    await next()
+    const { status, body, response, state } = ctx
+    if (state.operationId === undefined || status < 400 || status === NOT_IMPLEMENTED) return
+    if (typeof body !== 'string') return
+    const headers = response.headers
+    checkResponse(state.operationId, { status, headers, body: JSON.parse(body) }, state.requestId)
+  }
+}
