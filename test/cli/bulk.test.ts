@@ -5,9 +5,9 @@ import { newMuster } from './muster.ts'
 
 const ENVIRONMENT = { PORT: '0', LOG_LEVEL: 'error', WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
 
-// Commands beside a running server, each of which is a process.
+// Each command runs in its own process beside a running server.
 describe('send-missed, retry-failed, test and bulk', { timeout: 120_000 }, () => {
-  it('count what they would do, do it, and are seen, held and ended', async () => {
+  it('preview, start, show, pause, resume and cancel bulk jobs', async () => {
     await using muster = await newMuster()
     let isBroken = false
     await using receiver = await startReceiver({ answers: () => (isBroken ? 500 : 204) })

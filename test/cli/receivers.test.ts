@@ -44,7 +44,7 @@ async function stopped({ process, ended }: Started) {
 const { example } = eventTypes['job_application.created']
 
 describe('listen', () => {
-  it('verifies and shows each delivery, and answers 403 to what is not rightly signed', async () => {
+  it('verifies and prints each delivery; responds 403 to a wrong signature', async () => {
     await using muster = await newMuster()
     const secret = newSecret()
     const { listener, url } = await startListening(muster, '--secret', secret)
@@ -93,7 +93,7 @@ describe('listen', () => {
     ])
   })
 
-  it('says what is wrong with a delivery that breaks the schema of its event', async () => {
+  it('prints how a delivery breaks the schema of its event', async () => {
     await using muster = await newMuster()
     const { listener, url } = await startListening(muster)
     await post(url, newSecret(), {
@@ -111,7 +111,7 @@ describe('listen', () => {
     )
   })
 
-  it('--forward passes on the same bytes and headers, and tells the sender what came back', async () => {
+  it('--forward sends the same bytes and headers and returns the response', async () => {
     await using muster = await newMuster()
     await using own = await startReceiver({
       validate: false,
@@ -156,7 +156,7 @@ describe('listen', () => {
     expect(stdout).toContain('Signature INVALID, responded 403\n')
   })
 
-  it('--forward to where nobody is: the sender is told 502, and the developer why', async () => {
+  it('--forward to an unreachable URL: responds 502 and prints why', async () => {
     await using muster = await newMuster()
     const { listener, url } = await startListening(
       muster,
@@ -188,18 +188,18 @@ describe('listen', () => {
   })
 })
 
-/** What goes wrong in receivers that are right but for this, and the rules that it breaks. */
+/** A receiver with one defect, and the rules that it breaks. */
 interface Defect {
   name: string
   breaks: string[]
-  /** `sign` gives the right signature of a body; `count` is how often the id has come by now. */
+  /** `sign` computes the correct signature. `count`: how often this delivery arrived so far. */
   answer(request: ReceivedRequest, sign: (body: Buffer) => string, count: number): Answer
 }
 
 const signatureOf = ({ headers }: ReceivedRequest): string =>
   String(headers['x-service-signature'] ?? '')
 
-/** Verifies as it must, and answers 200 to what `takes` it. */
+/** Verifies signatures correctly. Responds 200 if `takes` accepts the request. */
 const but =
   (
     takes: (request: ReceivedRequest, count: number) => boolean,
@@ -279,7 +279,7 @@ const defects: Defect[] = [
 ]
 
 describe('check-receiver', () => {
-  /** Every rule that the receiver breaks. */
+  /** Returns the rules that the receiver breaks. */
   async function check(muster: Muster, url: string, secret: string, ...more: string[]) {
     const { status, stdout, stderr } = await muster.run(
       ['check-receiver', url, '--secret', '-', '--json', ...more],
@@ -298,7 +298,7 @@ describe('check-receiver', () => {
     }
   }
 
-  it('passes a receiver that does all it must', async () => {
+  it('passes a correct receiver', async () => {
     await using muster = await newMuster()
     const secret = newSecret()
     const { url } = await startListening(muster, '--secret', secret)
@@ -329,7 +329,7 @@ describe('check-receiver', () => {
     expect(people.stdout).toContain('The receiver is conformant.\n')
   })
 
-  it.each(defects)('fails one that $name', async ({ breaks, answer }) => {
+  it.each(defects)('fails a receiver that $name', async ({ breaks, answer }) => {
     await using muster = await newMuster()
     const secret = newSecret()
     const sign = (body: Buffer): string =>
@@ -347,7 +347,7 @@ describe('check-receiver', () => {
     expect(new Set((await check(muster, receiver.url, secret)).broken)).toEqual(new Set(breaks))
   })
 
-  it('tells people and pipelines what was sent, what came, and what to do', async () => {
+  it('prints and exports what was sent, the response, and the advice', async () => {
     await using muster = await newMuster()
     await using receiver = await startReceiver({ validate: false, answers: [200] })
     const file = join(muster.dataDir, 'receiver.xml')
@@ -374,7 +374,7 @@ describe('check-receiver', () => {
     )
   })
 
-  it('fails one that is not there, and does not go on', async () => {
+  it('fails an unreachable receiver and skips the other checks', async () => {
     await using muster = await newMuster()
     const file = join(muster.dataDir, 'receiver.xml')
     const { rules } = await check(muster, 'http://127.0.0.1:1/', newSecret(), '--junit', file)
@@ -386,7 +386,7 @@ describe('check-receiver', () => {
     expect(await readFile(file, 'utf8')).toContain('tests="39" failures="1" skipped="38"')
   })
 
-  it('fails one that takes longer than 15 seconds', async () => {
+  it('fails a receiver that needs more than 15 seconds', async () => {
     await using muster = await newMuster()
     await using receiver = await startReceiver({ validate: false, answers: ['hang'] })
     const { rules } = await check(muster, receiver.url, newSecret())

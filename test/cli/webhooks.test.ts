@@ -32,7 +32,7 @@ async function newWebhook(
   }
 }
 
-/** The secret that signs, as the server would read it. */
+/** The current signing secret, as the server reads it. */
 async function signingSecret(muster: Muster, accountId: string, id: string): Promise<string> {
   const { secretKey } = readConfig({ DATA_DIR: muster.dataDir })
   const db = openDatabase({ dataDir: muster.dataDir })
@@ -41,7 +41,7 @@ async function signingSecret(muster: Muster, accountId: string, id: string): Pro
   return openSecret(secretKey, id, sealed?.current ?? '')
 }
 
-/** A delivery in this state, as the engine would have left it. */
+/** Stores a delivery as the engine leaves it. */
 async function newDelivery(
   muster: Muster,
   accountId: string,
@@ -89,7 +89,7 @@ async function newDelivery(
 }
 
 describe('webhook create', () => {
-  it('shows the id and the secret, and keeps the secret sealed', async () => {
+  it('prints the ID and the secret, and stores the secret encrypted', async () => {
     await using muster = await newMuster()
     const { accountId, id, secret } = await newWebhook(muster)
     expect(secret).toMatch(SECRET)
@@ -124,7 +124,7 @@ describe('webhook create', () => {
     expect((await muster.run(['webhook', 'list'])).stdout).not.toContain(secret)
   })
 
-  it('accepts http to what the operator allows, and to nothing else', async () => {
+  it('accepts http only to allowed IP addresses', async () => {
     await using muster = await newMuster()
     const { account_id: account } = await newAccount(muster)
     const args = [
@@ -149,7 +149,7 @@ describe('webhook create', () => {
 })
 
 describe('webhook disable and enable', () => {
-  it('switch it', async () => {
+  it('change the state of a webhook', async () => {
     await using muster = await newMuster()
     const { id } = await newWebhook(muster)
     expect(await muster.json(['webhook', 'disable', id])).toEqual({ id, enabled: false })
@@ -160,7 +160,7 @@ describe('webhook disable and enable', () => {
 })
 
 describe('webhook rotate', () => {
-  it('prepares a secret, which signs once it is activated', async () => {
+  it('prepares a secret, then activates it', async () => {
     await using muster = await newMuster()
     const { accountId, id, secret } = await newWebhook(muster)
     expect(await muster.run(['webhook', 'rotate', id, '--activate'])).toMatchObject({
@@ -182,7 +182,7 @@ describe('webhook rotate', () => {
 })
 
 describe('deliveries', () => {
-  it('list shows them newest first, by state if asked', async () => {
+  it('list: newest first, optionally by state', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
     const pending = await newDelivery(muster, accountId, webhook, 'pending')
@@ -209,7 +209,7 @@ describe('deliveries', () => {
     expect(await muster.json([...list, '--state', 'retrying'])).toEqual([])
   })
 
-  it('attempts shows what came of each', async () => {
+  it('attempts: shows each attempt with its response', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
     const failed = await newDelivery(muster, accountId, webhook, 'failed')
@@ -230,7 +230,7 @@ describe('deliveries', () => {
     ])
   })
 
-  it('retry retries a failed one, resends a delivered one and makes the next attempt of a scheduled one now', async () => {
+  it('retry: retries a failed, resends a delivered and attempts a scheduled delivery', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
     const failed = await newDelivery(muster, accountId, webhook, 'failed')
@@ -271,7 +271,7 @@ describe('deliveries', () => {
     expect(planned[3].next_attempt_at).toBeLessThanOrEqual(Date.now())
   })
 
-  it('cancel takes one off the schedule, once', async () => {
+  it('cancel: works once', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
     const id = await newDelivery(muster, accountId, webhook, 'retrying')
@@ -284,7 +284,7 @@ describe('deliveries', () => {
     })
   })
 
-  it('undelivered lists what has not arrived over all webhooks, newest first', async () => {
+  it('undelivered: lists deliveries of all webhooks, newest first', async () => {
     await using muster = await newMuster()
     const { accountId, id: webhook } = await newWebhook(muster)
     const { id: other } = await muster.json([
@@ -336,8 +336,8 @@ describe('deliveries', () => {
   })
 })
 
-describe('webhook and deliveries: what does not exist', () => {
-  it('is refused', async () => {
+describe('webhook and deliveries commands with an unknown ID', () => {
+  it('fail with a message', async () => {
     await using muster = await newMuster()
     for (const [args, message] of [
       [

@@ -1,4 +1,4 @@
-/** Requests to operations whose records somebody may not see; and ids and commands that somebody else has made up. */
+/** Requests with records that a user may not see; malformed IDs; curl commands with hostile content. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -54,7 +54,7 @@ describe('the query of a request', () => {
     seeing = await visitor(app, await newPerson(app, account.accountId, { permissions: all }))
   })
 
-  it('is left out for who may not see the records: in the list, on the page, in the command and in the file', async () => {
+  it('is hidden from users who may not see the records: in list, page, command and file', async () => {
     for (const path of [
       '/requests',
       '/requests.csv',
@@ -72,12 +72,12 @@ describe('the query of a request', () => {
     expect(text).toContain('The query is left out')
   })
 
-  it('stays, where it is of what they may see', async () => {
+  it('is shown for records they may see', async () => {
     for (const path of ['/requests', '/requests.csv', `/requests/${ids[2]}`])
       expect((await blind.get(path)).text).toContain('filter[search]=library')
   })
 
-  it('is not found by a part of it, by who does not see it', async () => {
+  it('cannot be searched by users who may not see it', async () => {
     for (const part of ['ada@', '?filter[email]=', 'ADA@EXAMPLE.COM', '=']) {
       const query = `path=${encodeURIComponent(part)}`
       const { text } = await blind.get(`/requests?${query}`)
@@ -95,7 +95,7 @@ describe('the query of a request', () => {
   })
 })
 
-describe('what looks like an id and is none', () => {
+describe('a malformed ID', () => {
   const pages = [
     '/requests',
     '/requests.csv',
@@ -131,7 +131,7 @@ describe('what looks like an id and is none', () => {
     '0'.repeat(36),
   ]
 
-  it.each([...pages, ...records])('in any parameter of %s: no error of ours', async (path) => {
+  it.each([...pages, ...records])('in any parameter of %s is not a server error', async (path) => {
     const asked = names.flatMap((name) =>
       bad.map((value) => `${path}?${name}=${encodeURIComponent(value)}`),
     )
@@ -139,7 +139,7 @@ describe('what looks like an id and is none', () => {
       expect([address, (await owner.get(address)).status < 500]).toEqual([address, true])
   })
 
-  it('in any filter of a list of records: no error of ours', async () => {
+  it('in any filter of a record list is not a server error', async () => {
     for (const path of records)
       for (const name of [
         'participant_id',
@@ -192,14 +192,14 @@ describe('a command to copy', () => {
     },
   )
 
-  /** What curl would be given. */
+  /** The arguments that curl receives. */
   async function wordsOf(shell: string, command: string): Promise<string[]> {
     const { stdout } = await run(shell, ['-c', `curl() { printf '%s\\0' "$@"; }\n${command}`])
     return stdout.split('\0').slice(0, -1)
   }
 })
 
-/** What the button beside the command copies. */
+/** The command that the copy button copies. */
 function commandIn(page: string): string {
   return unescaped(page.match(/data-copy="([^"]*)" aria-label="Copy the curl command"/)?.[1] ?? '')
 }

@@ -1,20 +1,26 @@
-/** An account with webhooks and somebody who manages them in the console. */
+/** An account with webhooks, and an Admin who manages them in the console. */
 import { accountScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { type Delivery, listDeliveries } from '../../records/deliveries.ts'
-import { findSealedSecrets } from '../../records/webhooks.ts'
+import {
+  disableWebhook,
+  enableWebhook,
+  findSealedSecrets,
+  findWebhook,
+  type Webhook,
+} from '../../records/webhooks.ts'
 import { openSecret } from '../../webhooks/transport/secret.ts'
 import { type TestApp, until } from '../helpers.ts'
 import { newTenant, type Tenant } from '../webhooks/tenant.ts'
-import { newPerson, type Person, type Visitor, visitor } from './visitors.ts'
+import { type ConsoleAnswer, newPerson, type Person, type Visitor, visitor } from './visitors.ts'
 
 export interface Office extends Tenant {
   /** An Admin who manages webhooks. */
   manager: Person
   visitor: Visitor
-  /** The secret that signs. */
+  /** The current signing secret. */
   secretOf(webhookId: string): Promise<string>
-  /** The newest delivery of a webhook once it is in this state and nothing more is planned. */
+  /** Waits until the newest delivery of a webhook is in this state with no attempt due. */
   newest(webhookId: string, state: Delivery['state']): Promise<Delivery>
   audited(): Promise<{ action: string; targetId: string; details: Record<string, unknown> }[]>
 }
@@ -56,11 +62,40 @@ export async function newOffice(app: TestApp): Promise<Office> {
   }
 }
 
-/** What a page says, without its tags, as somebody reads it. */
+/** The text of a page without tags. */
 export function textOf(page: string): string {
   const main = /<main[\s\S]*<\/main>/.exec(page)?.[0] ?? page
   return main
     .replace(/<[^>]*>/g, ' ')
     .replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
     .replace(/\s+/g, ' ')
+}
+
+/** Throws if the webhook does not exist. */
+export async function loadWebhook({ scope }: Office, id: string): Promise<Webhook> {
+  const webhook = await findWebhook(scope, id)
+  if (!webhook) throw new Error('There is no webhook')
+  return webhook
+}
+
+/** A webhook that was disabled while `count` events happened, and is enabled again. */
+export async function subscribeAndMiss(
+  office: Office,
+  url: string,
+  count: number,
+): Promise<string> {
+  const id = await office.subscribe(url)
+  await office.write((own) => disableWebhook(own, id, new Date()))
+  await office.emit(count)
+  await office.write((own) => enableWebhook(own, id, new Date()))
+  return id
+}
+
+export const SECRET_PATTERN = /whsec_[A-Za-z0-9+/]{43}=/
+
+/** The signing secret on a page. Throws if there is none. */
+export function readSecret({ text, status }: ConsoleAnswer): string {
+  const [secret] = text.match(SECRET_PATTERN) ?? []
+  if (status !== 200 || secret === undefined) throw new Error(`There is no secret in ${text}`)
+  return secret
 }

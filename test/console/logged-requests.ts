@@ -1,4 +1,4 @@
-/** Requests in the log, as the API would have put them there, and what the pages say of them. */
+/** Stores requests as the API logs them, and reads the pages that show them. */
 import { randomUUID } from 'node:crypto'
 import { transaction } from '../../records/database/transaction.ts'
 import { insertRequests, type LoggedRequest } from '../../records/request-log.ts'
@@ -8,12 +8,12 @@ export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 
-/** Today, at a time that is at no boundary of any bucket. */
+/** A time within a bucket of any length. */
 export const NOW = Math.floor(Date.now() / DAY) * DAY + 17 * HOUR + 12 * MINUTE + 34_567
 
 export type GivenRequest = Partial<LoggedRequest>
 
-/** Puts requests of an account into the log. Returns the ids that they have there, in the order in which they are given. */
+/** Logs requests of an account. Returns their IDs in the same order. */
 export async function log(
   app: TestApp,
   account: TestAccount,
@@ -63,7 +63,7 @@ const ENTITIES: Record<string, string> = {
   '&#39;': "'",
 }
 
-/** Text as it is read. */
+/** HTML as plain text. */
 export function textOf(html: string): string {
   return html
     .replace(/<[^>]*>/g, '')
@@ -72,7 +72,7 @@ export function textOf(html: string): string {
     .trim()
 }
 
-/** The figures at the head of a page, by their names. */
+/** The figures of a page by label. */
 export function figuresOf(html: string): Record<string, string> {
   const stats = html.matchAll(/<dt>(.*?)<\/dt>\s*<dd class="stat-value">(.*?)<\/dd>/g)
   return Object.fromEntries(
@@ -80,7 +80,7 @@ export function figuresOf(html: string): Record<string, string> {
   )
 }
 
-/** The rows of a table by its name, each cell as it is read. */
+/** The cells of a table by its label, as plain text. */
 export function tableOf(html: string, name: string): string[][] {
   const [, after = ''] = html.split(`role="region" aria-label="${name}"`)
   const [, body = ''] = after.slice(0, after.indexOf('</table>')).split('<tbody>')
@@ -91,7 +91,13 @@ export function tableOf(html: string, name: string): string[][] {
   )
 }
 
-/** The ids of the requests that a page lists. */
+/** The IDs of the requests on a page. */
 export function listedIn(html: string): string[] {
   return [...html.matchAll(/<tbody id="request-([\da-f-]{36})"/g)].map(([, id = '']) => id)
+}
+
+/** The curl command that the page's copy button copies. */
+export function commandIn(html: string): string {
+  const copied = html.match(/data-copy="([^"]*)" aria-label="Copy the curl command"/)?.[1] ?? ''
+  return textOf(`<i>${copied}</i>`)
 }

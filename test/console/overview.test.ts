@@ -1,4 +1,4 @@
-/** The overview: how the account is doing, and how a new one begins. */
+/** The overview: requests and deliveries of the last day, and the first steps of a new account. */
 import { randomUUID } from 'node:crypto'
 import type { Browser } from 'playwright-core'
 import { v7 as uuidv7 } from 'uuid'
@@ -60,7 +60,7 @@ describe('the overview', () => {
   const times = <T>(number: number, make: (index: number) => T): T[] =>
     Array.from({ length: number }, (_, index) => make(index))
 
-  it('says how requests went in the last 24 hours', async () => {
+  it('shows the requests of the last 24 hours', async () => {
     const account = await app.newAccount()
     const other = await app.newAccount()
     await log(
@@ -83,7 +83,7 @@ describe('the overview', () => {
     ])
   })
 
-  it('says how deliveries went, hour by hour, and which webhooks fail, those first', async () => {
+  it('shows deliveries by hour, and failing webhooks first', async () => {
     const account = await app.newAccount()
     const [well, badly, worse] = [
       await newWebhook(account, 'Well'),
@@ -95,7 +95,7 @@ describe('the overview', () => {
       ...times(4, () => ({ state: 'delivered' as const, at: hour })),
       { state: 'delivered', at: hour - 1 },
       { state: 'pending', at: NOW },
-      // Before the first of the hours.
+      // Before the period.
       { state: 'failed', at: hour - 23 * HOUR - 1 },
     ])
     await newDeliveries(account, badly, [
@@ -128,7 +128,7 @@ describe('the overview', () => {
     expect(text).not.toContain('Theirs')
   })
 
-  it('says who came near the limit in the last hour', async () => {
+  it('shows who came near the rate limit in the last hour', async () => {
     const account = await app.newAccount()
     const jonas = await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
     const minute = NOW - (NOW % MINUTE)
@@ -141,7 +141,7 @@ describe('the overview', () => {
         status: index > 6 ? 429 : 200,
       })),
       ...times(2, () => ({ userId: jonas.userId, at: minute - 30 * MINUTE, status: 429 })),
-      // Too long ago.
+      // Before the last hour.
       ...times(8, () => ({ at: minute - 60 * MINUTE })),
     ])
     const { text } = await (await visitor(app, account)).get('')
@@ -151,7 +151,7 @@ describe('the overview', () => {
     ])
   })
 
-  it('of a new account says how to begin, step by step', async () => {
+  it('of a new account shows the first steps', async () => {
     const account = await app.newAccount()
     await app.db.write('api_keys').where({ account_id: account.accountId }).delete()
     const owner = await visitor(app, account)
@@ -186,7 +186,7 @@ describe('the overview', () => {
     expect((await owner.get('')).text).not.toContain('Getting started')
   })
 
-  it('offers an Admin what their grants allow', async () => {
+  it('shows an Admin only steps that their grants allow', async () => {
     const account = await app.newAccount()
     const admin = await visitor(app, await newPerson(app, account.accountId))
     const { text } = await admin.get('')
@@ -200,7 +200,7 @@ describe('the overview', () => {
   })
 
   describe('of a Member', () => {
-    it('leads to the records that they may see, and says how many there are', async () => {
+    it('links to the records they may see, with counts', async () => {
       const account = await app.newAccount()
       await app.as(account).post('/tasks', { title: 'One' })
       await app.as(account).post('/tasks', { title: 'Two' })
@@ -241,7 +241,7 @@ describe('the overview', () => {
         expect(text).not.toContain(hidden)
     })
 
-    it('who may see nothing says whom to ask', async () => {
+    it('without any access says whom to ask', async () => {
       const account = await app.newAccount()
       const permissions = {
         participants: 'none',
@@ -307,7 +307,7 @@ describe('the overview', () => {
       }
     })
 
-    it('works without JavaScript: from what fails to its deliveries', async () => {
+    it('works without JavaScript: from a failing webhook to its deliveries', async () => {
       const account = await app.newAccount()
       const webhookId = await newWebhook(account, 'The shop')
       await newDeliveries(account, webhookId, [{ at: NOW - HOUR, state: 'failed' }])

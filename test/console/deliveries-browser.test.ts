@@ -1,0 +1,139 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { assertReadable, openBrowser } from '../browser.ts'
+import { startApp, type TestApp } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
+import { store } from './delivery-pages.ts'
+import { newOffice } from './hooks.ts'
+import { visit } from './visitors.ts'
+
+/** No scheduled retry happens before a test ends. */
+const NEVER = '600,600,600,600,600,600,600,600,600'
+
+const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
+
+let app: TestApp
+let browser: Browser
+beforeAll(async () => {
+  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
+  browser = await openBrowser()
+})
+afterAll(async () => {
+  await browser?.close()
+  await app?.[Symbol.asyncDispose]()
+})
+
+describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser', () => {
+  it('retry in place, countdown to the next attempt, cancel', async () => {
+    let isBroken = true
+    await using receiver = await startReceiver({
+      answers: () => (isBroken ? { status: 500, body: 'out of order' } : 204),
+    })
+    const office = await newOffice(app)
+    const webhookId = await office.subscribe(receiver.url)
+    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
+      person: office.manager,
+    })
+    const { page, troubles } = visited
+    await page.getByRole('button', { name: 'Send test event' }).click()
+    const row = page.locator('.log tbody').filter({ hasText: 'webhook.test' })
+    await row.getByText('Failed').waitFor()
+    isBroken = false
+    await row.getByRole('button', { name: 'Retry' }).click()
+    await page.getByText('Retrying now.').waitFor()
+    await row.getByText('Delivered').waitFor()
+    expect(page.url()).toMatch(new RegExp(`/webhooks/${webhookId}$`))
+    expect(await row.locator('.dots').getAttribute('aria-label')).toBe('2 attempts')
+
+    isBroken = true
+    await office.emit()
+    const other = page.locator('.log tbody').filter({ hasText: 'participant.created' })
+    await other.getByText('Retrying').waitFor()
+    await other.getByRole('link', { name: 'participant.created' }).click()
+    const countdown = other.locator('time[data-countdown]')
+    const before = await countdown.textContent()
+    expect(before).toMatch(/^in (9 min \d+ s|10 min 0 s)$/)
+    await expect.poll(() => countdown.textContent(), { timeout: 5_000 }).not.toBe(before)
+    await assertReadable(page, 'an open row')
+    // An attempt made while the row is open appears in it.
+    await other.getByRole('button', { name: 'Retry now' }).click()
+    await other.getByText('Attempt 2', { exact: true }).waitFor()
+    await other.getByRole('button', { name: 'Cancel' }).click()
+    await other.getByRole('button', { name: 'Cancel delivery' }).click()
+    await other.getByText('The delivery was cancelled.').waitFor()
+    isBroken = false
+    await other.getByRole('button', { name: 'Retry' }).click()
+    await other.locator('.pill').getByText('Delivered').waitFor()
+    expect(await other.locator('.delivery').count()).toBe(1)
+    expect(troubles).toEqual([])
+  })
+
+  it('shows a failing retry schedule live', async () => {
+    await using quick = await startApp({
+      role: 'all',
+      environment: { WEBHOOK_RETRY_DELAYS: QUICK },
+    })
+    await using receiver = await startReceiver({ answers: [500] })
+    const office = await newOffice(quick)
+    const webhookId = await office.subscribe(receiver.url)
+    await using visited = await visit(quick, browser, `/webhooks/${webhookId}`, {
+      person: office.manager,
+    })
+    await office.emit()
+    const row = visited.page.locator('.log tbody')
+    await row.getByText('Failed').waitFor()
+    expect(await row.locator('.dots .bad').count()).toBe(10)
+    await row.getByRole('link').click()
+    await row.getByText('Gave up after 10 attempts.').waitFor()
+    expect(visited.troubles).toEqual([])
+  })
+
+  it('does not reload while hidden, and reloading keeps the focus', async () => {
+    const office = await newOffice(app)
+    const webhookId = await office.subscribe('https://example.com/')
+    await store(office, webhookId, [{ hoursAgo: 1, state: 'failed' }, { hoursAgo: 2 }])
+    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
+      person: office.manager,
+    })
+    const { page, troubles } = visited
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(request.url()))
+    await page.getByRole('button', { name: 'Retry', exact: true }).focus()
+    await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0)
+    await store(office, webhookId, [{ hoursAgo: 0 }])
+    await expect.poll(() => page.locator('.log tbody').count(), { timeout: 10_000 }).toBe(3)
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Retry')
+    await page.evaluate('Object.defineProperty(document, "hidden", { value: true })')
+    asked.length = 0
+    await page.waitForTimeout(4_000)
+    expect(asked).toEqual([])
+    expect(troubles).toEqual([])
+  })
+
+  it('works without JavaScript', async () => {
+    await using receiver = await startReceiver()
+    const office = await newOffice(app)
+    const webhookId = await office.subscribe(receiver.url)
+    await office.emit()
+    await office.newest(webhookId, 'delivered')
+    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
+      person: office.manager,
+      javaScriptEnabled: false,
+    })
+    const { page, troubles } = visited
+    await page.getByRole('combobox', { name: 'Event' }).selectOption('participant.created')
+    await page.getByRole('button', { name: 'Filter' }).click()
+    expect(page.url()).toContain('type=participant.created')
+    await page.getByRole('button', { name: 'Resend' }).click()
+    await page.getByText('Resending now.').waitFor()
+    await receiver.received(2)
+    expect(page.url()).toContain('/deliveries/')
+    await page.getByText('Verify this').click()
+    await page.getByText('openssl dgst').waitFor()
+    await page.getByRole('link', { name: '127.0.0.1' }).click()
+    await page.getByRole('link', { name: 'participant.created' }).click()
+    await page.getByRole('heading', { name: 'participant.created' }).waitFor()
+    expect(await page.locator('.attempts > li').count()).toBe(2)
+    expect(troubles).toEqual([])
+  })
+})

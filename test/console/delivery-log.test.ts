@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import { v7 as uuidv7 } from 'uuid'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startApp, type TestApp } from '../helpers.ts'
+import { linkIn, listed, type Stored, store } from './delivery-pages.ts'
+import { errorsIn } from './forms.ts'
+import { newOffice, textOf } from './hooks.ts'
+
+/** No scheduled retry happens before a test ends. */
+const NEVER = '600,600,600,600,600,600,600,600,600'
+
+const HOUR_MS = 3_600_000
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+describe('the delivery log', () => {
+  it('filters by state, event, time and ID from the URL', async () => {
+    const office = await newOffice(app)
+    const webhookId = await office.subscribe('https://example.com/')
+    const eventId = uuidv7()
+    const event = {
+      id: eventId,
+      event_type: 'task.created',
+      resource_type: 'task',
+      resource_id: randomUUID(),
+      data: '[]',
+      created_at: 1,
+    }
+    await office.write((own) => own.insert('events', event))
+    const given: Stored[] = [
+      { hoursAgo: 1, state: 'failed' },
+      { hoursAgo: 2, type: 'task.updated' },
+      { hoursAgo: 3, state: 'failed', type: 'task.updated', eventId },
+      { hoursAgo: 30 },
+      { hoursAgo: 0.5, state: 'failed', type: 'webhook.test' },
+    ]
+    const ids = await store(office, webhookId, given)
+    const other = await office.subscribe('https://example.com/other')
+    await store(office, other, [{ hoursAgo: 1, state: 'failed', eventId }])
+    const found = async (query: string): Promise<number[]> => {
+      const { text, status } = await office.visitor.get(`/webhooks/${webhookId}?${query}`)
+      expect(status, query).toBe(200)
+      return listed(text).map((id) => ids.indexOf(id))
+    }
+    const ago = (hours: number): string =>
+      new Date(Date.now() - hours * HOUR_MS).toISOString().slice(0, 16)
+
+    const cases: { query: string; want: number[] }[] = [
+      { query: '', want: [4, 0, 1, 2, 3] },
+      { query: 'state=failed', want: [4, 0, 2] },
+      { query: 'state=delivered', want: [1, 3] },
+      { query: 'state=pending', want: [] },
+      { query: 'type=task.updated', want: [1, 2] },
+      { query: 'type=webhook.test', want: [4] },
+      { query: 'state=failed&type=task.updated', want: [2] },
+      { query: `since=${ago(2.5)}`, want: [4, 0, 1] },
+      { query: `until=${ago(2.5)}`, want: [2, 3] },
+      { query: `since=${ago(4)}&until=${ago(1.5)}&state=failed`, want: [2] },
+      { query: `id=${ids[1]}`, want: [1] },
+      { query: `id=+${ids[1]?.toUpperCase()}`, want: [1] },
+      { query: `id=${eventId}`, want: [2] },
+      { query: `id=${eventId}&state=delivered`, want: [] },
+      { query: `id=${randomUUID()}`, want: [] },
+    ]
+    for (const { query, want } of cases) expect(await found(query), query).toEqual(want)
+
+    const { text } = await office.visitor.get(
+      `/webhooks/${webhookId}?state=failed&type=task.updated&id=${ids[2]}`,
+    )
+    expect(text).toContain('<option value="task.updated" selected>')
+    expect(text).toContain(`value="${ids[2]}"`)
+    expect(linkIn(text, 'Delivered')).toBe(
+      `/webhooks/${webhookId}?state=delivered&type=task.updated&id=${ids[2]}`,
+    )
+    expect(linkIn(text, 'Clear')).toBe(`/webhooks/${webhookId}?state=failed`)
+  })
+
+  it('invalid filters: 422, an error for each, and the input stays', async () => {
+    const office = await newOffice(app)
+    const webhookId = await office.subscribe('https://example.com/')
+    await store(office, webhookId, [{ hoursAgo: 1 }])
+    const cases: [query: string, errors: Record<string, string>][] = [
+      ['id=%22%3E%3Cscript%3E', { id: 'Enter the whole ID of a delivery or an event.' }],
+      [
+        'since=yesterday&until=2026-13-01T00:00',
+        {
+          since: expect.stringContaining('Enter a time'),
+          until: expect.stringContaining('Enter a time'),
+        },
+      ],
+      ['since=2026-01-02T00:00&until=2026-01-01T00:00', { until: 'Choose a time after “From”.' }],
+      ['type=task.exploded', { type: 'Choose an event from the list.' }],
+    ]
+    for (const [query, errors] of cases) {
+      const { text, status } = await office.visitor.get(`/webhooks/${webhookId}?${query}`)
+      expect(status, query).toBe(422)
+      expect(errorsIn(text), query).toEqual(errors)
+      expect(listed(text), query).toEqual([])
+      expect(text).not.toContain('"><script>')
+    }
+    expect((await office.visitor.get(`/webhooks/${webhookId}?state=exploded`)).status).toBe(422)
+    // An invalid cursor is ignored.
+    expect(
+      listed((await office.visitor.get(`/webhooks/${webhookId}?before=x&after=%00`)).text),
+    ).toHaveLength(1)
+  })
+
+  it('pages forward and back without gaps or duplicates', async () => {
+    const office = await newOffice(app)
+    const webhookId = await office.subscribe('https://example.com/')
+    const ids = await store(
+      office,
+      webhookId,
+      Array.from({ length: 60 }, (_, index) => ({
+        hoursAgo: 0.01 * (index + 1),
+        state: index % 2 ? 'failed' : 'delivered',
+      })),
+    )
+    for (const [query, want] of [
+      ['', ids],
+      ['?state=failed', ids.filter((_, index) => index % 2 === 1)],
+      ['?state=delivered', ids.filter((_, index) => index % 2 === 0)],
+    ] as const) {
+      const pages: string[][] = []
+      const addresses: string[] = []
+      for (
+        let address: string | undefined = `/webhooks/${webhookId}${query}`;
+        address !== undefined;
+      ) {
+        const { text }: { text: string } = await office.visitor.get(address)
+        addresses.push(address)
+        pages.push(listed(text))
+        address = linkIn(text, 'Next')
+      }
+      expect(pages.flat(), query).toEqual(want)
+      expect(pages.map(({ length }) => length)).toEqual(want.length === 60 ? [25, 25, 10] : [25, 5])
+      // Back again.
+      let back = addresses.at(-1) ?? ''
+      for (let page = pages.length - 2; page >= 0; page--) {
+        back = linkIn((await office.visitor.get(back)).text, 'Previous') ?? ''
+        expect(listed((await office.visitor.get(back)).text), `${query} back to ${page}`).toEqual(
+          pages[page],
+        )
+      }
+      expect(linkIn((await office.visitor.get(back)).text, 'Previous')).toBeUndefined()
+    }
+    // Only the first page reloads.
+    const second = await office.visitor.get(`/webhooks/${webhookId}?before=${ids[24]}`)
+    expect(second.text).not.toContain('hx-trigger="every')
+    expect(linkIn(second.text, 'Newest')).toBe(`/webhooks/${webhookId}`)
+  })
+
+  it('a rare match: the search stops at a limit and continues on the next page', async () => {
+    const office = await newOffice(app)
+    const webhookId = await office.subscribe('https://example.com/')
+    const many: Stored[] = Array.from({ length: 10_000 }, (_, index) => ({
+      hoursAgo: 1 + index / 10_000,
+      type: 'task.updated',
+    }))
+    const ids = await store(office, webhookId, [...many, { hoursAgo: 3, type: 'task.deleted' }])
+    const first = await office.visitor.get(`/webhooks/${webhookId}?type=task.deleted`)
+    expect(listed(first.text)).toEqual([])
+    expect(textOf(first.text)).toContain(
+      'No match among the newest deliveries. Older ones may match.',
+    )
+    const next = await office.visitor.get(linkIn(first.text, 'Next') ?? '')
+    expect(listed(next.text)).toEqual(ids.slice(-1))
+    expect(linkIn(next.text, 'Next')).toBeUndefined()
+  })
+})

@@ -1,0 +1,127 @@
+import type { Knex } from 'knex'
+import { describe, expect, it } from 'vitest'
+import { migrate } from '../../records/database/migrate.ts'
+import { openDatabase } from '../../records/database/open.ts'
+import { deleteOldRequests } from '../../records/request-log.ts'
+import { readConfig } from '../../server/config.ts'
+import { newDatabase, startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { DAY, HOUR, log, MINUTE, NOW } from './logged-requests.ts'
+
+describe('stored counts of API requests', () => {
+  it('equal the log, and are deleted with it', async () => {
+    await using app = await startApp()
+    const account = await app.newAccount()
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        app.as(account).get(index % 4 === 0 ? '/tasks/nothing' : '/tasks'),
+      ),
+    )
+    await until('all are logged', async () => (await counted(app, account)).requests === 20)
+    expect(await counted(app, account)).toEqual({
+      requests: 20,
+      ok: 15,
+      client_errors: 5,
+      minutes: 20,
+      hours: 20,
+    })
+
+    const old = Date.now() - 31 * DAY
+    await log(app, account, [{ at: old }, { at: old - HOUR }])
+    expect(await counted(app, account)).toMatchObject({
+      requests: 22,
+      ok: 17,
+      minutes: 22,
+      hours: 22,
+    })
+    await deleteOldRequests(app.db, Date.now())
+    expect(await counted(app, account)).toEqual({
+      requests: 20,
+      ok: 15,
+      client_errors: 5,
+      minutes: 20,
+      hours: 20,
+    })
+  })
+
+  it('of concurrent writers add up', async () => {
+    await using app = await startApp()
+    const account = await app.newAccount()
+    await Promise.all(
+      Array.from({ length: 8 }, () =>
+        log(
+          app,
+          account,
+          Array.from({ length: 25 }, (_, index) => ({ status: index % 2 === 0 ? 200 : 500 })),
+        ),
+      ),
+    )
+    expect(await counted(app, account)).toEqual({
+      requests: 200,
+      ok: 104,
+      client_errors: 0,
+      minutes: 200,
+      hours: 200,
+    })
+  })
+
+  it('are computed by the migration for older requests', async () => {
+    await using database = await newDatabase()
+    await using app = await startApp({ database })
+    const account = await app.newAccount()
+    await log(
+      app,
+      account,
+      Array.from({ length: 300 }, (_, index) => ({
+        at: NOW - index * 20_000,
+        status: [200, 404, 500][index % 3] ?? 200,
+        durationMs: 0.3 * 1.05 ** index,
+        operationId: index % 2 === 0 ? 'listTasks' : 'getTask',
+      })),
+    )
+    const tables = async (): Promise<unknown> => ({
+      minutes: (await app.db.read('request_minutes').orderBy('minute')).map((row) => ({ ...row })),
+      counts: (
+        await app.db
+          .read('request_counts')
+          .orderBy(['span_ms', 'starts_at', 'operation_id', 'status'])
+      ).map((row) => ({ ...row })),
+    })
+    const before = await tables()
+    const directory = new URL('../../records/migrations', import.meta.url).pathname
+    const name = '202611211700_console.ts'
+    await app.db.write.migrate.down({
+      name,
+      directory,
+      loadExtensions: ['.ts'],
+    } as Knex.MigratorConfig)
+    expect(await app.db.read.schema.hasTable('request_counts')).toBe(false)
+    const db = openDatabase(readConfig({ ...database.environment }).database)
+    await migrate(db).finally(() => db.close())
+    expect(await tables()).toEqual(before)
+  })
+
+  async function counted(app: TestApp, { accountId }: TestAccount) {
+    const [minutes] = await app.db
+      .read('request_minutes')
+      .where({ account_id: accountId })
+      .sum({ ok: 'ok', client_errors: 'client_errors', server_errors: 'server_errors' })
+    const [requests] = await app.db
+      .read('request_log')
+      .where({ account_id: accountId })
+      .count({ count: '*' })
+    const spans = async (span: number): Promise<number> => {
+      const [row] = await app.db
+        .read('request_counts')
+        .where({ account_id: accountId, span_ms: span })
+        .sum({ requests: 'requests' })
+      return Number(row?.requests)
+    }
+    return {
+      requests: Number(requests?.count),
+      ok: Number(minutes?.ok),
+      client_errors: Number(minutes?.client_errors),
+      minutes: await spans(MINUTE),
+      hours: await spans(HOUR),
+    }
+  }
+})

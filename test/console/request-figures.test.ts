@@ -1,0 +1,240 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import {
+  figuresOf,
+  type GivenRequest,
+  HOUR,
+  listedIn,
+  log,
+  MINUTE,
+  NOW,
+  tableOf,
+} from './logged-requests.ts'
+import { type Visitor, visitor } from './visitors.ts'
+
+describe('API requests', () => {
+  let app: TestApp
+  beforeAll(async () => {
+    app = await startApp({ now: () => new Date(NOW) })
+  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
+
+  async function newOwner(): Promise<{ account: TestAccount; owner: Visitor }> {
+    const account = await app.newAccount()
+    return { account, owner: await visitor(app, account) }
+  }
+
+  describe('figures', () => {
+    it('count the requests of the period in their buckets', async () => {
+      const { account, owner } = await newOwner()
+      const minute = NOW - (NOW % MINUTE)
+      await log(app, account, [
+        { at: minute, status: 200, durationMs: 10 },
+        { at: NOW, status: 304, durationMs: 20 },
+        { at: minute - 1, status: 404, durationMs: 30 },
+        { at: minute - MINUTE, status: 500, durationMs: 40 },
+        { at: minute - 59 * MINUTE, status: 201, durationMs: 50 },
+        // One millisecond before the period.
+        { at: minute - 59 * MINUTE - 1, status: 503, durationMs: 60 },
+      ])
+      const { text } = await owner.get('/requests?range=1h')
+      expect(figuresOf(text)).toEqual({
+        Requests: '5',
+        Errors: '40.00 %',
+        'Median duration': '30 ms',
+        'p95 duration': '50 ms',
+      })
+      const time = (at: number): string => new Date(at).toISOString().slice(11, 16)
+      expect(
+        tableOf(text, 'Requests per minute').map(([at = '', ...counts]) => [
+          at.slice(-5),
+          ...counts,
+        ]),
+      ).toEqual([
+        [time(minute - 59 * MINUTE), '1', '0', '0'],
+        [time(minute - MINUTE), '0', '1', '1'],
+        [time(minute), '2', '0', '0'],
+      ])
+    })
+
+    it.each([
+      ['1h', 'minute', MINUTE, 60],
+      ['6h', '5 minutes', 5 * MINUTE, 72],
+      ['24h', '15 minutes', 15 * MINUTE, 96],
+      ['7d', '2 hours', 2 * HOUR, 84],
+      ['30d', '6 hours', 6 * HOUR, 120],
+    ])('of %s have buckets of %s', async (range, name, width, buckets) => {
+      const { account, owner } = await newOwner()
+      const last = NOW - (NOW % width)
+      const first = last - (buckets - 1) * width
+      await log(app, account, [
+        { at: first },
+        { at: first - 1, status: 500 },
+        { at: last - 1, status: 404 },
+        { at: last, status: 422 },
+        { at: last, status: 422 },
+      ])
+      const { text } = await owner.get(`/requests?range=${range}`)
+      expect(tableOf(text, `Requests per ${name}`).map(([, ...counts]) => counts)).toEqual([
+        ['1', '0', '0'],
+        ['0', '1', '0'],
+        ['0', '2', '0'],
+      ])
+      expect(figuresOf(text)).toMatchObject({ Requests: '4', Errors: '75.00 %' })
+    })
+
+    it('of a chosen period start and end there', async () => {
+      const { account, owner } = await newOwner()
+      const from = NOW - (NOW % MINUTE) - 3 * HOUR
+      const until = from + 10 * MINUTE
+      const inside = await log(app, account, [{ at: from }, { at: until - 1 }])
+      await log(app, account, [{ at: from - 1 }, { at: until }])
+      const local = (at: number): string => new Date(at).toISOString().slice(0, 16)
+      const { text } = await owner.get(`/requests?from=${local(from)}&until=${local(until)}`)
+      expect(figuresOf(text)).toMatchObject({ Requests: '2' })
+      expect(listedIn(text).toSorted()).toEqual(inside.toSorted())
+      expect(tableOf(text, 'Requests per minute')).toHaveLength(2)
+    })
+
+    it('of a single request', async () => {
+      const { account, owner } = await newOwner()
+      await log(app, account, [{ status: 500, durationMs: 1234.5 }])
+      const { text } = await owner.get('/requests')
+      expect(figuresOf(text)).toEqual({
+        Requests: '1',
+        Errors: '100 %',
+        'Median duration': '1.23 s',
+        'p95 duration': '1.23 s',
+      })
+      expect(tableOf(text, 'Top operations')).toEqual([['GET /public/v1/tasks', '1', '100 %']])
+      expect(tableOf(text, 'Top errors')).toEqual([['500GET /public/v1/tasks', '1']])
+    })
+
+    it('without requests are empty, and the page links to the guide', async () => {
+      const { owner } = await newOwner()
+      const { text, status } = await owner.get('/requests')
+      expect(status).toBe(200)
+      expect(figuresOf(text)).toEqual({
+        Requests: '0',
+        Errors: '–',
+        'Median duration': '–',
+        'p95 duration': '–',
+      })
+      expect(text).toContain('Make your first request')
+      expect(text).not.toContain('NaN')
+    })
+
+    it('list the most frequent operations and errors', async () => {
+      const { account, owner } = await newOwner()
+      const task: GivenRequest = {
+        operationId: 'getTask',
+        path: `/public/v1/tasks/${randomUUID()}`,
+      }
+      await log(app, account, [
+        ...Array.from({ length: 6 }, () => ({ ...task, status: 200 })),
+        ...Array.from({ length: 2 }, () => ({ ...task, status: 404 })),
+        ...Array.from({ length: 3 }, () => ({
+          operationId: 'createTask',
+          method: 'POST',
+          status: 422,
+        })),
+      ])
+      const { text } = await owner.get('/requests')
+      expect(tableOf(text, 'Top operations')).toEqual([
+        ['GET /public/v1/tasks/{task}', '8', '25.00 %'],
+        ['POST /public/v1/tasks', '3', '100 %'],
+      ])
+      expect(tableOf(text, 'Top errors')).toEqual([
+        ['422POST /public/v1/tasks', '3'],
+        ['404GET /public/v1/tasks/{task}', '2'],
+      ])
+      // Each links to its requests.
+      expect(text).toContain('/console/requests?operation=createTask&#38;status=422')
+    })
+
+    it('durations are accurate to 5 %', async () => {
+      const { account, owner } = await newOwner()
+      const durations = Array.from(
+        { length: 2_000 },
+        (_, index) => Math.round(1_000 * Math.exp(1 + ((index * 7919) % 2_000) / 400)) / 1_000,
+      )
+      await log(
+        app,
+        account,
+        durations.map((durationMs) => ({ durationMs })),
+      )
+      const sorted = durations.toSorted((one, other) => one - other)
+      const { text } = await owner.get('/requests')
+      const figures = figuresOf(text)
+      expectNear(figures['Median duration'], sorted[999])
+      expectNear(figures['p95 duration'], sorted[1_899])
+    })
+  })
+
+  it('figures from stored counts equal figures from the requests', async () => {
+    const { account, owner } = await newOwner()
+    const operations = ['listTasks', 'getTask', 'createTask', 'listJobs']
+    const given = Array.from({ length: 52_000 }, (_, index) => ({
+      at: NOW - ((index * 7_919) % (4 * HOUR)),
+      status: index % 97 === 0 ? 500 : index % 31 === 0 ? 404 : 200,
+      operationId: operations[index % 4] ?? null,
+      durationMs: Math.round(1_000 * Math.exp(1 + ((index * 104_729) % 1_000) / 200)) / 1_000,
+    }))
+    await log(app, account, given)
+    // Start and end are within an hour.
+    const [from, until] = [
+      NOW - (NOW % MINUTE) - 4 * HOUR + 5 * MINUTE,
+      NOW - (NOW % MINUTE) - MINUTE,
+    ]
+    const local = (at: number): string => new Date(at).toISOString().slice(0, 16)
+    for (const address of [
+      '/requests?range=6h',
+      `/requests?from=${local(from)}&until=${local(until)}`,
+    ]) {
+      const inside = address.includes('from')
+        ? given.filter(({ at }) => at >= from && at < until)
+        : given
+      expect(inside.length).toBeGreaterThan(50_000)
+      const errors = inside.filter(({ status }) => status >= 400)
+      const sorted = inside
+        .map(({ durationMs }) => durationMs)
+        .toSorted((one, other) => one - other)
+      const { text } = await owner.get(address)
+      const figures = figuresOf(text)
+      expect(figures).toMatchObject({
+        Requests: inside.length.toLocaleString('en'),
+        Errors: `${((errors.length / inside.length) * 100).toFixed(2)} %`,
+      })
+      expectNear(figures['Median duration'], sorted[Math.ceil(sorted.length * 0.5) - 1])
+      expectNear(figures['p95 duration'], sorted[Math.ceil(sorted.length * 0.95) - 1])
+      const bars = tableOf(
+        text,
+        address.includes('from') ? 'Requests per 2 minutes' : 'Requests per 5 minutes',
+      )
+      const sum = (column: number): number =>
+        bars.reduce((total, row) => total + Number(row[column]?.replace(',', '')), 0)
+      expect([sum(1), sum(2), sum(3)]).toEqual([
+        inside.length - errors.length,
+        errors.filter(({ status }) => status < 500).length,
+        errors.filter(({ status }) => status >= 500).length,
+      ])
+      const top = new Map(
+        tableOf(text, 'Top operations').map(([name = '', requests = '']) => [name, requests]),
+      )
+      expect(top.get('POST /public/v1/tasks')).toBe(
+        inside
+          .filter(({ operationId }) => operationId === 'createTask')
+          .length.toLocaleString('en'),
+      )
+    }
+  })
+})
+
+function expectNear(text: string | undefined, wanted: number | undefined): void {
+  const [, value, unit] = /^([\d.]+) (ms|s)$/.exec(text ?? '') ?? []
+  const milliseconds = Number(value) * (unit === 's' ? 1_000 : 1)
+  expect(Math.abs(milliseconds / (wanted ?? 0) - 1), `${text} beside ${wanted} ms`).toBeLessThan(
+    0.05,
+  )
+}

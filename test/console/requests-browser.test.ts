@@ -1,0 +1,150 @@
+/** The list of API requests in a browser. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { assertReadable, openBrowser } from '../browser.ts'
+import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { visit, visitor } from './visitors.ts'
+
+const run = promisify(execFile)
+
+describe('API requests in a browser', () => {
+  let app: TestApp
+  let browser: Browser
+  let account: TestAccount
+  beforeAll(async () => {
+    app = await startApp()
+    browser = await openBrowser()
+    account = await app.newAccount()
+    await app.as(account).post('/tasks', { title: 'Call the library' })
+    await app.as(account).post('/tasks', { title: '' })
+    await app.as(account).get('/participants?page[size]=2')
+    await until(
+      'all are logged',
+      async () =>
+        (await app.db.read('request_log').where({ account_id: account.accountId })).length === 3,
+    )
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await app?.[Symbol.asyncDispose]()
+  })
+
+  it('filter, open a row, and copy the curl command, which repeats the request', async () => {
+    await using visited = await visit(app, browser, '/requests', {
+      person: account,
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    const { page, troubles } = visited
+    await page.getByLabel('Path contains').fill('PARTICIPANTS')
+    await page.getByLabel('Method').selectOption('GET')
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.waitForURL(/requests\?method=GET&path=PARTICIPANTS$/)
+    await page.locator('.requests .toggle').click()
+    await page.getByRole('heading', { name: 'Response body' }).waitFor()
+    await page.getByRole('button', { name: 'Copy the curl command' }).click()
+    const command = await page.evaluate('navigator.clipboard.readText()')
+    const { stdout } = await run(
+      'sh',
+      ['-c', String(command).replaceAll(app.config.baseUrl, app.url)],
+      {
+        env: { PATH: process.env.PATH, MUSTER_API_KEY: account.key },
+      },
+    )
+    expect(JSON.parse(stdout)).toEqual(
+      (await app.as(account).get('/participants?page[size]=2')).body,
+    )
+    // Close the row.
+    await page.locator('.requests .toggle').click()
+    await page.getByRole('heading', { name: 'Response body' }).waitFor({ state: 'detached' })
+    expect(troubles).toEqual([])
+  })
+
+  it('new requests appear, but not while a row is open', async () => {
+    await using visited = await visit(app, browser, '/requests?method=DELETE', { person: account })
+    const { page, troubles } = visited
+    await page.getByText('No requests match').waitFor()
+    const { body } = await app.as(account).post('/tasks', { title: 'Gone soon' })
+    await app.as(account).delete(`/tasks/${body.id}`)
+    await page.locator('.requests .toggle').waitFor()
+    await page.locator('.requests .toggle').click()
+    await page.getByRole('heading', { name: 'Response body' }).waitFor()
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(request.url()))
+    await page.waitForTimeout(6_000)
+    expect(asked).toEqual([])
+    expect(await page.getByRole('heading', { name: 'Response body' }).count()).toBe(1)
+    await page.locator('.requests .toggle').click()
+    await until(
+      'it asks again',
+      () => asked.filter((url) => url.endsWith('/requests?method=DELETE')).length >= 1,
+    )
+    expect(troubles).toEqual([])
+  })
+
+  it.each([
+    '/requests?until=2030-01-01T00:00',
+    '/requests?before=9999999999999_01934567-89ab-7def-8123-456789abcdef',
+  ])('%s does not reload', async (path) => {
+    expect((await (await visitor(app, account)).get(path)).text).not.toContain('hx-trigger="every')
+  })
+
+  it('a bar of the chart has a tooltip', async () => {
+    await using visited = await visit(app, browser, '/requests?range=1h', { person: account })
+    const { page } = visited
+    await page.locator('.hit').last().hover()
+    expect(await page.locator('.tip').textContent()).toMatch(
+      /^\d+ \w+ \d\d:\d\d\nSuccess \d+\nClient error \d+\nServer error 0$/,
+    )
+    await page.locator('h1').hover()
+    await page.locator('.tip').waitFor({ state: 'hidden' })
+  })
+
+  it('works without JavaScript', async () => {
+    await using visited = await visit(app, browser, '/requests', {
+      person: account,
+      javaScriptEnabled: false,
+    })
+    const { page } = visited
+    await page.getByLabel('Status').selectOption('4xx')
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.waitForURL(/requests\?status=4xx$/)
+    await page.getByText('Show as table').click()
+    await page
+      .getByRole('cell', { name: 'UTC' })
+      .or(page.getByRole('region', { name: 'Requests per 15 minutes' }))
+      .first()
+      .waitFor()
+    await page.locator('.requests .toggle').click()
+    await page.getByRole('heading', { level: 1, name: 'POST /public/v1/tasks' }).waitFor()
+    await page.getByText('"title"').first().waitFor()
+    await page.getByRole('link', { name: 'API requests' }).last().click()
+    await page.getByRole('heading', { level: 1, name: 'API requests' }).waitFor()
+  })
+
+  it.each([
+    [1280, 'light'],
+    [390, 'dark'],
+  ] as const)('is readable at %i pixels, %s', async (width, colorScheme) => {
+    const { id } = await app.db
+      .read('request_log')
+      .where({ account_id: account.accountId, method: 'POST' })
+      .first('id')
+    await using visited = await visit(app, browser, '/requests', {
+      person: account,
+      viewport: { width, height: 860 },
+      colorScheme,
+    })
+    const { page, troubles } = visited
+    await page.locator('.requests .toggle').first().click()
+    await page.getByRole('heading', { name: 'Response body' }).waitFor()
+    await page.getByText('Show as table').click()
+    await assertReadable(page, 'the dashboard with an open row and the table of its chart')
+    for (const path of [`/requests/${id}`, '/requests?path=nothing', '/requests?duration=x']) {
+      await page.goto(`${app.url}/console${path}`)
+      await assertReadable(page, path)
+    }
+    expect(troubles.filter((trouble) => !trouble.includes('422'))).toEqual([])
+  })
+})

@@ -1,0 +1,85 @@
+/** The signing secret of a webhook in the console. */
+import { createHmac } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startApp, type TestApp } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
+import { newOffice, readSecret } from './hooks.ts'
+import { PASSWORD } from './visitors.ts'
+
+/** No scheduled retry happens before a test ends. */
+const NEVER = '600,600,600,600,600,600,600,600,600'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+const signatureOf = (secret: string, body: Buffer): string =>
+  createHmac('sha256', secret).update(body).digest('hex')
+
+describe('the signing secret', () => {
+  it('is shown for the password, after at most five wrong ones', async () => {
+    const office = await newOffice(app)
+    const id = await office.subscribe('https://example.com/')
+    const secret = await office.secretOf(id)
+    const to = `/webhooks/${id}/secret`
+    for (const password of ['', 'guess 1', 'guess 2', 'guess 3']) {
+      const answer = await office.visitor.post(to, { password })
+      expect(answer.status).toBe(422)
+      expect(answer.text).not.toContain('whsec_')
+    }
+    expect(readSecret(await office.visitor.post(to, { password: PASSWORD }))).toBe(secret)
+    expect((await office.visitor.get(to)).text).not.toContain(secret)
+    expect(await office.audited()).toEqual([
+      { action: 'webhook.secret_revealed', targetId: id, details: {} },
+    ])
+
+    for (let count = 0; count < 5; count++) await office.visitor.post(to, { password: 'guess' })
+    const locked = await office.visitor.post(to, { password: PASSWORD })
+    expect(locked.status).toBe(422)
+    expect(locked.text).toContain('This was tried too often.')
+    expect(locked.text).not.toContain('whsec_')
+  })
+
+  it('is rotated without downtime: the current one signs until the next is activated', async () => {
+    await using receiver = await startReceiver()
+    const office = await newOffice(app)
+    const id = await office.subscribe(receiver.url)
+    const old = await office.secretOf(id)
+    const signature = async (count: number): Promise<unknown> => {
+      await office.emit()
+      const request = (await receiver.received(count))[count - 1]
+      return [old, next].map(
+        (secret) =>
+          request && signatureOf(secret, request.body) === request.headers['x-service-signature'],
+      )
+    }
+    expect((await office.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain(
+      'There is no next secret. Prepare one first.',
+    )
+    const first = readSecret(await office.visitor.post(`/webhooks/${id}/secret/prepare`))
+    const next = readSecret(await office.visitor.post(`/webhooks/${id}/secret/prepare`))
+    expect(new Set([old, first, next]).size).toBe(3)
+    const page = await office.visitor.get(`/webhooks/${id}/secret`)
+    expect(page.text).toContain('Prepare another secret')
+    expect(page.text).not.toContain('whsec_')
+    const shown = await office.visitor.post(`/webhooks/${id}/secret`, { password: PASSWORD })
+    expect(shown.text.match(/whsec_[A-Za-z0-9+/]{43}=/g)).toEqual(
+      expect.arrayContaining([old, next]),
+    )
+    expect(await signature(1)).toEqual([true, false])
+
+    expect((await office.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain(
+      'New secret activated.',
+    )
+    expect(await signature(2)).toEqual([false, true])
+    expect((await office.audited()).map(({ action }) => action)).toEqual([
+      'webhook.secret_prepared',
+      'webhook.secret_prepared',
+      'webhook.secret_revealed',
+      'webhook.secret_activated',
+    ])
+    expect(JSON.stringify(await office.audited())).not.toContain('whsec_')
+  })
+})

@@ -1,0 +1,166 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { assertReadable, openBrowser } from '../browser.ts'
+import { startApp, type TestApp } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
+import { loadWebhook, newOffice, SECRET_PATTERN, subscribeAndMiss } from './hooks.ts'
+import { visit } from './visitors.ts'
+
+/** No scheduled retry happens before a test ends. */
+const NEVER = '600,600,600,600,600,600,600,600,600'
+
+let app: TestApp
+let browser: Browser
+beforeAll(async () => {
+  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
+  browser = await openBrowser()
+})
+afterAll(async () => {
+  await browser?.close()
+  await app?.[Symbol.asyncDispose]()
+})
+
+describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
+  it('create a webhook, send a test event, and see its delivery appear', async () => {
+    await using receiver = await startReceiver({
+      answers: [{ status: 200, headers: { 'x-served-by': 'the shop' }, body: '{"ok":true}' }],
+    })
+    const office = await newOffice(app)
+    await using visited = await visit(app, browser, '/webhooks', { person: office.manager })
+    const { page, troubles } = visited
+    await assertReadable(page, 'no webhooks')
+    await page.getByRole('link', { name: 'Create your first webhook' }).click()
+    await page.getByLabel('URL').fill('http://10.0.0.1/')
+    await page.getByText('10.0.0.1 is not one').waitFor()
+    await page.getByLabel('URL').fill(receiver.url)
+    await page.getByText('This URL works.').waitFor()
+    expect(await page.evaluate('document.activeElement.id')).toBe('field-url')
+    await page.getByLabel('Description').fill('The shop')
+    await page.getByLabel('participant.created').check()
+    await assertReadable(page, 'a new webhook')
+    await page.getByRole('button', { name: 'Create webhook' }).click()
+    await page.getByRole('heading', { name: 'Webhook created' }).waitFor()
+    await assertReadable(page, 'the secret')
+    expect(await page.locator('.code-block code').textContent()).toMatch(SECRET_PATTERN)
+    await page.getByRole('link', { name: 'Done' }).click()
+    await page.getByText('No deliveries yet').waitFor()
+
+    await page.getByRole('button', { name: 'Send test event' }).click()
+    await page.getByText('Test event sent.').waitFor()
+    const row = page.getByRole('row').filter({ hasText: 'webhook.test' })
+    await row.getByText('Delivered').waitFor()
+    expect(page.url()).toMatch(/\/console\/webhooks\/[\w-]+$/)
+    // Events from outside the page appear too.
+    await office.emit()
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'participant.created' })
+      .getByText('Delivered')
+      .waitFor()
+
+    await row.getByRole('link', { name: 'webhook.test' }).click()
+    const opened = page.locator('.opened .delivery')
+    await opened.waitFor()
+    expect(await opened.textContent()).toContain('x-served-by: the shop')
+    expect(await opened.getByRole('group', { name: 'payload' }).textContent()).toContain(
+      '"event_type": "webhook.test"',
+    )
+    expect(await page.title()).toBe('The shop · Muster')
+    await assertReadable(page, 'an open row')
+    expect(await page.locator('.log tbody').count()).toBe(2)
+    // The log does not reload while a row is open.
+    await office.emit()
+    await receiver.received(3)
+    await page.waitForTimeout(4_000)
+    expect(await page.locator('.log tbody').count()).toBe(2)
+    await row.getByRole('link', { name: 'webhook.test' }).click()
+    await expect.poll(() => page.locator('.log tbody').count(), { timeout: 10_000 }).toBe(3)
+    expect(await opened.count()).toBe(0)
+    expect(troubles).toEqual([])
+  })
+
+  it('missed events are counted while typing and sent with live progress', async () => {
+    await using receiver = await startReceiver()
+    const office = await newOffice(app)
+    const id = await subscribeAndMiss(office, receiver.url, 40)
+    await using visited = await visit(app, browser, `/webhooks/${id}`, { person: office.manager })
+    const { page, troubles } = visited
+    await page.getByRole('link', { name: 'Send missed events' }).click()
+    await page.getByText('40 deliveries').waitFor()
+    await page.getByLabel('Maximum per second').fill('20')
+    await page.getByLabel('Maximum per second').blur()
+    await page.getByText('about 2 seconds').waitFor()
+    await assertReadable(page, 'what was missed')
+    await page.getByRole('button', { name: 'Start' }).click()
+    await page.getByText('Sending started.').waitFor()
+    const progress = page.getByRole('progressbar')
+    await progress.waitFor()
+    await assertReadable(page, 'a bulk job')
+    await page.getByText('Completed').waitFor()
+    expect(await progress.getAttribute('value')).toBe('40')
+    await page.goto(`${app.url}/console/webhooks/jobs`)
+    await assertReadable(page, 'bulk jobs')
+    expect(troubles).toEqual([])
+  })
+
+  it('disabling asks for confirmation; the secret is prepared and activated', async () => {
+    const office = await newOffice(app)
+    const id = await office.subscribe('https://example.com/')
+    await using visited = await visit(app, browser, `/webhooks/${id}/settings`, {
+      person: office.manager,
+    })
+    const { page, troubles } = visited
+    await page.getByRole('link', { name: 'Signing secret' }).click()
+    await page.getByRole('button', { name: 'Prepare new secret' }).click()
+    await page.getByRole('heading', { name: 'Next secret created' }).waitFor()
+    await page.getByRole('link', { name: 'Done' }).click()
+    await assertReadable(page, 'the secret of a webhook')
+    await page.getByRole('button', { name: 'Activate' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Activate' }).click()
+    await page.getByText('New secret activated.').waitFor()
+    await page.goto(`${app.url}/console/webhooks/${id}/settings`)
+    await page.getByRole('button', { name: 'Disable' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('Scheduled retries are cancelled and marked failed.').waitFor()
+    await assertReadable(page, 'a question')
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+    expect((await loadWebhook(office, id)).enabled).toBe(true)
+    await page.getByRole('button', { name: 'Disable' }).click()
+    await dialog.getByRole('button', { name: 'Disable webhook' }).click()
+    await page.getByText('Webhook disabled. Nothing is sent until you enable it again.').waitFor()
+    await assertReadable(page, 'a disabled webhook')
+    expect(troubles).toEqual([])
+  })
+
+  it('is readable on a phone in the dark', async () => {
+    await using receiver = await startReceiver({ answers: [500, 204] })
+    const office = await newOffice(app)
+    const id = await subscribeAndMiss(office, receiver.url, 1)
+    await office.emit(2)
+    await receiver.received(2)
+    const options = {
+      person: office.manager,
+      viewport: { width: 390, height: 800 },
+      colorScheme: 'dark',
+    } as const
+    await using visited = await visit(app, browser, '/webhooks', options)
+    const { page, troubles } = visited
+    await assertReadable(page, 'webhooks')
+    const paths = [
+      '',
+      '/settings',
+      '/edit',
+      '/secret',
+      '/send-missed',
+      '/retry-failed',
+      '?state=failed&type=task.created',
+      '?id=x',
+    ]
+    for (const path of paths) {
+      await page.goto(`${app.url}/console/webhooks/${id}${path}`)
+      await assertReadable(page, path)
+    }
+    // An invalid ID is answered with 422.
+    expect(troubles.filter((trouble) => !trouble.includes('422'))).toEqual([])
+  })
+})
