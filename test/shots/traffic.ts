@@ -1,0 +1,88 @@
+/** A day of requests and deliveries, written to the tables. */
+import { randomUUID } from 'node:crypto'
+import { v7 as uuidv7 } from 'uuid'
+import { operations } from '../../generated/operations.ts'
+import type { Db } from '../../records/database/open.ts'
+import type { LoggedRequest } from '../../records/request-log.ts'
+
+const MINUTE = 60_000
+const MINUTES_OF_DAY = 24 * 60
+
+/** Copies deliveries over the last day, more of them by day than by night. */
+export async function insertDeliveryHistory(db: Db, now: number): Promise<void> {
+  const deliveries: { id: string }[] = await db.read('deliveries').orderBy('id')
+  const attempts: { delivery_id: string }[] = await db.read('attempts')
+  for (
+    let minute = MINUTES_OF_DAY;
+    minute > 30;
+    minute -= 4 + Math.round(20 * Math.sin((minute / MINUTES_OF_DAY) * Math.PI) ** 2)
+  ) {
+    const original = deliveries[(minute * 7) % deliveries.length]
+    const at = now - minute * MINUTE
+    const id = uuidv7({ msecs: at })
+    await db.write('deliveries').insert({ ...original, id, created_at: at, updated_at: at })
+    for (const attempt of attempts.filter(({ delivery_id }) => delivery_id === original?.id))
+      await db.write('attempts').insert({ ...attempt, delivery_id: id, started_at: at })
+  }
+}
+
+export interface Traffic {
+  accountId: string
+  keys: string[]
+  users: string[]
+  now: number
+}
+
+/** Requests of the last day, more of them by day than by night. From 33 to 26 minutes ago many fail. */
+export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Generator<LoggedRequest> {
+  const kinds = Object.entries(operations).filter(
+    ([, { method }]) => method === 'get' || method === 'post',
+  )
+  let seed = 7
+  const random = (): number => {
+    seed = (seed * 16_807) % 2_147_483_647
+    return seed / 2_147_483_647
+  }
+  for (let minute = MINUTES_OF_DAY; minute > 0; minute--) {
+    const load = 2 + 3 * Math.sin((minute / MINUTES_OF_DAY) * 2 * Math.PI) ** 2
+    const isOutage = minute > 25 && minute < 34
+    for (let index = 0; index < load + random() * 3; index++) {
+      const [operationId, { method, path, success }] = kinds[
+        Math.floor(random() ** 2 * kinds.length)
+      ] ??
+        kinds[0] ?? ['listParticipants', operations.listParticipants]
+      const status = statusFor(random(), isOutage, success)
+      const keyIndex = Math.floor(random() * keys.length)
+      yield {
+        accountId,
+        userId: users[keyIndex === 2 ? 1 : 0] ?? '',
+        apiKeyId: keys[keyIndex] ?? '',
+        requestId: randomUUID(),
+        operationId,
+        method: method.toUpperCase(),
+        path: path.replace(/\{.*?\}/g, () => randomUUID()),
+        status,
+        durationMs: Math.round((3 + random() ** 4 * (isOutage ? 900 : 120)) * 100) / 100,
+        ip: keyIndex === 2 ? '2001:db8::7' : '203.0.113.40',
+        requestBody:
+          method === 'post'
+            ? '{"full_name":"Ada Lovelace","email":"ada@example.com","tags":["vip"]}'
+            : null,
+        responseBody:
+          status < 300
+            ? '{"id":"0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11","full_name":"Ada Lovelace","status":"active"}'
+            : '{"message":"The given data was invalid.","errors":{"email":["must be an email address."]}}',
+        at: now - minute * MINUTE + Math.floor(random() * MINUTE),
+      }
+    }
+  }
+}
+
+/** `chance` is from 0 to 1. */
+function statusFor(chance: number, isOutage: boolean, success: number): number {
+  if (isOutage && chance < 0.4) return 503
+  if (chance < 0.03) return 422
+  if (chance < 0.05) return 404
+  if (chance < 0.055) return 429
+  return success
+}
