@@ -1,4 +1,4 @@
-/** A real browser for tests and pictures: the Chromium that comes as a package, so that `npm ci` is all that it takes. */
+/** The browser for tests and screenshots: Chromium from an npm package. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 const require = createRequire(import.meta.url)
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const PACKAGE = dirname(dirname(require.resolve('@sparticuz/chromium')))
-/** Not the package's own, which switch off the same-origin policy and with it what is tested here. */
+/** The package's own flags disable the same-origin policy, which the tests check. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -23,12 +23,12 @@ const FLAGS = [
 ]
 const TIMEOUT_MS = 60_000
 
-/** The caller closes it. `BROWSER=/usr/bin/chromium` takes another one. */
+/** The caller must close it. `BROWSER=/usr/bin/chromium` selects another browser. */
 export async function openBrowser(): Promise<Browser> {
-  const own = process.env.BROWSER
-  if (own !== undefined)
-    return chromium.launch({ executablePath: own, args: FLAGS, timeout: TIMEOUT_MS })
-  const home = unpacked()
+  const { BROWSER } = process.env
+  if (BROWSER !== undefined)
+    return chromium.launch({ executablePath: BROWSER, args: FLAGS, timeout: TIMEOUT_MS })
+  const home = unpackBrowser()
   return chromium.launch({
     executablePath: join(home, 'chromium'),
     args: FLAGS,
@@ -41,8 +41,8 @@ export async function openBrowser(): Promise<Browser> {
   })
 }
 
-/** The folder of the unpacked browser. It is unpacked once, aside, and moved into place: of several at once one wins. */
-function unpacked(): string {
+/** Unpacks the browser once and returns its folder. Concurrent processes may do so: the rename is atomic. */
+function unpackBrowser(): string {
   const { version } = JSON.parse(readFileSync(join(PACKAGE, 'package.json'), 'utf8')) as {
     version: string
   }
@@ -53,7 +53,7 @@ function unpacked(): string {
   const read = (name: string): Buffer =>
     brotliDecompressSync(readFileSync(join(PACKAGE, 'bin', name)))
   writeFileSync(join(draft, 'chromium'), read('chromium.br'), { mode: 0o755 })
-  // What a bare Debian has not: some libraries, and a font, without which no page can be drawn.
+  // Libraries and a font that a minimal Debian lacks.
   for (const name of ['al2023.tar.br', 'fonts.tar.br', 'swiftshader.tar.br'])
     execFileSync('tar', ['-x', '-C', draft], { input: read(name) })
   writeFileSync(
@@ -71,18 +71,18 @@ function unpacked(): string {
 
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 
-/** The page is no wider than the screen, and axe finds nothing in it. */
-export async function assertReadable(page: Page, what: string): Promise<void> {
+/** Throws when the page is wider than the screen or axe finds a fault. */
+export async function assertReadable(page: Page, name: string): Promise<void> {
   const excess = (await page.evaluate(
     'document.documentElement.scrollWidth - innerWidth',
   )) as number
-  assert.ok(excess <= 0, `${what} is ${excess} px wider than the screen`)
+  assert.ok(excess <= 0, `${name} is ${excess} px wider than the screen`)
   await page.evaluate(axe)
   const { violations } = (await page.evaluate('axe.run()')) as {
     violations: { id: string; nodes: { html: string; failureSummary: string }[] }[]
   }
   const found = violations.map(({ id, nodes }) => ({
-    what,
+    name,
     id,
     nodes: nodes.map(({ failureSummary, html }) => `${html} ${failureSummary}`),
   }))

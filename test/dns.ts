@@ -1,20 +1,20 @@
-/** A name server on loopback, for names that answer as a test wants. */
+/** A name server on loopback. */
 import { createSocket } from 'node:dgram'
 import { Resolver } from 'node:dns/promises'
 import { isIPv4 } from 'node:net'
 import packet, { type Answer, type DecodedPacket } from 'dns-packet'
 import type { Lookup } from '../webhooks/transport/egress.ts'
 
-/** What a name has: addresses of both families, a name that it stands for (with addresses of its own), nothing, or no answer at all. */
+/** The response to a query: IP addresses of both families, an alias with IP addresses, an error, or none. */
 export type Zone = (
   name: string,
   query: number,
 ) => string[] | { cname: string; addresses: string[] } | 'no such name' | 'silence'
 
 export interface NameServer extends AsyncDisposable {
-  /** Asks this server, as `dns.lookup` asks the system's. */
+  /** Resolves names with this server, like `dns.lookup` with the system's. */
   lookup: Lookup
-  /** How often IPv4 addresses were asked for: once in each look-up. */
+  /** The number of queries for IPv4 addresses: one per look-up. */
   queries(): number
 }
 
@@ -22,17 +22,17 @@ const NXDOMAIN = 3
 
 export async function startNameServer(zone: Zone): Promise<NameServer> {
   const server = createSocket('udp4')
-  const asked = new Map<string, number>()
+  const queryCounts = new Map<string, number>()
   let queries = 0
 
   server.on('message', (message, { port, address }) => {
     const query = packet.decode(message)
     const [question] = query.questions ?? []
     if (!question) return
-    // Both families of one look-up get the same answer.
+    // Both families of one look-up get the same response.
     const key = `${question.type} ${question.name}`
-    const number = asked.get(key) ?? 0
-    asked.set(key, number + 1)
+    const number = queryCounts.get(key) ?? 0
+    queryCounts.set(key, number + 1)
     if (question.type === 'A') queries++
     const has = zone(question.name, number)
     if (has !== 'silence') server.send(answerTo(query, has), port, address)
@@ -83,7 +83,7 @@ function answerTo(
   })
 }
 
-/** Fails only when neither family has an address, as `dns.lookup` does. */
+/** Throws only when neither family has an IP address, like `dns.lookup`. */
 async function addressesOf(
   resolver: Resolver,
   hostname: string,

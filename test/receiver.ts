@@ -1,4 +1,4 @@
-/** A real receiver of webhooks on loopback. Every request that it gets is held against asyncapi.yaml. */
+/** A webhook receiver on loopback. It validates every request against asyncapi.yaml. */
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -20,27 +20,27 @@ export interface ReceivedRequest {
   receivedAt: number
 }
 
-/** What to answer. A number is a status with an empty body. */
+/** The response to a request. A number is a status with an empty body. */
 export type Answer =
   | number
   | { status: number; headers?: Record<string, string>; body?: string | Buffer }
-  /** Never answers. */
+  /** Never responds. */
   | 'hang'
-  /** Cuts the connection before it answers. */
+  /** Resets the connection without a response. */
   | 'reset'
-  /** Sends status and headers, then a byte now and then without end. */
+  /** Sends status and headers, then one byte every 20 ms without end. */
   | 'drip'
-  /** Answers 200 after this long. */
+  /** Responds with 200 after this time. */
   | { afterMs: number }
-  /** Does as it likes with the connection. */
+  /** Writes to the connection itself. */
   | { raw: (socket: Socket) => void }
 
 export interface ReceiverOptions {
-  /** One for each request, in order; the last is used from then on. 204 by default. Or a function of the request and its number, from 0. */
+  /** One per request; the last one repeats. 204 by default. A function gets the request and its index. */
   answers?: Answer[] | ((request: ReceivedRequest, index: number) => Answer)
-  /** False for requests that are not the engine's own. */
+  /** False when other programs than the engine send requests. */
   validate?: boolean
-  /** PEM. With it, the receiver speaks https. */
+  /** PEM. Makes the receiver serve https. */
   tls?: { key: string; cert: string }
 }
 
@@ -48,11 +48,11 @@ export interface Receiver extends AsyncDisposable {
   url: string
   port: number
   requests: ReceivedRequest[]
-  /** Resolves when there are so many requests. */
+  /** Resolves when `count` requests have arrived. Throws after the time limit. */
   received(count: number, timeoutMs?: number): Promise<ReceivedRequest[]>
-  /** How many connections were opened. */
+  /** The number of connections opened so far. */
   connections(): number
-  /** How many of them still are. */
+  /** The number of open connections. */
   openConnections(): number
   close(): Promise<void>
 }
@@ -148,14 +148,14 @@ export interface Listener extends AsyncDisposable {
 }
 
 export interface ListenerOptions {
-  /** On loopback. 127.0.0.1 by default. */
+  /** A loopback IP address. 127.0.0.1 by default. */
   host?: string
   port?: number
-  /** Reads and says nothing by default. */
+  /** By default the data is read and ignored. */
   onConnection?: (socket: Socket) => unknown
 }
 
-/** Something that listens, and speaks nothing unless `onConnection` makes it. */
+/** A TCP server that sends nothing by itself. */
 export async function startListener({
   host = '127.0.0.1',
   port = 0,
@@ -199,7 +199,7 @@ async function readRequest(request: IncomingMessage): Promise<ReceivedRequest> {
   }
 }
 
-/** What asyncapi.yaml does not allow about a request. */
+/** One text for each violation of asyncapi.yaml. */
 function contractViolations({ method, headers, body }: ReceivedRequest): string[] {
   if (method !== 'POST') return [`${method} instead of POST`]
   let payload: { event_type?: EventType }

@@ -1,4 +1,4 @@
-/** A copy of this repository, to be changed at will, and a change of its contract. */
+/** Temporary copies of this repository, and a change of its contract. */
 import { cp, mkdtemp, readdir, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const NOT_COPIED = ['node_modules', '.git', 'data', 'coverage']
 
-/** In a temporary folder, with the packages of this one. Returns where. */
+/** Copies the repository to a temporary folder that shares this node_modules. Returns the folder. */
 export async function copyRepository(): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), 'muster-tree-'))
   for (const name of await readdir(ROOT))
@@ -17,7 +17,7 @@ export async function copyRepository(): Promise<string> {
   return root
 }
 
-/** openapi.yaml with one operation more: `getPing`, GET /public/v1/ping, which answers 204. */
+/** Adds the operation `getPing` to openapi.yaml: GET /public/v1/ping, 204. */
 export function withPing(openapi: string): string {
   return openapi.replace('\npaths:\n', () => `\npaths:\n${PING}`)
 }
@@ -27,7 +27,7 @@ const PING = `  /public/v1/ping:
       operationId: getPing
       tags: [Events]
       summary: Ping
-      description: Says that it is there.
+      description: Checks the connection.
       responses:
         '204': { $ref: '#/components/responses/NoContent' }
         '422': { $ref: '#/components/responses/ValidationFailed' }

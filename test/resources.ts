@@ -281,7 +281,7 @@ export async function createOneOfEach(client: Client): Promise<Record<string, st
   return ids
 }
 
-/** Creates two seed records of each resource a minute, and changes some of them 20 and 21 minutes after the start. */
+/** Creates two seed records of each resource a minute, and updates some at minutes 20 and 21. */
 export async function seedAll(
   client: Client,
   setMinute: (minute: number) => void,

@@ -1,25 +1,25 @@
-/** Certificates, made when a test needs them. */
+/** Certificates for tests. */
 import { randomUUID } from 'node:crypto'
 import { isIP } from 'node:net'
 import { generate } from 'selfsigned'
 
 export interface Certificate {
-  /** Both PEM. */
+  /** PEM, as is `cert`. */
   key: string
   cert: string
 }
 
-export interface Wanted {
-  /** The name or IP address that it is for. */
+export interface CertificateOptions {
+  /** A host name or IP address. 127.0.0.1 by default. */
   host?: string
   notBefore?: Date
   notAfter?: Date
 }
 
 export interface Authority {
-  /** PEM, for those who are to trust it. */
+  /** PEM. Clients must trust it. */
   cert: string
-  issue(wanted?: Wanted): Promise<Certificate>
+  issue(options?: CertificateOptions): Promise<Certificate>
 }
 
 const DAY_MS = 86_400_000
@@ -35,17 +35,17 @@ export async function newAuthority(): Promise<Authority> {
       ],
     },
   )
-  return { cert, issue: (wanted = {}) => newCertificate(wanted, { key, cert }) }
+  return { cert, issue: (options = {}) => newCertificate(options, { key, cert }) }
 }
 
-/** Signed by itself unless there is an authority. For 127.0.0.1 and today unless something else is wanted. */
+/** Self-signed without an authority. Valid from yesterday to tomorrow by default. */
 export async function newCertificate(
-  wanted: Wanted = {},
+  options: CertificateOptions = {},
   authority?: Certificate,
 ): Promise<Certificate> {
-  const { host = '127.0.0.1' } = wanted
+  const { host = '127.0.0.1' } = options
   const { private: key, cert } = await generate([{ name: 'commonName', value: host }], {
-    ...common(wanted),
+    ...common(options),
     ca: authority,
     extensions: [
       { name: 'basicConstraints', cA: false },
@@ -61,7 +61,7 @@ export async function newCertificate(
 function common({
   notBefore = new Date(Date.now() - DAY_MS),
   notAfter = new Date(Date.now() + DAY_MS),
-}: Wanted) {
+}: CertificateOptions) {
   return {
     keyType: 'ec',
     algorithm: 'sha256',

@@ -1,4 +1,4 @@
-/** The servers that are compared, each for a process of its own. */
+/** The servers that the benchmark compares. Each runs in a process of its own. */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -24,15 +24,15 @@ import { start } from '../../server/main.ts'
 import { serveOperations } from '../../server/operations.ts'
 
 export type App = keyof typeof apps
-/** Resolves with its address. It ends with its process. */
+/** Returns the URL of the server, which runs until its process ends. */
 type StartApp = (config: Config, accountId: string) => Promise<string>
 
 export const apps = {
-  /** Everything, as `muster serve` runs it. */
+  /** The complete service, as `muster serve` runs it. */
   whole: async (config) =>
     (await start({ ...config, port: 0 }, { log: newLogger(config.logLevel) })).url,
 
-  /** The operations of the contract and nothing around them. */
+  /** Only the operations of the contract. */
   operations: serving(async (app, db, config) => {
     const log = newLogger(config.logLevel)
     const checkResponse = newResponseChecker({ mode: config.validateResponses, log })
@@ -42,15 +42,15 @@ export const apps = {
       .use(serveOperations({ db, config, log, now: () => new Date(), checkResponse }))
   }),
 
-  /** What Koa takes for itself: it tells how fast the machine is. */
+  /** Bare Koa: shows the speed of the machine. */
   nothing: serving(async (app) => {
     app.use((ctx) => {
       ctx.body = {}
     })
   }),
 
-  /** GET /public/v1/participants/{participant} as one would write it without a contract: the same queries and the same answer, header by
-   *  header, so that what is left between the two is the handling of the contract. */
+  /** The same GET as handwritten Koa, with the same queries and the same response headers.
+   *  The difference between both is the cost of the contract. */
   byHand: serving(async (app, db, config) => {
     const authenticate = authenticator(db.read)
     const limiter = newRateLimiter(db, 'by_hand', config.rateLimitPerMinute, 60)
@@ -77,7 +77,7 @@ export const apps = {
     })
   }),
 
-  /** The two statements of the first page of participants, and their rows as JSON. */
+  /** Runs the two statements of the first page of participants and returns their rows as JSON. */
   statements: serving(async (app, db, _, accountId) => {
     const statements = await firstPageStatements(db, accountId)
     app.use(async (ctx: Context) => {
@@ -88,7 +88,7 @@ export const apps = {
     })
   }),
 
-  /** A participant that is stored, and a POST that tells of it once it is: without a contract, events, a queue or a second attempt. */
+  /** Stores a participant, then sends one POST. Without contract, events, queue and retries. */
   storeAndTell: serving(async (app, db, _, accountId) => {
     const { url } = await db.read('webhooks').where({ account_id: accountId }).first('url')
     const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
@@ -125,7 +125,7 @@ function serving(addMiddleware: AddMiddleware): StartApp {
   }
 }
 
-/** As the whole app does. */
+/** The same as in the complete app. */
 async function identify(ctx: Context, next: Koa.Next): Promise<void> {
   ctx.state.requestId = randomUUID()
   ctx.set('X-Request-Id', ctx.state.requestId)
@@ -140,10 +140,10 @@ interface Statement {
   bindings: string[]
 }
 
-/** What the list really asks the database, overheard. */
+/** Records the statements that the list sends to the database. */
 async function firstPageStatements(db: Db, accountId: string): Promise<Statement[]> {
   const heard: Statement[] = []
-  // knex numbers the parameters for PostgreSQL, and `raw` takes question marks.
+  // knex numbers the parameters for PostgreSQL, but `raw` takes question marks.
   const hear = ({ sql, bindings }: Statement): void =>
     void heard.push({ sql: sql.replace(/\$\d+/g, '?'), bindings })
   db.read.on('query', hear)

@@ -1,4 +1,4 @@
-/** Processes of the benchmark, each with CPU time of its own, and the calls between them. */
+/** Processes of the benchmark and the calls between them. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 
@@ -14,14 +14,14 @@ interface Call {
 type Answer = { id: number } & ({ value: unknown } | { error: Error })
 
 export interface Child<Own extends Calls> extends AsyncDisposable {
-  /** Rejects with what the call threw there, or when the process has ended. */
+  /** Rejects with the error of the call, or when the process has ended. */
   call<Name extends keyof Own & string>(
     name: Name,
     ...given: Parameters<Own[Name]>
   ): Promise<Awaited<ReturnType<Own[Name]>>>
 }
 
-/** In the process itself: answers the calls of the one that started it, and ends with it. */
+/** Runs in the child: answers the calls of its parent and ends with it. */
 export function answer(calls: Calls): void {
   process.on('message', async ({ id, name, given }: Call) => {
     const reply = (message: Answer): void => void process.send?.(message)
@@ -34,7 +34,7 @@ export function answer(calls: Calls): void {
   process.once('disconnect', () => process.exit())
 }
 
-/** Starts one of the files beside this one that `answer`. */
+/** Starts a file of this folder that calls `answer`. */
 export function startChild<Own extends Calls>(file: string): Child<Own> {
   const child = fork(new URL(file, import.meta.url), { serialization: 'advanced' })
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()

@@ -1,4 +1,4 @@
-/** The console: how long its lists take to open with a million rows in them, and what a page costs the server and the browser. */
+/** Console: response times of the lists with a million rows, and the cost of a page. */
 import { randomUUID } from 'node:crypto'
 import { request } from 'undici'
 import { v7 as uuidv7 } from 'uuid'
@@ -17,10 +17,10 @@ import { addWebhooks, type Bench, type Environment, newAccount, withRecords } fr
 
 const ROWS = 1_000_000
 const DAY_MS = 86_400_000
-/** As many as a busy server writes at once. */
+/** The batch size of a busy server. */
 const BATCH_ROWS = 500
 const OPENED = 20
-/** SQLite has no other goal than to be far below a second. */
+/** On SQLite the only goal is to stay far below a second. */
 const OPENS_WITHIN_MS = { postgres: 300, sqlite: 1_000 }
 
 export async function consolePages(bench: Bench): Promise<Result[]> {
@@ -52,7 +52,7 @@ export async function consolePages(bench: Bench): Promise<Result[]> {
   const opened = async (what: string, path: string): Promise<Result> => {
     bench.progress(what)
     const times: number[] = []
-    // The first three warm up.
+    // The first three requests warm up.
     for (let count = -2; count <= (bench.quick ? 5 : OPENED); count++) {
       const started = performance.now()
       await open(path)
@@ -90,7 +90,7 @@ interface Filling {
   rows: number
 }
 
-/** Requests and deliveries of the last 24 hours. Resolves with what it took to log a request, in microseconds. */
+/** Inserts requests and deliveries of the last 24 hours. Returns microseconds per logged request. */
 async function fill(
   bench: Bench,
   environment: Environment,
@@ -179,7 +179,7 @@ function newRequest(accountId: string, row: number, at: number): LoggedRequest {
   }
 }
 
-/** One that has ended, or is tried again. */
+/** A delivery that has ended or has a retry scheduled. */
 function newDelivery(webhookId: string, row: number, at: number): Record<string, unknown> {
   const state = row % 200 === 0 ? 'failed' : row % 333 === 0 ? 'retrying' : 'delivered'
   return {
@@ -194,7 +194,7 @@ function newDelivery(webhookId: string, row: number, at: number): Record<string,
   }
 }
 
-/** Each with its attempt. */
+/** Deliveries with one attempt each. */
 async function insertEnded(scope: Scope, deliveries: Record<string, unknown>[]): Promise<void> {
   await scope.insert('deliveries', deliveries)
   await scope.insert(
@@ -213,7 +213,7 @@ async function insertEnded(scope: Scope, deliveries: Record<string, unknown>[]):
 
 const RENDERED_ROWS = 200
 
-/** Of 100, the 95th. */
+/** The 95th percentile. */
 function renderingMs(): number {
   const now = new Date()
   const rows = Array.from({ length: RENDERED_ROWS }, (_, row) => ({
@@ -221,7 +221,7 @@ function renderingMs(): number {
     view: 'closed' as const,
   }))
   const times: number[] = []
-  // The first twenty warm up.
+  // The first twenty requests warm up.
   for (let count = -19; count <= 100; count++) {
     const started = performance.now()
     layout(
@@ -241,7 +241,7 @@ function entryOf({ userId, apiKeyId, at, ...request }: LoggedRequest): RequestEn
   return { ...request, ...names, id: uuidv7(), createdAt: at }
 }
 
-/** What a page makes a browser fetch, as it is before it is compressed. */
+/** The uncompressed bytes that a browser loads for a page. */
 async function bytesOfAssets(url: string, page: string): Promise<number> {
   const paths = [...page.matchAll(/(?:src|href)="([^"]*\.(?:js|css))"/g)].map(
     ([, path = '']) => path,

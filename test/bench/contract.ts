@@ -1,4 +1,4 @@
-/** What the contract costs a request: matching, checking, limiting and answering as it says, beside the same work by hand. */
+/** The cost of the contract for each request, compared with the same work written by hand. */
 import type { App } from './apps.ts'
 import { startChild } from './child.ts'
 import { load } from './load.ts'
@@ -24,7 +24,7 @@ export async function contract(bench: Bench): Promise<Result[]> {
   })
   await using servers = new AsyncDisposableStack()
 
-  /** Starts an app; then each call sends it requests for a second or so. */
+  /** Starts an app. Each call of the result sends requests for about a second. */
   async function measuring(app: App): Promise<() => Promise<PerRequest>> {
     const server = servers.use(startChild<Server>('server.ts'))
     const url = (await server.call('start', app, environment, accountId)) + path

@@ -1,4 +1,4 @@
-/** How fast a backlog of deliveries is sent and settled, beside raw POSTs of the same bytes to the same receivers. */
+/** The speed at which a backlog of deliveries is sent and stored, compared with raw POSTs. */
 import { startChild } from './child.ts'
 import type { EngineProcess } from './engine.ts'
 import type { RawPosts } from './raw-posts.ts'
@@ -8,13 +8,13 @@ import type { Sink } from './sink.ts'
 
 const GOALS: Record<DatabaseKind, Goal> = { sqlite: { atLeast: 0.14 }, postgres: { atLeast: 0.22 } }
 export const WITHIN_MS = 300_000
-/** Of the backlog, to warm up: the raw POSTs have a whole round for it. */
+/** Share of the backlog that warms up. Raw POSTs warm up for a whole round. */
 export const WARM_UP = 0.25
 
 interface Drained extends Round {
   lost: number
   doubled: number
-  /** Of the engine's process, in seconds for 1,000 deliveries. */
+  /** CPU time of the engine process, in seconds per 1,000 deliveries. */
   cpu: number
 }
 
@@ -42,7 +42,7 @@ export async function drain(bench: Bench): Promise<Result[]> {
   ]
 }
 
-/** Of so many events, for 100 webhooks. */
+/** Emits `events` events for 100 webhooks. */
 async function drainOnce(bench: Bench, events: number): Promise<Drained> {
   await using sink = startChild<Sink>('sink.ts')
   await using raw = startChild<RawPosts>('raw-posts.ts')
@@ -52,7 +52,7 @@ async function drainOnce(bench: Bench, events: number): Promise<Drained> {
   await emitEvents(environment, await subscribe(environment, origins), events)
   await raw.call('load', environment)
 
-  // The first ones connect and warm up.
+  // The first requests open connections and warm up.
   await raw.call('send')
   const before = await raw.call('send')
   await sink.call('reset')

@@ -1,4 +1,4 @@
-/** A process that runs the delivery engine and nothing else. */
+/** A process that runs only the delivery engine. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
@@ -19,13 +19,13 @@ setFlagsFromString('--expose-gc')
 const gc: (options: object) => void = runInNewContext('gc')
 
 export interface Progress {
-  /** Delivered and stored by this process. */
+  /** Deliveries that this process has stored as delivered. */
   count: number
-  /** In shared milliseconds. */
+  /** In milliseconds of the shared clock. */
   at: number
-  /** CPU time of this process, all its threads. */
+  /** CPU time of this process with all its threads. */
   cpuMicros: number
-  /** Its memory. */
+  /** Memory of this process. */
   rssBytes: number
 }
 
@@ -49,7 +49,7 @@ const calls = {
     db = openDatabase(config.database)
     engine = await startEngine({ db, databaseUrl, config, log: newLogger(config.logLevel) })
   },
-  /** Emits events one by one, in this process as an API beside the engine would. */
+  /** Emits events one by one in this process, like an API node with an engine. */
   async emit(accounts: string[], count: number, everyMs: number): Promise<void> {
     emitted.clear()
     for (let event = 0; event < count; event++) {
@@ -62,14 +62,14 @@ const calls = {
       await delay(everyMs * (0.5 + Math.random()))
     }
   },
-  /** When the transaction of each of them began, by the id of its record, in shared milliseconds. */
+  /** The start of each transaction by the ID of its record, in milliseconds of the shared clock. */
   emitted: (): Map<string, number> => emitted,
-  /** Memory of this process, without what nobody needs any more, in bytes. */
+  /** Bytes in use after a garbage collection. */
   retained(): number {
     gc({ type: 'major', execution: 'sync', flavor: 'last-resort' })
     return process.memoryUsage.rss()
   },
-  /** Waits until so many deliveries are delivered and stored. Throws when it takes too long. */
+  /** Waits until `count` deliveries are stored as delivered. Throws after a time limit. */
   async delivered(count: number, withinMs: number): Promise<Progress> {
     const deadline = sharedNowMs() + withinMs
     while (engine.stats().ended.delivered < count) {

@@ -1,4 +1,4 @@
-/** A process that delivers the same backlog with graphile-worker, each job loading, sending and settling one delivery: as one would write it. */
+/** A process that delivers the same backlog with graphile-worker: one job per delivery. */
 import { createHmac } from 'node:crypto'
 import { Logger, type Runner, run } from 'graphile-worker'
 import pg from 'pg'
@@ -10,7 +10,7 @@ import { secretOpener } from '../../webhooks/transport/secret.ts'
 import { answer, sharedNowMs } from './child.ts'
 import type { Environment } from './set-up.ts'
 
-/** What delivered most of those tried. */
+/** The concurrency with the best throughput of those tested. */
 const CONCURRENCY = 64
 const LOCAL_QUEUE = 512
 const BATCH_MS = 10
@@ -19,7 +19,7 @@ let runner: Runner
 let delivered = 0
 
 const calls = {
-  /** Queues every delivery that waits, and begins. */
+  /** Queues every due delivery and starts. */
   async start(environment: Environment): Promise<void> {
     const config = readConfig(environment)
     if (!('databaseUrl' in config.database)) throw new Error('graphile-worker needs PostgreSQL')

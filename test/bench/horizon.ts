@@ -1,4 +1,4 @@
-/** What a million attempts that are planned for later cost those that are due now: nothing. */
+/** The effect of a million later attempts on the attempts that are due now. The goal is none. */
 import { openDatabase } from '../../records/database/open.ts'
 import {
   findNextQueuedAt,
@@ -21,7 +21,7 @@ export async function horizon(bench: Bench): Promise<Result[]> {
   const planned = bench.quick ? PLANNED / 20 : PLANNED
   bench.progress(`planning ${planned.toLocaleString('en')} attempts`)
   await withRecords(environment, async ({ dialect, sql }) => {
-    // Copies of the one delivery, due from an hour on.
+    // Copies of one delivery, scheduled from one hour ahead.
     const numbers =
       dialect === 'postgres'
         ? `generate_series(1, ${planned}) as number`

@@ -1,4 +1,4 @@
-/** What one webhook that never answers costs the 19 others, which have as much to get. */
+/** The effect of one endpoint that never responds on 19 webhooks with equal backlogs. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from './child.ts'
 import { WARM_UP, WITHIN_MS } from './drain.ts'
@@ -30,7 +30,7 @@ export async function isolation(bench: Bench): Promise<Result[]> {
       unit: 'ms' as const,
       goal,
     }
-    // What the machine itself is late by is in both.
+    // The lateness of the machine itself is part of both figures.
     return {
       ...figure(described, percentile(late.muster, share)),
       reference: { name: 'none hangs', value: percentile(late.reference, share) },
@@ -48,8 +48,8 @@ export async function isolation(bench: Bench): Promise<Result[]> {
   ]
 }
 
-/** How fast those that answer get their backlog, and then how late new events are, while the backlog of the one that hangs, if any does, still
- *  waits. */
+/** Drain speed of the responding endpoints, and the lateness of new events while the backlog
+ *  of the hanging endpoint remains. */
 async function drainHealthy(
   bench: Bench,
   events: number,

@@ -1,5 +1,5 @@
-/** How long after a change its webhook is called, with little else to do: through the API, by HTTP. Beside it, by turns, what the machine takes for a
- *  stored row and a POST alone. */
+/** The time from a change through the API to its webhook request on an idle service, compared
+ *  with one stored row and one POST. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { sharedNowMs, startChild } from './child.ts'
@@ -78,7 +78,7 @@ export async function latency(bench: Bench): Promise<Result[]> {
   ]
 }
 
-/** At an even rate on average, and never in step with anything. */
+/** Poisson arrivals: an even rate on average, with random gaps. */
 async function createParticipants(url: string, token: string): Promise<Sent[]> {
   const agent = new Agent()
   const sent: Promise<Sent>[] = []

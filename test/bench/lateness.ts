@@ -1,4 +1,4 @@
-/** How late attempts begin that were planned for a time. */
+/** How late scheduled attempts start. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase } from '../../records/database/open.ts'
 import { readConfig } from '../../server/config.ts'
@@ -13,7 +13,7 @@ const DELAY_MS = 5_000
 const ATTEMPTS = 200
 const EVERY_MS = 40
 
-/** First attempts fail; the second ones are due five seconds after they ended. */
+/** The first attempts fail. The second attempts are due five seconds later. */
 export async function lateness(bench: Bench): Promise<Result[]> {
   await using sink = startChild<Sink>('sink.ts')
   await using engine = startChild<EngineProcess>('engine.ts')

@@ -1,4 +1,4 @@
-/** The first 25 of 10,000 participants: the whole service beside bare Koa with the same two statements. */
+/** The first 25 of 10,000 participants, compared with bare Koa and the same two statements. */
 import { startChild } from './child.ts'
 import { load } from './load.ts'
 import { comparison, type Result, type Round } from './result.ts'

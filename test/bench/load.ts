@@ -7,7 +7,7 @@ export interface Load {
   seconds: number
 }
 
-/** Sends the same request over and over. Throws when any answer is not a success. */
+/** Repeats one request. Throws when a response is not a success. */
 export async function load({
   url,
   token,

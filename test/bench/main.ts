@@ -1,4 +1,4 @@
-/** `npm run bench`: what Muster costs beside doing the same with less, on both databases, in one run. */
+/** `npm run bench`: compares Muster with simpler programs, on both databases, in one run. */
 import { Command, Option } from 'commander'
 import { parseList } from '../../cli/shell.ts'
 import { consolePages } from './console.ts'
@@ -20,38 +20,38 @@ import { workers } from './workers.ts'
 const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: string }> = {
   contract: {
     run: contract,
-    about: 'what the contract adds to a request, beside the same work by hand',
+    about: 'the cost of the contract for each request',
   },
   list: {
     run: list,
-    about: 'the first 25 of 10,000 participants, beside bare Koa with the same two statements',
+    about: 'the first 25 of 10,000 participants, compared with bare Koa',
   },
   drain: {
     run: drain,
-    about: 'a backlog of deliveries, beside raw POSTs of the same bytes to the same receivers',
+    about: 'a backlog of deliveries, compared with raw POSTs',
   },
   isolation: {
     run: isolation,
-    about: 'what one webhook of 20 that never answers costs the others',
+    about: 'the effect of one hanging endpoint on 19 other webhooks',
   },
-  workers: { run: workers, about: 'two worker processes beside one (PostgreSQL)' },
-  peer: { run: peer, about: 'the same deliveries by graphile-worker (PostgreSQL)' },
-  horizon: { run: horizon, about: 'fetch and sweep with a million attempts planned for later' },
-  lateness: { run: lateness, about: 'how late attempts begin that were planned for a time' },
-  memory: { run: memory, about: 'over 200,000 deliveries' },
+  workers: { run: workers, about: 'two worker processes compared with one (PostgreSQL)' },
+  peer: { run: peer, about: 'the same deliveries with graphile-worker (PostgreSQL)' },
+  horizon: { run: horizon, about: 'fetch and sweep with a million later attempts' },
+  lateness: { run: lateness, about: 'how late scheduled attempts start' },
+  memory: { run: memory, about: 'memory over 200,000 deliveries' },
   latency: {
     run: latency,
-    about: 'from a change by the API to the webhook that tells of it, at 25 a second',
+    about: 'from a change through the API to its webhook request, at 25 per second',
   },
   console: {
     run: consolePages,
-    about: 'its lists with a million requests and deliveries, and what a page costs',
+    about: 'lists with a million requests and deliveries, and the cost of a page',
   },
   regenerate: {
     run: regenerate,
-    about: 'a change of the contract until it is generated, and until "muster dev" serves it',
+    about: 'from a change of the contract until "muster dev" serves it',
   },
-  startup: { run: startup, about: '"muster serve" until it is ready' },
+  startup: { run: startup, about: 'the start of "muster serve" until it is ready' },
 }
 
 interface Options {
@@ -64,10 +64,10 @@ interface Options {
 const names = Object.keys(measures)
 const options: Options = new Command('npm run bench --')
   .description(
-    'Measures Muster on SQLite with the embedded queue and on PostgreSQL, beside doing the same with less, in one run.',
+    'Measures Muster in embedded mode and on PostgreSQL, and compares it with simpler programs.',
   )
   .addOption(
-    new Option('--only <measures>', 'some of them, with commas between')
+    new Option('--only <measures>', 'comma-separated names')
       .argParser(parseList(...names))
       .default(names, 'all'),
   )
@@ -76,7 +76,11 @@ const options: Options = new Command('npm run bench --')
       .argParser(parseList(...databaseKinds))
       .default([...databaseKinds], 'both'),
   )
-  .option('--quick', 'fewer rounds of less: shows that everything works, not how fast', false)
+  .option(
+    '--quick',
+    'fewer and smaller rounds: checks that the measurements work, not their results',
+    false,
+  )
   .option('--json', 'print one JSON document instead of the table', false)
   .addHelpText(
     'after',
@@ -84,13 +88,13 @@ const options: Options = new Command('npm run bench --')
   )
   .addHelpText(
     'after',
-    'Takes about twenty minutes, and means something on a machine that does nothing else. A goal that is missed is no error.',
+    'Takes about twenty minutes. Use an otherwise idle machine. A missed goal is not an error.',
   )
   .parse()
   .opts()
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`)
-// Otherwise a signal would leave the database server behind.
+// Without these listeners a signal would leave the database server running.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
 const results: (Result & { measure: string; database: DatabaseKind })[] = []

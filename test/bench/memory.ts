@@ -1,4 +1,4 @@
-/** Does memory grow with the number of deliveries? */
+/** Whether memory grows with the number of deliveries. */
 import { startChild } from './child.ts'
 import { WITHIN_MS } from './drain.ts'
 import type { EngineProcess } from './engine.ts'
@@ -11,7 +11,7 @@ const DELIVERIES = 200_000
 const ROUNDS = 20
 const MIB = 1024 * 1024
 
-/** What is in use after all deliveries beside after the first tenth of them. */
+/** Memory after all deliveries, compared with memory after the first tenth. */
 export async function memory(bench: Bench): Promise<Result[]> {
   await using sink = startChild<Sink>('sink.ts')
   await using engine = startChild<EngineProcess>('engine.ts')
@@ -34,7 +34,7 @@ export async function memory(bench: Bench): Promise<Result[]> {
     comparison({ what, unit: '', goal: { atMost: 1.2 } }, 'ratio', 'after a tenth', [
       { muster: retained / MIB, reference: reference / MIB },
     ]),
-    // While it is busy, the heap is as large as the garbage that comes in between two collections.
+    // Under load the heap also contains the garbage since the last collection.
     figure({ what: `MiB of memory at most, on the way`, unit: '' }, most / MIB),
   ]
 }

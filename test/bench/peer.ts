@@ -1,4 +1,4 @@
-/** The delivery engine beside another queue on PostgreSQL, graphile-worker, that does the same work. */
+/** The delivery engine compared with graphile-worker on the same PostgreSQL and the same work. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { startChild } from './child.ts'
 import { WARM_UP, WITHIN_MS } from './drain.ts'

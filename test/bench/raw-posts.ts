@@ -1,4 +1,4 @@
-/** A process that sends the bodies of planned deliveries with nothing around them: what the machine can do. */
+/** A process that only POSTs the bodies of pending deliveries: the limit of the machine. */
 import { createHmac, type KeyObject } from 'node:crypto'
 import { Agent, request } from 'undici'
 import { loadRequests } from '../../records/attempt-requests.ts'
@@ -16,7 +16,7 @@ let posts: { id: string; body: Buffer; url: string; key: KeyObject }[] = []
 const agent = new Agent()
 
 const calls = {
-  /** Loads the deliveries that wait to be sent, so that sending them touches no database. */
+  /** Loads the pending deliveries, so that sending uses no database. */
   async load(environment: Environment): Promise<void> {
     const config = readConfig(environment)
     const open = secretOpener(config.secretKey)
@@ -40,7 +40,7 @@ const calls = {
     }
     await db.close()
   },
-  /** Sends all of them; POSTs per second. */
+  /** Sends all deliveries. Returns POSTs per second. */
   async send(): Promise<number> {
     let next = 0
     const started = performance.now()

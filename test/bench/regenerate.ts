@@ -1,4 +1,4 @@
-/** How soon what stands in the contract is there: written by `muster generate`, and served by `muster dev`. */
+/** The time from a change of the contract until `muster generate` and `muster dev` apply it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, rm, writeFile } from 'node:fs/promises'
@@ -49,7 +49,7 @@ async function secondsToGenerate(root: string): Promise<number> {
   return (performance.now() - started) / 1000
 }
 
-/** An operation that comes, gets its handler, and goes again. */
+/** Adds an operation, writes its handler, and removes both. */
 async function followed(
   bench: Bench,
   root: string,

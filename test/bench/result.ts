@@ -1,4 +1,4 @@
-/** What a measure found, and whether that is what is wanted. */
+/** The result of a measurement and its goal. */
 import { formatTable } from '../../cli/shell.ts'
 
 export type Goal = { atMost: number } | { atLeast: number }
@@ -7,9 +7,9 @@ export interface Result {
   what: string
   unit: 'µs' | 'ms' | 's' | '/s' | ''
   muster: number
-  /** What it is compared to, in the same unit. */
+  /** The value of the comparison, in the same unit. */
   reference?: { name: string; value: number }
-  /** What the goal is about: the figure itself, or how it compares. */
+  /** Whether the goal applies to the value or to the ratio. */
   compared: { by: 'itself' | 'difference' | 'ratio'; value: number }
   goal?: Goal
   note?: string
@@ -21,7 +21,8 @@ export function figure(described: Described, muster: number): Result {
   return { ...described, muster, compared: { by: 'itself', value: muster } }
 }
 
-/** Rounds of both, in turn. The median of the comparisons counts: what else the machine does changes from round to round, and touches both. */
+/** Alternates rounds of both and returns the median ratio. Other load on the machine changes from
+ *  round to round and affects both. */
 export function comparison(
   described: Described,
   by: 'difference' | 'ratio',
@@ -44,7 +45,7 @@ export interface Round {
   reference: number
 }
 
-/** Undefined: there is no goal. */
+/** Undefined without a goal. */
 export function isMet({ goal, compared }: Result): boolean | undefined {
   if (!goal) return undefined
   return 'atMost' in goal ? compared.value <= goal.atMost : compared.value >= goal.atLeast
@@ -54,7 +55,7 @@ export function median(values: number[]): number {
   return percentile(values, 0.5)
 }
 
-/** Nearest rank: the smallest value that is not below this share of them. */
+/** Nearest rank: the smallest value that is at least as large as this share of the values. */
 export function percentile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN

@@ -5,10 +5,10 @@ import { answer } from './child.ts'
 import type { Environment } from './set-up.ts'
 
 const calls = {
-  /** Resolves with its address. */
+  /** Returns the URL. */
   start: (app: App, environment: Environment, accountId: string): Promise<string> =>
     apps[app](readConfig(environment), accountId),
-  /** CPU time that this process has used so far, of all its threads, in microseconds. */
+  /** CPU time of this process with all its threads, in microseconds. */
   cpuMicros(): number {
     const { user, system } = process.cpuUsage()
     return user + system

@@ -1,4 +1,4 @@
-/** What measures need before they begin: an empty database, and in it an account with its key, participants and webhooks. */
+/** An empty database with an account, its key, participants and webhooks. */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -18,15 +18,15 @@ import { startPostgres } from '../postgres.ts'
 
 export const databaseKinds = ['sqlite', 'postgres'] as const
 export type DatabaseKind = (typeof databaseKinds)[number]
-/** Settings, as `readConfig` takes them. */
+/** Input of `readConfig`. */
 export type Environment = Record<string, string>
 
-/** Where a measure runs. */
+/** The conditions of a measurement. */
 export interface Bench {
   database: DatabaseKind
-  /** Fewer rounds of less: shows that everything works, not how fast. */
+  /** Fewer and smaller rounds: checks that the measurement works, not its result. */
   quick: boolean
-  /** The settings of a service with an empty database of its own. */
+  /** Settings of a service with a new, empty database. */
   newEnvironment(): Promise<Environment>
   progress(text: string): void
 }
@@ -42,7 +42,7 @@ const SETTINGS = {
   SECRET_KEY: 'a secret key for nothing but benchmarks',
 }
 
-/** Makes databases as they are asked for, and removes them all in the end. */
+/** Creates databases on demand and removes all of them at the end. */
 export async function openDatabases(kinds: readonly DatabaseKind[]): Promise<Databases> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-bench-'))
   const postgres = kinds.includes('postgres') ? await startPostgres() : undefined
@@ -59,7 +59,7 @@ export async function openDatabases(kinds: readonly DatabaseKind[]): Promise<Dat
   }
 }
 
-/** Brings the tables up to date and does `work` there, in one transaction. */
+/** Migrates the database and calls `work` in one transaction. */
 export async function withRecords<T>(
   environment: Environment,
   work: (trx: Trx, config: Config) => Promise<T>,
@@ -69,7 +69,7 @@ export async function withRecords<T>(
   try {
     await withSetupLock(config.database, () => migrate(db))
     const made = await transaction(db, (trx) => work(trx, config))
-    // As autovacuum would, but not in the middle of a measure.
+    // Autovacuum would do this, but during a measurement.
     if (db.dialect === 'postgres') await db.write.raw('vacuum analyze')
     return made
   } finally {
@@ -77,7 +77,7 @@ export async function withRecords<T>(
   }
 }
 
-/** An account, and a key of its Owner. */
+/** An account and a key of its Account Owner. */
 export async function newAccount(trx: Trx): Promise<{ scope: WriteScope; token: string }> {
   const now = new Date()
   const owner = {
@@ -96,7 +96,7 @@ export async function newAccount(trx: Trx): Promise<{ scope: WriteScope; token: 
   return { scope, token }
 }
 
-/** A webhook of the account at each of these addresses, subscribed to everything. */
+/** Creates one webhook for all events at each URL. */
 export async function addWebhooks(
   scope: WriteScope,
   urls: string[],
@@ -108,7 +108,8 @@ export async function addWebhooks(
   }
 }
 
-/** A webhook for everything at each of these origins, in as many accounts as that takes. Returns the accounts' ids. */
+/** Creates one webhook for all events at each origin, in as many accounts as needed. Returns the
+ *  account IDs. */
 export async function subscribe(environment: Environment, origins: string[]): Promise<string[]> {
   return withRecords(environment, async (trx, config) => {
     const accounts: string[] = []
@@ -124,7 +125,7 @@ export async function subscribe(environment: Environment, origins: string[]): Pr
   })
 }
 
-/** So many events in each account, all committed at once: a delivery for each webhook and event. */
+/** Emits `count` events in each account in one transaction: one delivery per webhook and event. */
 export async function emitEvents(
   environment: Environment,
   accounts: string[],
@@ -137,7 +138,7 @@ export async function emitEvents(
   })
 }
 
-/** Returns their ids. */
+/** Returns their IDs. */
 export async function addParticipants(scope: WriteScope, count: number): Promise<string[]> {
   const ids: string[] = []
   for (let number = 1; number <= count; number++) {

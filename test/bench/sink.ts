@@ -1,4 +1,4 @@
-/** A process that receives POSTs on 127.0.0.1 to 127.0.0.100, which are as many origins, and answers 204. */
+/** A process that receives POSTs on 127.0.0.1 to 127.0.0.100 and responds with 204. */
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createListener } from 'node:net'
 import { answer, sharedNowMs } from './child.ts'
@@ -6,7 +6,7 @@ import { answer, sharedNowMs } from './child.ts'
 const ORIGINS = 100
 
 interface Arrival {
-  /** Of the first, in shared milliseconds. */
+  /** Arrival of the first POST, in milliseconds of the shared clock. */
   at: number
   times: number
   chunks: Buffer[]
@@ -18,7 +18,7 @@ let hanging: string | undefined
 let failsFirst = false
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
-  // Never answered.
+  // Never gets a response.
   if (request.socket.localAddress === hanging) return
   const id = String(request.headers['webhook-id'])
   const known = arrivals.get(id)
@@ -33,7 +33,7 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
 })
 
 const calls = {
-  /** The origins, such as `http://127.0.0.7:40123`. */
+  /** The origins, for example `http://127.0.0.7:40123`. */
   async listen(): Promise<string[]> {
     let port = 0
     const origins: string[] = []
@@ -48,22 +48,22 @@ const calls = {
     }
     return origins
   },
-  /** Lets the origin of this number, from 0, take requests and never answer. */
+  /** From now on the origin at this index accepts requests and never responds. */
   hang: (number: number): void => {
     hanging = `127.0.0.${number + 1}`
   },
-  /** Answers 500 to the first POST of each delivery. */
+  /** Responds with 500 to the first POST of each delivery. */
   failFirst: (): void => {
     failsFirst = true
   },
   reset: () => arrivals.clear(),
-  /** How many different deliveries arrived, and how many POSTs more than that. */
+  /** The number of distinct deliveries, and of repeated POSTs. */
   summary() {
     const all = [...arrivals.values()]
     const posts = all.reduce((sum, { times }) => sum + times, 0)
     return { arrived: all.length, doubled: posts - all.length }
   },
-  /** When the first POST of each delivery about a record arrived. */
+  /** Arrival of the first POST of each delivery of a record. */
   arrivalTimes(): Map<string, number[]> {
     const times = new Map<string, number[]>()
     for (const { at, chunks } of arrivals.values()) {
@@ -72,7 +72,7 @@ const calls = {
     }
     return times
   },
-  /** When the first POST about each record arrived. */
+  /** Arrival of the first POST of each record. */
   firstArrivals(): Map<string, number> {
     const bodies = [...arrivals.values()].map(({ at, chunks }) => ({
       at,

@@ -1,4 +1,4 @@
-/** How long `muster serve` takes from nothing to ready. */
+/** The time from the start of `muster serve` until it is ready. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -20,7 +20,7 @@ export async function startup(bench: Bench): Promise<Result[]> {
     PATH: process.env.PATH ?? '',
   }
   bench.progress('first start')
-  // As after an installation, when nothing is compiled yet.
+  // Like a new installation, without a compile cache.
   const first = await secondsToReady({ ...environment, NODE_DISABLE_COMPILE_CACHE: '1' })
   const later: number[] = []
   for (let start = 1; start <= (bench.quick ? 1 : 3); start++) {
@@ -62,7 +62,7 @@ async function ready(muster: ChildProcess, url: string, deadline: number): Promi
   }
 }
 
-/** One that was free a moment ago. */
+/** A port that was free just now. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

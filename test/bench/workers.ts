@@ -1,4 +1,4 @@
-/** Two worker processes on one PostgreSQL beside one. */
+/** Two worker processes on one PostgreSQL, compared with one. */
 import { startChild } from './child.ts'
 import { WARM_UP, WITHIN_MS } from './drain.ts'
 import type { EngineProcess } from './engine.ts'

@@ -1,4 +1,4 @@
-/** An installation under test: its database, its nodes (each a `muster serve` of its own), an account and its webhooks. */
+/** The installation under test: its database, its `muster serve` processes, an account and webhooks. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
@@ -34,21 +34,21 @@ export type Role = Config['role']
 export interface Node {
   name: string
   role: Role
-  /** Where it listens, or did before it died. */
+  /** Kept after the node has died. */
   url: string
-  /** When the process was spawned, and when it was ready. Epoch milliseconds. */
+  /** When the process was spawned and when it was ready. Epoch milliseconds. */
   spawnedAt: number
   readyAt: number
-  /** Was it away or standing still at any moment since then? */
+  /** Whether it was down or frozen at any time since then. */
   wasHurtSince(since: number): boolean
-  /** Resolves when it is ready. One that was ready before, and now ends instead, is started again, as a supervisor would. */
+  /** Resolves when the node is ready. A ready node that exits is restarted. */
   start(): Promise<void>
   /** SIGKILL. */
   kill(): Promise<void>
-  /** SIGSTOP, and SIGCONT. */
+  /** SIGSTOP and SIGCONT. */
   freeze(): void
   thaw(): void
-  /** SIGTERM; resolves with the exit status. */
+  /** SIGTERM. Returns the exit status. */
   stop(): Promise<number | null>
 }
 
@@ -56,16 +56,16 @@ export interface Cluster extends AsyncDisposable {
   kind: DatabaseKind
   /** Undefined on SQLite. */
   postgres?: TestPostgres
-  /** The harness's own connections. */
+  /** Connections of the test itself. */
   db: Db
-  /** A key of the account's Owner. */
+  /** A key of the Account Owner. */
   token: string
   nodes: Node[]
-  /** Resolves with its id. */
+  /** Returns the ID of the webhook. */
   addWebhook(url: string, eventTypes: string[]): Promise<string>
-  /** A node that is ready. */
+  /** Returns a ready node. */
   addNode(name: string, role: Role): Promise<Node>
-  /** Where the nodes' logs are. With `keepLogs` they stay. */
+  /** The folder of the log files. `keepLogs` keeps it. */
   directory: string
   keepLogs(): void
 }
@@ -139,7 +139,7 @@ async function addWebhook(
 
 function newNode(name: string, role: Role, environment: Environment, logFile: string): Node {
   let process: ChildProcess | undefined
-  /** When it was last well again; undefined while it is not. */
+  /** When the node last became healthy. Undefined while it is not. */
   let wellSince: number | undefined
   const isRunning = (): boolean =>
     process !== undefined && process.exitCode === null && process.signalCode === null
@@ -153,7 +153,7 @@ function newNode(name: string, role: Role, environment: Environment, logFile: st
     return process.exitCode
   }
 
-  /** False: it ended before it was ready. */
+  /** False when the node exited before it was ready. */
   async function spawnOnce(deadline: number): Promise<boolean> {
     node.spawnedAt = Date.now()
     process = spawnServe({ ...environment, ROLE: role }, logFile)
@@ -209,7 +209,7 @@ function spawnServe(environment: Environment, logFile: string): ChildProcess {
     stdio: ['ignore', 'pipe', log],
   })
   closeSync(log)
-  // A harness that ends in whatever way leaves no server behind, not even one that is stopped.
+  // Leaves no server behind, not even a frozen one, however this process ends.
   const kill = (): void => void child.kill('SIGKILL')
   process.once('exit', kill)
   child.once('exit', () => process.off('exit', kill))

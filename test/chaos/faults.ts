@@ -1,4 +1,4 @@
-/** What goes wrong, when, and what it may have cost. */
+/** The faults, their timing, and the attempts that they may repeat. */
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Cluster, Node } from './cluster.ts'
@@ -19,13 +19,14 @@ export type FaultKind = (typeof faultKinds)[number]
 export interface Fault {
   kind: FaultKind
   target: string
-  /** Attempts in flight at any moment from here to there may be made again, then or later. Epoch milliseconds; Infinity while it goes on. */
+  /** Attempts in flight between these times may be repeated. Epoch milliseconds; Infinity while
+   *  the fault lasts. */
   from: number
   to: number
-  /** Of a node that was killed: when its next process was spawned, and ready. */
+  /** Only of a killed node: when its next process was spawned and ready. */
   respawnedAt?: number
   readyAt?: number
-  /** Processes that hold attempts and were hit. 0: it is no reason to make any again. */
+  /** Number of affected processes with attempts. 0 means that the fault explains no repeated attempt. */
   engines: number
 }
 
@@ -33,24 +34,24 @@ export interface Storm {
   cluster: Cluster
   receivers: ChaosReceiver[]
   random: Random
-  /** Counts the times that PostgreSQL went away, and is odd while it is. */
+  /** Increases when PostgreSQL goes down and when it returns: odd while it is down. */
   database: { epoch: number }
-  /** Every fault so far, filled as they happen. */
+  /** All faults so far. Filled as they happen. */
   faults: Fault[]
   progress: (text: string) => void
 }
 
 export interface StormOptions {
-  /** When no new fault begins any more, if each kind has had its turn. Epoch milliseconds. */
+  /** No fault starts after this time, once each kind has occurred. Epoch milliseconds. */
   until: number
-  /** Rest between the beginnings of two faults: from and to. */
+  /** Minimum and maximum rest between the starts of two faults. */
   restMs: [number, number]
-  /** Rest after each turn of all kinds: as long as a lapsed claim takes, so that it is seen to be made again. */
+  /** Rest after each round of all kinds. It exceeds the lease, so that repeated attempts are observed. */
   calmMs: number
   without?: FaultKind[]
 }
 
-/** A queue's claim lapses 10 s after its last heartbeat, and is given to others within the 5 s after that. */
+/** A lease expires 10 s after its last renewal, and other workers check every 5 s. */
 const LEASE_MS = 15_000
 const FROZEN_MS: [number, number] = [LEASE_MS + 2_000, LEASE_MS + 6_000]
 const DEAD_MS: [number, number] = [0, 2_000]
@@ -58,14 +59,14 @@ const DATABASE_AWAY_MS: [number, number] = [500, 5_000]
 const ILL_MS: [number, number] = [2_000, 6_000]
 const CUT_SHARE = 0.5
 
-/** One kind of thing that goes wrong: where it can, and what happens then. */
+/** One kind of fault: its possible targets and its effect. */
 interface Blow {
   kind: FaultKind
   targets: string[]
   strike(target: string): Promise<void>
 }
 
-/** Faults of every kind at random moments, on different targets also at once. Resolves when everything is up and well again. */
+/** Causes faults of every kind at random times, also several at once. Resolves when all has recovered. */
 export async function rage(
   storm: Storm,
   { until, restMs, calmMs, without = [] }: StormOptions,
@@ -88,7 +89,7 @@ export async function rage(
     storm.progress(`${blow.kind}: ${target}`)
     struck.add(target)
     const strike = blow.strike(target).finally(() => struck.delete(target))
-    // Thrown below, when all others have ended.
+    // Rethrown below, after all other faults have ended.
     strike.catch(() => undefined)
     strikes.push(strike)
     if (rest.length === 0) await delay(Math.max(0, Math.min(calmMs, until - Date.now())))
@@ -118,7 +119,7 @@ function blowsOf(storm: Storm): Blow[] {
     },
     {
       kind: 'worker frozen',
-      // The embedded default has one node, which is all there is.
+      // In embedded mode there is one node.
       targets: cluster.postgres ? nodesOf('worker') : nodesOf('all'),
       strike: onNode((node) => freezeNode(storm, node)),
     },
@@ -161,7 +162,7 @@ async function killNode(
   fault.readyAt = node.readyAt
 }
 
-/** For longer than its lease: others make its attempts, and then it goes on as if nothing had been. */
+/** Freezes a worker for longer than its lease: others take over its attempts, then it resumes. */
 async function freezeNode(storm: Storm, node: Node): Promise<void> {
   const fault = begin(storm, { kind: 'worker frozen', target: node.name, engines: 1 })
   node.freeze()
@@ -186,7 +187,7 @@ async function killPostgres(storm: Storm): Promise<void> {
   fault.to = Date.now()
 }
 
-/** Some of them, chosen by the server: those of requests, of the engine and of the queue alike. */
+/** Cuts random connections of requests, engine and queue. */
 async function cutConnections(storm: Storm): Promise<void> {
   const { cluster } = storm
   const fault = begin(storm, {

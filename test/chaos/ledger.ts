@@ -1,10 +1,10 @@
-/** Compares what was acknowledged with what is on record, and what is on record with what the receivers got. */
+/** Compares acknowledged changes with the stored events and deliveries, and these with the arrivals. */
 import type { Cluster } from './cluster.ts'
 import type { Fault, FaultKind } from './faults.ts'
 import { keyOf, type Load } from './load.ts'
 import { type Arrival, type ChaosReceiver, digestOf } from './receivers.ts'
 
-/** Attempts that one process may hold at the moment that it is hit. */
+/** The most attempts that one process has in flight. */
 export const MAX_REPEATS_PER_ENGINE = 512
 
 export interface Audit {
@@ -12,22 +12,22 @@ export interface Audit {
   events: number
   deliveries: number
   delivered: number
-  /** Deliveries that no receiver confirmed, or acknowledged changes without an event. */
+  /** Deliveries without a confirmed arrival, and acknowledged changes without an event. */
   missing: number
   attempts: Record<string, number>
-  /** POSTs whose result was never stored, by the fault that they were in flight at. */
+  /** POSTs whose result was not stored, by the fault during which they were in flight. */
   repeated: Partial<Record<FaultKind, number>>
-  /** The most of one fault. */
+  /** The most that one fault repeated. */
   mostRepeated: number
   unexplained: number
-  /** From the fault until an attempt that it orphaned was made again, in milliseconds. On the embedded default, from when the node was ready
-   *  again. */
+  /** The longest time in milliseconds from a fault until an orphaned attempt was repeated. In
+   *  embedded mode the time starts when the node is ready again. */
   longestOrphanMs: number
-  /** Of those, when nothing else was wrong meanwhile. */
+  /** The same, without another fault during that time. */
   longestUndisturbedOrphanMs: number
-  /** From the commit of an event until the POST that was answered with 2xx, by receiver. */
+  /** The longest time from the commit of an event until its 2xx response, by receiver. */
   slowestDeliveryMs: Record<string, number>
-  /** What should not be, a sentence each. */
+  /** One sentence for each error. */
   wrong: string[]
 }
 
@@ -35,7 +35,7 @@ export interface Books {
   cluster: Cluster
   load: Pick<Load, 'acknowledged'>
   faults: Fault[]
-  /** By the id of their webhooks. */
+  /** By webhook ID. */
   receivers: Map<string, ChaosReceiver>
 }
 
@@ -64,11 +64,11 @@ interface AttemptRow {
 }
 
 const PAGE = 500
-/** On a busy machine: a result is stored this long after its answer at the latest. */
+/** On a busy machine a result is stored at most this long after its response. */
 const STORING_MS = 2_000
-/** What was claimed just before a node was frozen, or PostgreSQL died, is sent this long after at the latest. */
+/** Attempts leased just before a node froze or PostgreSQL died are sent within this time. */
 const SENDING_MS = 1_000
-/** And clocks are read so late. */
+/** The difference between clock readings. */
 const CLOCK_MS = 100
 
 export async function audit(books: Books): Promise<Audit> {
@@ -123,7 +123,7 @@ export async function audit(books: Books): Promise<Audit> {
 
     const receiver = receivers.get(delivery.webhook_id)
     const received = receiver?.received.get(id)
-    // What is left in the end is on no record.
+    // Deliveries that remain in the map at the end are not in the database.
     receiver?.received.delete(id)
     const confirmed = received?.arrivals.find(({ answered }) => answered)
     if (!receiver || !received || !confirmed) {
@@ -140,7 +140,7 @@ export async function audit(books: Books): Promise<Audit> {
     explain(id, receiver, received.arrivals, unrecorded(received.arrivals, attempts))
   }
 
-  /** Each POST without a result on record must have been in flight, it or its twin, at a fault of its own. */
+  /** Each POST without a stored result must have been in flight during a fault of its own. */
   function explain(
     id: string,
     receiver: ChaosReceiver,
@@ -167,7 +167,7 @@ export async function audit(books: Books): Promise<Audit> {
   }
 
   function measureWait(receiver: ChaosReceiver, arrivals: Arrival[], orphan: Arrival): void {
-    // The last one at whose very beginning it was in flight: a node that is dead or stands still begins no attempt.
+    // The last fault that this attempt was in flight at: a dead or frozen node starts none.
     const fault = faults.findLast(
       (each) => isLossOfNode(each) && orphan.at <= each.from && wasInFlight(orphan, each),
     )
@@ -188,7 +188,7 @@ export async function audit(books: Books): Promise<Audit> {
   }
 }
 
-/** Every acknowledged change has its events. Returns, by event, the webhooks that it has to be delivered to. */
+/** Checks that every acknowledged change has its events. Returns the webhook IDs of each event. */
 async function checkEvents(
   { cluster, load, receivers }: Books,
   found: Audit,
@@ -255,7 +255,7 @@ async function* withAttempts(
   for (const delivery of page) yield { delivery, attempts: attempts.get(delivery.id) ?? [] }
 }
 
-/** In pages, so that an hour's worth fits into memory. */
+/** Reads pages, so that the rows of an hour fit into memory. */
 async function* rowsOf<Row extends { id: string }>(
   { db }: Cluster,
   table: string,
@@ -276,7 +276,7 @@ async function* rowsOf<Row extends { id: string }>(
   }
 }
 
-/** The POSTs that are the attempt of no row. */
+/** POSTs that belong to no stored attempt. */
 function unrecorded(arrivals: Arrival[], attempts: AttemptRow[]): Arrival[] {
   const left = new Set(arrivals)
   for (const { started_at, duration_ms } of attempts) {

@@ -1,4 +1,4 @@
-/** Clients that create and change records over HTTP, and note what was acknowledged. */
+/** Clients that create and update records over HTTP and record what was acknowledged. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
@@ -6,38 +6,38 @@ import type { Cluster, Node } from './cluster.ts'
 import { newRandom } from './random.ts'
 
 export interface Load {
-  /** How often each change was acknowledged with 2xx, by `keyOf`. */
+  /** Number of 2xx responses for each change, by `keyOf`. */
   acknowledged: Map<string, number>
-  /** Answers by status, and requests without one. */
+  /** Responses by status, and requests without a response as `none`. */
   answers: Map<string, number>
-  /** Answers while PostgreSQL was away from before the request until after its answer. */
+  /** Responses to requests during which PostgreSQL was always down. */
   answersWithoutDatabase: Map<string, number>
   longestAnswerMs: number
-  /** Answers that should not have been. */
+  /** One sentence for each response that breaks a promise. */
   wrong: string[]
-  /** Ends when the requests under way have ended. */
+  /** Resolves when the requests in flight have ended. */
   stop(): Promise<void>
 }
 
 export interface LoadOptions {
   cluster: Cluster
   seed: string
-  /** Counts the times that PostgreSQL went away, and is odd while it is. */
+  /** Increases when PostgreSQL goes down and when it returns: odd while it is down. */
   databaseEpoch: () => number
 }
 
-/** What an event is recognised by: `data` says nothing. */
+/** Identifies an event. Its `data` is empty. */
 export const keyOf = (eventType: string, resourceId: string): string => `${eventType} ${resourceId}`
 
 const CLIENTS = 8
-/** A client rests up to this long between two requests. */
+/** The longest rest of a client between two requests. */
 const REST_MS = 120
-/** One event for the receiver that takes its time, every so often. */
+/** The interval of events for the slow receiver. */
 const JOB_EVERY_MS = 3_000
-/** As the contract has no limit, people's patience. */
+/** The contract has no limit. This is the patience of users. */
 const ANSWER_WITHIN_MS = 30_000
 const REPEAT_EVERY_MS = 200
-/** Changed again and again. */
+/** The number of participants that clients update again and again. */
 const POOL = 200
 
 interface Change {
@@ -53,7 +53,7 @@ export function startLoad({ cluster, seed, databaseEpoch }: LoadOptions): Load {
   const agent = new Agent({ connections: CLIENTS * 2 })
   const nodes = cluster.nodes.filter(({ role }) => role !== 'worker')
   const participants: string[] = []
-  /** Those with an idempotency key and without a clear answer: they are repeated until they have one. */
+  /** Changes with an idempotency key and without a final response. They are repeated. */
   const unclear: Change[] = []
   let changes = 0
   let isOver = false
@@ -90,7 +90,7 @@ export function startLoad({ cluster, seed, databaseEpoch }: LoadOptions): Load {
         body: { title: `Task ${number}` },
       }
     const idempotencyKey = kind < 0.75 ? randomUUID() : undefined
-    // Unique in the account, so that a key that lets a change happen twice would be found out.
+    // Unique in the account: a key that allows a change twice would be refused.
     const body = {
       full_name: 'Ada Lovelace',
       tags: ['Größe', '🌊'],
@@ -145,7 +145,7 @@ export function startLoad({ cluster, seed, databaseEpoch }: LoadOptions): Load {
         load.wrong.push(
           `${node.name}, which was well, did not answer ${method} ${path}: ${(error as Error).message}`,
         )
-      // Nobody hammers at a node that is down.
+      // Do not flood a node that is down.
       await delay(REST_MS)
     }
   }

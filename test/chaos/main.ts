@@ -1,4 +1,4 @@
-/** `npm run chaos`: does Muster keep its promises when everything around it, and it itself, dies at random moments? */
+/** `npm run chaos`: checks the delivery promises while processes fail at random times. */
 import { randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { formatTable, parseList } from '../../cli/shell.ts'
@@ -16,14 +16,14 @@ interface Options {
 const MINUTE_MS = 60_000
 const REST_MS: [number, number] = [500, 4_000]
 const CALM_MS = 20_000
-/** The default. */
+/** The default of `serve`. */
 const TIMEOUT_MS = 15_000
 const ORPHAN_WITHIN_MS: Record<DatabaseKind, number> = { postgres: 17_000, sqlite: 3_000 }
 const MAX_SHOWN = 20
 
 const options: Options = new Command('npm run chaos --')
   .description(
-    'Runs real nodes under load, hurts them at random moments, and compares every acknowledged change with what its receivers got.',
+    'Runs nodes under load, causes random faults, and compares acknowledged changes with the webhook requests.',
   )
   .option('--minutes <number>', 'how long faults happen, on each database', positive, 5)
   .addOption(
@@ -33,7 +33,7 @@ const options: Options = new Command('npm run chaos --')
   )
   .option(
     '--seed <text>',
-    'decides which faults, where, when and for how long; the one of a run is printed',
+    'determines kind, target, time and duration of the faults; each run prints its seed',
     randomBytes(4).toString('hex'),
   )
   .option('--json', 'print one JSON document instead of the table', false)
@@ -42,33 +42,33 @@ const options: Options = new Command('npm run chaos --')
     `
 The installation:
   on postgres  a server of its own; an API node, a node of both roles, two workers
-  on sqlite    one node with the embedded default
-  Ten clients create and change records over HTTP, some with idempotency keys. Three receivers answer at once, in 50 ms and
-  in 200 ms; a fourth takes 14.9 of the 15 seconds that it has.
+  on sqlite    one node in embedded mode
+  Ten clients create and update records over HTTP, some with idempotency keys. Three receivers respond after
+  0, 50 and 200 ms. A fourth takes 14.9 of the 15 seconds that an attempt may take.
 
-The faults, each kind as often as the others, also several at once, with 20 seconds of calm after each turn:
-  API node killed, worker killed     SIGKILL, and a new start after up to 2 s
-  worker frozen                      SIGSTOP for longer than its claims last, then SIGCONT
-  PostgreSQL killed                  SIGKILL to all of its processes, and a new start after up to 5 s
+The faults, each kind equally often, also several at once, with 20 seconds of rest after each round:
+  API node killed, worker killed     SIGKILL, and a restart after up to 2 s
+  worker frozen                      SIGSTOP for longer than its leases last, then SIGCONT
+  PostgreSQL killed                  SIGKILL to all of its processes, and a restart after up to 5 s
   connections cut                    pg_terminate_backend for half of all connections
   receiver hangs, resets, half-closes   for 2 to 6 s
 
 The promises (exit status 1 when one is broken):
-  every change that was answered with 2xx has its event, and every event arrives at every webhook, with the bytes on record
+  every change with a 2xx response has its event, and every event arrives at every webhook with the stored bytes
   every delivery ends "delivered", and within two minutes
-  an attempt is sent again only if it was in flight at a fault, and at most 512 for each process that a fault hit
-  one that a dead or frozen worker left behind is made by others within 17 s, and on the embedded default within 3 s of
-  being ready again
-  a 5xx is a 503 with Retry-After; a node that is well always answers; nothing is acknowledged while PostgreSQL is away
-  in the end every node stops cleanly on SIGTERM
+  an attempt is repeated only if it was in flight during a fault, and at most 512 for each affected process
+  other workers repeat the attempts of a dead or frozen worker within 17 s; in embedded mode the node repeats them
+  within 3 s after it is ready again
+  a 5xx is a 503 with Retry-After; a healthy node always responds; no change is acknowledged while PostgreSQL is down
+  at the end every node stops cleanly on SIGTERM
 
-The seed decides the faults. What they meet, down to the microsecond, is never the same twice.
+The seed determines the faults, but not the exact timing of the processes.
 `,
   )
   .parse()
   .opts()
 
-// Otherwise a signal would leave servers behind.
+// Without these listeners a signal would leave servers running.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
 const reports: Report[] = []

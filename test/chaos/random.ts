@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 
-/** Numbers that look random, and are the same for the same seed. */
+/** Pseudo-random numbers, equal for equal seeds. */
 export interface Random {
-  /** From `min` up to, but not including, `max`. */
+  /** `min` is included, `max` is not. */
   between(min: number, max: number): number
-  /** Undefined: there is nothing to choose from. */
+  /** Undefined for an empty list. */
   pick<T>(from: readonly T[]): T | undefined
   shuffled<T>(items: readonly T[]): T[]
 }

@@ -1,25 +1,25 @@
-/** Receivers that note what arrives, and can fall ill for a while. */
+/** Receivers that record all arrivals and can fail for a while. */
 import { hash } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** `hangs` never answers what it gets, `resets` cuts the connection, `half-closes` ends its own side of it without an answer. */
+/** `hangs` never responds, `resets` resets the connection, `half-closes` ends its own side first. */
 export const illnesses = ['hangs', 'resets', 'half-closes'] as const
 export type Health = 'well' | (typeof illnesses)[number]
 
 /** One POST. */
 export interface Arrival {
   at: number
-  /** When it was answered, or its connection cut. Undefined: neither yet. */
+  /** When it got a response or its connection was closed. */
   endedAt?: number
   answered: boolean
 }
 
 /** All POSTs of one delivery. */
 export interface Received {
-  /** Of the body of the first. */
+  /** Digest of the first body. */
   digest: string
-  /** Did every other have the same? */
+  /** Whether all bodies were equal. */
   alwaysTheSame: boolean
   arrivals: Arrival[]
 }
@@ -35,9 +35,9 @@ export interface ChaosReceiver extends AsyncDisposable {
 
 export interface ReceiverOptions {
   name: string
-  /** Those that its webhook is subscribed to. */
+  /** The event types of its webhook. */
   eventTypes: string[]
-  /** How long it takes to answer. */
+  /** The delay of its response. */
   afterMs: number
 }
 
@@ -105,7 +105,7 @@ export async function startChaosReceiver({
   return receiver
 }
 
-/** Undefined: its sender was cut off. */
+/** Undefined when the sender closed the connection. */
 async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   try {

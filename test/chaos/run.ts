@@ -1,4 +1,4 @@
-/** One run: an installation under load, faults at random moments, and in the end the books. */
+/** One run: an installation under load, random faults, and the audit at the end. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { DatabaseKind } from '../bench/set-up.ts'
 import { type Cluster, openCluster } from './cluster.ts'
@@ -12,13 +12,13 @@ export interface ChaosOptions extends Pick<StormOptions, 'restMs' | 'calmMs' | '
   database: DatabaseKind
   /** How long faults happen. */
   forMs: number
-  /** Decides which faults, where, when and for how long. */
+  /** Determines kind, target, time and duration of the faults. */
   seed: string
-  /** How long an attempt may take. */
+  /** The time limit of an attempt. */
   timeoutMs: number
-  /** How long the fourth receiver takes to answer. Undefined: there is none. */
+  /** Response time of the fourth receiver. Undefined: there is no fourth receiver. */
   slowReceiverMs?: number
-  /** How soon an attempt that was left behind must be made again, when nothing else is wrong. */
+  /** An orphaned attempt must be repeated within this time when there is no other fault. */
   orphanWithinMs: number
   progress: (text: string) => void
 }
@@ -28,24 +28,24 @@ export interface Report extends Omit<Audit, 'wrong'> {
   seed: string
   seconds: number
   faults: Partial<Record<FaultKind, number>>
-  /** Answers by status; `none` are requests without one, to nodes that were down. */
+  /** Responses by status. `none` counts requests without a response. */
   answers: Record<string, number>
   answersWithoutDatabase: Record<string, number>
   longestAnswerMs: number
-  /** Of a node that was killed: from its spawning until it was ready. */
+  /** The longest time from the spawning of a killed node until it was ready. */
   longestRestartMs: number
   /** From the end of the load until every delivery had ended. */
   settledMs: number
-  /** Promises that were broken, a sentence each. Empty: all is well. */
+  /** One sentence for each broken promise. */
   broken: string[]
-  /** Where the nodes' logs are, when a promise was broken. */
+  /** The folder of the log files, when a promise was broken. */
   logs?: string
 }
 
 const PROGRESS_MS = 10_000
-/** The longest that a delivery may take to end when nothing is wrong any more: a lapse, a time-out and a retry. */
+/** Longest end of a delivery without faults: an expired lease, a time-out and a retry. */
 const SETTLE_WITHIN_MS = 120_000
-/** And while faults happen, each of which lasts seconds: whatever takes longer is starved. */
+/** Longest delivery during faults, which last seconds. A slower one is starved. */
 const DELIVER_WITHIN_MS = 120_000
 export const RECEIVERS = [
   'prompt receiver',
@@ -53,7 +53,7 @@ export const RECEIVERS = [
   'leisurely receiver',
   'slow receiver',
 ] as const
-/** Ten attempts that outlast every illness of a receiver, in a minute instead of days. */
+/** Ten attempts that outlast every fault of a receiver, in a minute instead of days. */
 const RETRY_DELAYS = '1,2,3,4,5,5,5,5,5'
 
 export async function chaos(options: ChaosOptions): Promise<Report> {
@@ -96,7 +96,7 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
   }
   const { restMs, calmMs, without } = options
   await rage(storm, { until: Date.now() + options.forMs, restMs, calmMs, without })
-  // After the last fault the survivors are seen at work.
+  // Observe the survivors after the last fault.
   await delay(2_000)
   await load.stop()
 
@@ -152,7 +152,7 @@ async function startNodes(cluster: Cluster): Promise<void> {
   await Promise.all(Object.entries(roles).map(([name, role]) => cluster.addNode(name, role)))
 }
 
-/** How many deliveries have not ended in time. */
+/** Returns the number of deliveries that did not end in time. */
 async function settled({ db }: Cluster): Promise<number> {
   const deadline = Date.now() + SETTLE_WITHIN_MS
   for (;;) {

@@ -1,30 +1,30 @@
-/** What holds of every record that can be changed: checks for its own tests. */
+/** Checks for tests of records that can be updated. */
 import { expect } from 'vitest'
 import type { Answer, Client } from '../helpers.ts'
 import type { Body } from './new-records.ts'
 
-/** The status, and the fields at fault. */
+/** The status and the fields that the error response names. */
 export function faults({ status, body }: Answer): [number, string[]] {
   return [status, Object.keys(body?.errors ?? {})]
 }
 
-/** Updates a record: the given fields are as given, the others as they were, the version a later one, and a GET says the same. */
+/** Updates a record. Only the fields of `expected` and the version change, and a GET returns the same. */
 export async function expectUpdate(
   client: Client,
   path: string,
-  given: object,
-  wanted: object = given,
+  body: object,
+  expected: object = body,
 ): Promise<Body> {
   const before = (await client.get(path)).body
-  const answer = await client.patch(path, given)
+  const answer = await client.patch(path, body)
   expect(answer).toMatchObject({ status: 200 })
-  expect(answer.body).toEqual({ ...before, ...wanted, updated_at: expect.any(String) })
+  expect(answer.body).toEqual({ ...before, ...expected, updated_at: expect.any(String) })
   expect(Date.parse(answer.body.updated_at)).toBeGreaterThan(Date.parse(before.updated_at))
   await expectRead(client, path, answer)
   return answer.body
 }
 
-/** A GET answers with the same representation and version as the write. */
+/** A GET returns the same body and version as the write. */
 export async function expectRead(client: Client, path: string, written: Answer): Promise<void> {
   const read = await client.get(path)
   expect([read.status, read.text, read.headers.get('etag')]).toEqual([
@@ -34,7 +34,7 @@ export async function expectRead(client: Client, path: string, written: Answer):
   ])
 }
 
-/** Tries a move: done, or refused on `status` without a trace. */
+/** Updates the status. An impossible move is a 422 on `status` and changes nothing. */
 export async function expectMove(
   client: Client,
   path: string,
@@ -52,7 +52,7 @@ export async function expectMove(
   return after
 }
 
-/** Every pair of states, with whether the first can become the second. A record that stays what it is is no move. */
+/** Every pair of states, and whether the first can become the second. Equal states always can. */
 export function pairsOf(
   moves: Record<string, string[]>,
 ): { from: string; to: string; isPossible: boolean }[] {

@@ -1,4 +1,4 @@
-/** Pictures of every page of the console, at two widths, light and dark, of an account in which things happen: for people to look at. */
+/** `npm run shots`: screenshots of every console page of a sample account, at two widths, light and dark. */
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -25,7 +25,7 @@ const { values } = parseArgs({
 })
 if (values.help) {
   console.log(
-    'npm run shots -- [--out DIR] [--only TEXT]\n\nPictures of the pages whose name contains TEXT, or of all, into DIR (default: data/shots).',
+    'npm run shots -- [--out DIR] [--only TEXT]\n\nWrites screenshots of the pages whose name contains TEXT, or of all pages, to DIR (default: data/shots).',
   )
   process.exit(0)
 }

@@ -11,7 +11,7 @@ import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
 import { until } from '../helpers.ts'
 import { type Answer, startListener, startReceiver } from '../receiver.ts'
-import { type Authority, newAuthority, newCertificate, type Wanted } from '../tls.ts'
+import { type Authority, type CertificateOptions, newAuthority, newCertificate } from '../tls.ts'
 import { type Deliveries, startDeliveries } from './deliveries.ts'
 
 const TIMEOUT_MS = 1_000
@@ -407,36 +407,39 @@ describe('TLS', () => {
 
   const tomorrow = new Date(Date.now() + 86_400_000)
   const yesterday = new Date(Date.now() - 86_400_000)
-  test.each<{ what: string; wanted?: Wanted; by: 'trusted' | 'unknown' | 'itself'; error: RegExp }>(
-    [
-      {
-        what: 'expired',
-        wanted: { notBefore: new Date(0), notAfter: yesterday },
-        by: 'trusted',
-        error: /has expired/,
-      },
-      {
-        what: 'not valid yet',
-        wanted: { notBefore: tomorrow, notAfter: new Date(Date.now() + 2e8) },
-        by: 'trusted',
-        error: /not valid yet/,
-      },
-      {
-        what: 'for another host',
-        wanted: { host: 'example.com' },
-        by: 'trusted',
-        error: /is not for 127\.0\.0\.1/,
-      },
-      {
-        what: 'for another address',
-        wanted: { host: '127.0.0.2' },
-        by: 'trusted',
-        error: /is not for 127\.0\.0\.1/,
-      },
-      { what: 'self-signed', by: 'itself', error: /is self-signed/ },
-      { what: 'of an unknown authority', by: 'unknown', error: /authority that is not trusted/ },
-    ],
-  )(
+  test.each<{
+    what: string
+    wanted?: CertificateOptions
+    by: 'trusted' | 'unknown' | 'itself'
+    error: RegExp
+  }>([
+    {
+      what: 'expired',
+      wanted: { notBefore: new Date(0), notAfter: yesterday },
+      by: 'trusted',
+      error: /has expired/,
+    },
+    {
+      what: 'not valid yet',
+      wanted: { notBefore: tomorrow, notAfter: new Date(Date.now() + 2e8) },
+      by: 'trusted',
+      error: /not valid yet/,
+    },
+    {
+      what: 'for another host',
+      wanted: { host: 'example.com' },
+      by: 'trusted',
+      error: /is not for 127\.0\.0\.1/,
+    },
+    {
+      what: 'for another address',
+      wanted: { host: '127.0.0.2' },
+      by: 'trusted',
+      error: /is not for 127\.0\.0\.1/,
+    },
+    { what: 'self-signed', by: 'itself', error: /is self-signed/ },
+    { what: 'of an unknown authority', by: 'unknown', error: /authority that is not trusted/ },
+  ])(
     'a certificate that is $what: unreachable, and no request is sent',
     async ({ wanted, by, error }) => {
       const issuer = by === 'unknown' ? await newAuthority() : authority
