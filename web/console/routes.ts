@@ -9,7 +9,9 @@ import { signUpRoutes } from './account/sign-up.ts'
 import { overviewRoutes } from './overview.ts'
 import type { Route } from './page.ts'
 import { auditLogRoutes } from './people/audit-log.ts'
+import { inviteRoutes } from './people/invite.ts'
 import { peopleRoutes } from './people/people.ts'
+import { personRoutes } from './people/person-page.ts'
 import { recordRoutes } from './records/records.ts'
 import { requestRoutes } from './requests/request.ts'
 import { requestsRoutes } from './requests/requests.ts'
@@ -40,6 +42,9 @@ export const routes: Route[] = [
   ...webhookSecretRoutes,
   ...deliveryRoutes,
   ...peopleRoutes,
+  // Before the routes of one user: `invite` would be an ID.
+  ...inviteRoutes,
+  ...personRoutes,
   ...recordRoutes,
   ...meRoutes,
   ...settingsRoutes,

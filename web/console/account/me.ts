@@ -1,4 +1,4 @@
-/** Who somebody is, how they sign in and where they are signed in. */
+/** The profile of the signed-in user: name, email, password, sessions, theme. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { TooOften } from '../../../auth/rate-limit.ts'
 import { deviceOf } from '../../../auth/session.ts'
@@ -21,7 +21,7 @@ import {
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { ROLES, themes } from '../layout.ts'
 import { type Answer, anyUser, get, type Page, post, type Route, type Visit } from '../page.ts'
-import { MODULES, managedBy, PERMISSIONS } from '../people/people.ts'
+import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from '../people/access-form.ts'
 import {
   action,
   buttonLink,
@@ -52,15 +52,15 @@ export const meRoutes: Route[] = [
   post('/me/sessions/:session/end', anyUser, endSession),
 ]
 
-const CRUMBS = [{ label: 'You', to: '/me' }]
-const targetOf = ({ user }: Visit) => ({ type: 'user', id: user.id, name: user.fullName }) as const
+const CRUMBS = [{ label: 'Your profile', to: '/me' }]
+const ownTarget = ({ user }: Visit) => ({ type: 'user', id: user.id, name: user.fullName }) as const
 
 async function mePage(visit: Visit, errors: Errors = {}): Promise<Page> {
-  const { user, form: given, ctx } = visit
+  const { user, form: input, ctx } = visit
   const theme = themes.find((name) => name === ctx.cookies.get('muster-theme')) ?? 'system'
   return {
-    title: 'You',
-    lead: 'Your name, how you sign in, and where you are signed in.',
+    title: 'Your profile',
+    lead: 'Your name, sign-in details and sessions.',
     status: Object.keys(errors).length > 0 ? 422 : 200,
     isNarrow: true,
     body: [
@@ -71,8 +71,8 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<Page> {
           textField({
             name: 'full_name',
             label: 'Full name',
-            hint: 'Others of your account see it.',
-            value: given.get('full_name') ?? user.fullName,
+            hint: 'Visible to everyone in your account.',
+            value: input.get('full_name') ?? user.fullName,
             autocomplete: 'name',
             maxLength: 200,
             isRequired: true,
@@ -81,10 +81,10 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<Page> {
         ),
       ),
       card(
-        'Signing in',
+        'Sign-in',
         facts([
-          ['E-mail address', factWith(user.email, '/me/email', 'Change the address')],
-          ['Password', factWith('••••••••', '/me/password', 'Change the password')],
+          ['Email', factWith(user.email, '/me/email', 'Change email')],
+          ['Password', factWith('••••••••', '/me/password', 'Change password')],
         ]),
       ),
       await sessionsCard(visit),
@@ -94,18 +94,18 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<Page> {
           { to: '/theme', submit: 'Apply', style: '' },
           selectField({
             name: 'theme',
-            label: 'Colours in this browser',
+            label: 'Theme of this browser',
             value: theme,
             isRequired: true,
             choices: [
-              { value: 'system', label: 'As the device' },
+              { value: 'system', label: 'System' },
               { value: 'light', label: 'Light' },
               { value: 'dark', label: 'Dark' },
             ],
           }),
         ),
       ),
-      card('What you may do', facts(rightsOf(visit))),
+      card('Your access', facts(accessFacts(visit))),
     ],
   }
 }
@@ -114,28 +114,28 @@ function factWith(fact: string, to: string, label: string): Html {
   return html`<span class="fact-with"><span>${fact}</span>${buttonLink(to, label)}</span>`
 }
 
-function rightsOf({ user }: Visit): [string, Content][] {
+function accessFacts({ user }: Visit): [string, Content][] {
   return [
     ['Role', ROLES[user.role]],
     ...(user.role === 'member'
       ? []
-      : [['You manage', managedBy(user) || 'Neither API keys nor webhooks'] as [string, Content]]),
+      : [['Manages', formatGrants(user) || '—'] as [string, Content]]),
     ...modules.map((module): [string, Content] => [
-      MODULES[module],
-      PERMISSIONS[user.permissions[module]],
+      MODULE_LABELS[module],
+      PERMISSION_LABELS[user.permissions[module]],
     ]),
   ]
 }
 
 async function sessionsCard(visit: Visit): Promise<Html> {
-  const { scope, user, now, session: present } = visit
+  const { scope, user, now, session: current } = visit
   const sessions = await listSessions(scope, user.id, now)
   const others = sessions.length - 1
   return card(
-    'Where you are signed in',
+    'Sessions',
     table(
       ['Device', 'Last seen', 'Signed in', { label: 'Actions', isHidden: true }],
-      sessions.map((session) => ({ cells: sessionCells(session, session.id === present.id, now) })),
+      sessions.map((session) => ({ cells: sessionCells(session, session.id === current.id, now) })),
       { label: 'Sessions' },
     ),
     {
@@ -143,7 +143,7 @@ async function sessionsCard(visit: Visit): Promise<Html> {
         others > 0 &&
         confirmed('Sign out all others', {
           title: 'Sign out all other devices?',
-          text: `${counted(others, 'other session')} of yours ${others === 1 ? 'ends' : 'end'} at once. You stay signed in here.`,
+          text: `This ends ${counted(others, 'other session')} now. You stay signed in here.`,
           body: action({ to: '/me/sessions/end-others', label: 'Sign them out', style: 'danger' }),
         }),
     },
@@ -152,16 +152,21 @@ async function sessionsCard(visit: Visit): Promise<Html> {
 
 function sessionCells(
   { id, ip, userAgent, lastSeenAt, createdAt }: Session,
-  isPresent: boolean,
+  isCurrent: boolean,
   now: Date,
 ): Content[] {
   return [
-    html`<span class="two-lines"><span title="${userAgent}">${deviceOf(userAgent)}${isPresent && html` ${pill('ok', 'This one')}`}</span><small class="muted mono">${ip}</small></span>`,
+    html`<span class="two-lines">
+<span title="${userAgent}">${deviceOf(userAgent)} ${isCurrent && pill('ok', 'This device')}</span>
+<small class="muted mono">${ip}</small>
+</span>`,
     timeOf(lastSeenAt, now),
     timeOf(createdAt, now),
-    isPresent
+    isCurrent
       ? ''
-      : html`<span class="row-actions">${action({ to: `/me/sessions/${id}/end`, label: 'Sign out' })}</span>`,
+      : html`<span class="row-actions">
+${action({ to: `/me/sessions/${id}/end`, label: 'Sign out' })}
+</span>`,
   ]
 }
 
@@ -177,44 +182,44 @@ async function rename(visit: Visit): Promise<Answer> {
     const changes = { name: { from: user.fullName, to: fullName.trim() } }
     await visit.audit(scope, {
       action: 'user.renamed',
-      target: targetOf(visit),
+      target: ownTarget(visit),
       details: { changes },
     })
   })
-  return { to: '/me', notice: { kind: 'ok', text: 'Your name is changed.' } }
+  return { to: '/me', notice: { kind: 'ok', text: 'Name updated.' } }
 }
 
-function presentPassword(errors: Errors): Html {
+function currentPasswordField(errors: Errors): Html {
   return passwordField({
     name: 'current_password',
-    label: 'Present password',
-    hint: 'So that nobody else does this on a device that you left open.',
+    label: 'Current password',
+    hint: 'Protects your account on a device that you left unlocked.',
     autocomplete: 'current-password',
     errors,
   })
 }
 
-function emailPage({ user, form: given }: Visit, errors: Errors = {}): Page {
+function emailPage({ user, form: input }: Visit, errors: Errors = {}): Page {
   return {
-    title: 'Change your e-mail address',
+    title: 'Change your email',
     lead: `You sign in with it. It is ${user.email} now.`,
     crumbs: CRUMBS,
     status: Object.keys(errors).length > 0 ? 422 : 200,
     isNarrow: true,
     body: card(
       '',
-      form({ to: '/me/email', submit: 'Change the address', cancel: '/me', errors }, [
+      form({ to: '/me/email', submit: 'Change email', cancel: '/me', errors }, [
         textField({
           name: 'email',
-          label: 'New e-mail address',
+          label: 'New email',
           type: 'email',
-          value: given.get('email') ?? '',
+          value: input.get('email') ?? '',
           autocomplete: 'email',
           maxLength: 254,
           isRequired: true,
           errors,
         }),
-        presentPassword(errors),
+        currentPasswordField(errors),
       ]),
     ),
   }
@@ -234,31 +239,31 @@ async function changeEmail(visit: Visit): Promise<Answer> {
       const changes = { email: { from: user.email, to: email.trim() } }
       await visit.audit(scope, {
         action: 'user.email_changed',
-        target: targetOf(visit),
+        target: ownTarget(visit),
         details: { changes },
       })
     })
   } catch (error) {
     if (error instanceof TooOften) return emailPage(visit, { email: [error.message] })
     if (error instanceof EmailTaken)
-      return emailPage(visit, { email: ['This address cannot be used.'] })
+      return emailPage(visit, { email: ['This email cannot be used. Enter another one.'] })
     throw error
   }
-  return { to: '/me', notice: { kind: 'ok', text: `You sign in as ${email.trim()} from now on.` } }
+  return { to: '/me', notice: { kind: 'ok', text: `From now on, sign in as ${email.trim()}.` } }
 }
 
 function passwordPage({ user }: Visit, errors: Errors = {}): Page {
   return {
     title: 'Change your password',
-    lead: 'Your other devices are signed out. API keys go on working.',
+    lead: 'This signs out your other devices. API keys keep working.',
     crumbs: CRUMBS,
     status: Object.keys(errors).length > 0 ? 422 : 200,
     isNarrow: true,
     body: card(
       '',
-      form({ to: '/me/password', submit: 'Change the password', cancel: '/me', errors }, [
+      form({ to: '/me/password', submit: 'Change password', cancel: '/me', errors }, [
         usernameOf(user.email),
-        presentPassword(errors),
+        currentPasswordField(errors),
         passwordField({
           name: 'new_password',
           label: 'New password',
@@ -281,23 +286,23 @@ async function changePassword(visit: Visit): Promise<Answer> {
   const passwordHash = await hashPassword(password)
   const ended = await visit.change(async (scope) => {
     await updatePassword(scope, user.id, passwordHash, now)
-    // One that was made for who had forgotten it is not needed any more.
+    // The password link is no longer needed.
     await deleteInvitation(scope, user.id)
-    await visit.audit(scope, { action: 'user.password_changed', target: targetOf(visit) })
+    await visit.audit(scope, { action: 'user.password_changed', target: ownTarget(visit) })
     return deleteSessions(scope, user.id, session.id)
   })
-  return { to: '/me', notice: { kind: 'ok', text: `Your password is changed.${saidOf(ended)}` } }
+  return { to: '/me', notice: { kind: 'ok', text: `Password updated.${formatEnded(ended)}` } }
 }
 
-const saidOf = (ended: number): string =>
+const formatEnded = (ended: number): string =>
   ended === 0
     ? ''
     : ` ${counted(ended, 'other session')} ${ended === 1 ? 'was' : 'were'} signed out.`
 
 async function endSession(visit: Visit): Promise<Answer> {
-  const { user, params, now, session: present } = visit
+  const { user, params, now, session: current } = visit
   const id = params.session?.toLowerCase()
-  if (id === present.id) {
+  if (id === current.id) {
     await visit.signOut()
     return { to: '/sign-in?signed-out' }
   }
@@ -321,7 +326,7 @@ async function endOthers(visit: Visit): Promise<Answer> {
     if (count > 0)
       await visit.audit(scope, {
         action: 'session.others_ended',
-        target: targetOf(visit),
+        target: ownTarget(visit),
         details: { count },
       })
     return count
@@ -330,7 +335,7 @@ async function endOthers(visit: Visit): Promise<Answer> {
     to: '/me',
     notice: {
       kind: 'ok',
-      text: ended === 0 ? 'You are signed in nowhere else.' : saidOf(ended).trim(),
+      text: ended === 0 ? 'You have no other sessions.' : formatEnded(ended).trim(),
     },
   }
 }

@@ -1,0 +1,128 @@
+/** The role, grants and permissions of a user, as the Account Owner sets them. */
+import {
+  type Access,
+  type Grant,
+  grants,
+  type Module,
+  modules,
+  type Permission,
+  type Permissions,
+  permissions,
+  type User,
+} from '../../../records/users.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { choiceField, type Errors } from '../ui.ts'
+
+export const MODULE_LABELS: Record<Module, string> = {
+  participants: 'Participants',
+  tasks: 'Tasks',
+  jobs: 'Jobs and applications',
+  exports: 'Exports',
+  finance: 'Finance',
+}
+export const PERMISSION_LABELS: Record<Permission, string> = {
+  none: 'None',
+  read: 'View',
+  write: 'Edit',
+}
+const GRANT_LABELS: Record<Grant, string> = { api_keys: 'API keys', webhooks: 'webhooks' }
+
+/** `API keys and webhooks`, `Webhooks`, or an empty string. */
+export function formatGrants({ grants }: Pick<User, 'grants'>): string {
+  const text = grants.map((grant) => GRANT_LABELS[grant]).join(' and ')
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+}
+
+type FullAccess = Access & { permissions: Permissions }
+
+/** A value that is no choice is an error, and counts as the least access. */
+export function readAccess(form: URLSearchParams): { access: FullAccess; errors: Errors } {
+  const errors: Errors = {}
+  const role = form.get('role')
+  if (role !== 'admin' && role !== 'member') errors.role = ['Choose a role.']
+  const levels = modules.map((module): [Module, Permission] => {
+    const level = permissions.find((permission) => permission === form.get(module))
+    if (!level) errors[module] = ['Choose a permission.']
+    return [module, level ?? 'none']
+  })
+  const isAdmin = role === 'admin'
+  const access: FullAccess = {
+    role: isAdmin ? 'admin' : 'member',
+    // Without JavaScript, boxes stay ticked when the role changes to Member.
+    grants: isAdmin ? grants.filter((grant) => form.getAll('grants').includes(grant)) : [],
+    permissions: Object.fromEntries(levels) as Permissions,
+  }
+  return { access, errors }
+}
+
+/** As rows that the audit log can compare. */
+export function flattenAccess({ role, grants: granted, permissions }: FullAccess | User): object {
+  return {
+    role,
+    ...Object.fromEntries(grants.map((grant) => [`manages_${grant}`, granted.includes(grant)])),
+    ...permissions,
+  }
+}
+
+export function accessFields(access: FullAccess, errors: Errors): Content {
+  return html`
+${roleField(access, errors)}
+<div class="for-admins">${grantsField(access, errors)}</div>
+<fieldset class="field">
+<legend>Records</legend>
+<p class="hint">Applies to this console. API keys can access all records; payments also need Finance access.</p>
+${modules.map((module) => permissionField(module, access.permissions[module], errors[module]))}
+</fieldset>`
+}
+
+function roleField({ role }: FullAccess, errors: Errors): Html {
+  return choiceField({
+    name: 'role',
+    legend: 'Role',
+    choices: [
+      {
+        value: 'admin',
+        label: 'Admin',
+        hint: 'Also sees API keys, webhooks and API requests.',
+      },
+      { value: 'member', label: 'Member', hint: 'Works with records only.' },
+    ],
+    values: [role],
+    errors,
+  })
+}
+
+function grantsField({ grants: granted }: FullAccess, errors: Errors): Html {
+  return choiceField({
+    name: 'grants',
+    legend: 'May manage',
+    hint: 'Admins can view these without a grant, but not change them.',
+    choices: [
+      {
+        value: 'api_keys',
+        label: 'API keys',
+        hint: 'Create, update and revoke keys of the account.',
+      },
+      {
+        value: 'webhooks',
+        label: 'Webhooks',
+        hint: 'Create, update and delete webhooks, and retry or resend deliveries.',
+      },
+    ],
+    values: granted,
+    isMultiple: true,
+    errors,
+  })
+}
+
+function permissionField(module: Module, selected: Permission, errors?: string[]): Html {
+  const choice = (permission: Permission): Html => html`<label>
+<input type="radio" name="${module}" value="${permission}"${permission === selected && html` checked`}>
+<span>${PERMISSION_LABELS[permission]}</span>
+</label>`
+  return html`<div class="segments-row" role="radiogroup" aria-labelledby="label-${module}">
+<span id="label-${module}">${MODULE_LABELS[module]}</span>
+<span class="segments">${permissions.map(choice)}</span>
+${errors && html`<p class="field-error">${errors.join(' ')}</p>`}
+</div>`
+}

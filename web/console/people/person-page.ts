@@ -1,0 +1,221 @@
+/** One user: access, links, deactivation. */
+import { invite } from '../../../auth/invitation.ts'
+import { Refused } from '../../../errors.ts'
+import { listApiKeys } from '../../../records/api-keys.ts'
+import { changesBetween } from '../../../records/audit-log.ts'
+import { deleteInvitation } from '../../../records/invitations.ts'
+import { deleteSessions } from '../../../records/sessions.ts'
+import {
+  deleteInvitedUser,
+  findUser,
+  type User,
+  updateAccess,
+  updateUserStatus,
+} from '../../../records/users.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
+import { ROLES } from '../layout.ts'
+import { type Answer, get, isOwner, type Page, post, type Route, type Visit } from '../page.ts'
+import { action, card, confirmed, counted, type Errors, facts, form, timeOf } from '../ui.ts'
+import { accessFields, flattenAccess, readAccess } from './access-form.ts'
+import { linkPage } from './invite.ts'
+import { findPerson, type Person, personStatus, userTarget } from './person.ts'
+
+export const personRoutes: Route[] = [
+  get('/people/:user', isOwner, async (visit) => personPage(visit, await findPerson(visit))),
+  post('/people/:user', isOwner, changeAccess),
+  post('/people/:user/link', isOwner, createLink),
+  post('/people/:user/withdraw', isOwner, withdrawInvitation),
+  post('/people/:user/deactivate', isOwner, (visit) => switchStatus(visit, 'deactivated')),
+  post('/people/:user/reactivate', isOwner, (visit) => switchStatus(visit, 'active')),
+]
+
+async function personPage(visit: Visit, person: Person, errors: Errors = {}): Promise<Page> {
+  const keys = await listApiKeys(visit.scope, person.id)
+  const activeKeys = keys.filter(({ revokedAt }) => revokedAt === null).length
+  const isOwnPage = person.role === 'owner'
+  return {
+    title: person.fullName,
+    crumbs: [{ label: 'People', to: '/people' }],
+    actions: personStatus(person, visit.now),
+    status: Object.keys(errors).length > 0 ? 422 : 200,
+    isNarrow: true,
+    body: [
+      card('', personFacts(person, activeKeys, visit.now)),
+      isOwnPage ? ownerCard() : accessCard(visit, person, errors),
+      !isOwnPage && membershipCard(person),
+    ],
+  }
+}
+
+function personFacts(person: Person, activeKeys: number, now: Date): Html {
+  const { id, email, role, hasJoined, createdAt } = person
+  const keys = html`<a href="/console/api-keys">${counted(activeKeys, 'key')}</a>`
+  const history = html`<a href="/console/audit-log?user=${id}">Actions by this user</a> ·
+<a href="/console/audit-log?target=${id}">Changes to this user</a>`
+  const rows: [string, Content][] = [
+    ['Email', email],
+    ['Role', ROLES[role]],
+    [hasJoined ? 'Added' : 'Invited', timeOf(createdAt, now)],
+  ]
+  if (!hasJoined) rows.push(['Link', linkExpiry(person, now)])
+  rows.push(['API keys', activeKeys === 0 ? 'None' : keys], ['History', history])
+  return facts(rows)
+}
+
+function linkExpiry({ linkExpiresAt }: Person, now: Date): Content {
+  if (linkExpiresAt === undefined) return 'None'
+  const verb = linkExpiresAt > now.getTime() ? 'Expires' : 'Expired'
+  return html`${verb} ${timeOf(linkExpiresAt, now)}`
+}
+
+function ownerCard(): Html {
+  return card(
+    'Access',
+    html`<p>You own this account. The owner has full access and decides what everyone else can do.
+To change that, <a href="/console/settings">transfer the ownership</a>.</p>`,
+  )
+}
+
+function accessCard({ form: input }: Visit, person: Person, errors: Errors): Html {
+  const isSent = Object.keys(errors).length > 0
+  const role = person.role === 'admin' ? ('admin' as const) : ('member' as const)
+  const access = isSent ? readAccess(input).access : { ...person, role }
+  return card(
+    'Access',
+    form({ to: `/people/${person.id}`, submit: 'Save', errors }, accessFields(access, errors)),
+  )
+}
+
+function membershipCard(person: Person): Html {
+  return card(
+    'Sign-in and removal',
+    html`<div class="card-body doings">${membershipActions(person)}</div>`,
+  )
+}
+
+function membershipActions(person: Person): Content {
+  const { id, hasJoined, status } = person
+  if (status === 'deactivated')
+    return actionRow(
+      'Deactivated: cannot sign in, and API keys are refused. Their data stays.',
+      action({ to: `/people/${id}/reactivate`, label: 'Reactivate' }),
+    )
+  const link = action({ to: `/people/${id}/link`, label: 'Create a new link' })
+  return [
+    hasJoined
+      ? actionRow('Forgot the password? Send a one-time link to choose a new one.', link)
+      : actionRow('Has not joined yet. A new link replaces the previous one.', link),
+    !hasJoined &&
+      actionRow(
+        'Invited by mistake? The link stops working, and the email can be invited again.',
+        withdrawButton(person),
+      ),
+    actionRow(
+      'Signs them out and revokes their API access now. Their data stays.',
+      deactivateButton(person),
+    ),
+  ]
+}
+
+function actionRow(text: string, control: Content): Html {
+  return html`<div>
+<p>${text}</p>
+${control}
+</div>`
+}
+
+function withdrawButton({ id, fullName }: Person): Html {
+  return confirmed('Withdraw the invitation', {
+    title: `Withdraw the invitation of ${fullName}?`,
+    text: 'Their link stops working immediately.',
+    body: action({ to: `/people/${id}/withdraw`, label: 'Withdraw', style: 'danger' }),
+  })
+}
+
+function deactivateButton({ id, fullName }: Person): Html {
+  return confirmed('Deactivate', {
+    title: `Deactivate ${fullName}?`,
+    text: 'They are signed out everywhere, and their API keys are refused. You can reactivate them later.',
+    body: action({ to: `/people/${id}/deactivate`, label: 'Deactivate', style: 'danger' }),
+  })
+}
+
+async function changeAccess(visit: Visit): Promise<Answer> {
+  const person = await findPerson(visit)
+  const { access, errors } = readAccess(visit.form)
+  if (Object.keys(errors).length > 0 && person.role !== 'owner')
+    return personPage(visit, person, errors)
+  const isChanged = await visit.change(async (scope) => {
+    const updated = await updateAccess(scope, person.id, access, visit.now)
+    const changes =
+      updated && changesBetween(flattenAccess(updated.before), flattenAccess(updated.after))
+    if (changes)
+      await visit.audit(scope, {
+        action: 'user.access_changed',
+        target: userTarget(person),
+        details: { changes },
+      })
+    return changes !== undefined
+  })
+  const text = isChanged ? `Access of ${person.fullName} updated.` : 'Nothing was changed.'
+  return { to: `/people/${person.id}`, notice: { kind: 'ok', text } }
+}
+
+async function createLink(visit: Visit): Promise<Answer> {
+  const person = await findPerson(visit)
+  const link = await visit.change(async (scope) => {
+    // In the transaction: a link for someone who has just become the Owner would hand over the account.
+    const current = await findUser(scope, person.id, { forUpdate: true })
+    if (current?.role === 'owner') throw new Refused('Change your own password on your profile.')
+    if (current?.status !== 'active')
+      throw new Refused(`${person.fullName} is deactivated. Reactivate them first.`)
+    const created = await invite(scope, person.id, visit.now)
+    await visit.audit(scope, {
+      action: person.hasJoined ? 'user.password_link_made' : 'user.invitation_renewed',
+      target: userTarget(person),
+    })
+    return created
+  })
+  return linkPage(visit, person, link, person.hasJoined)
+}
+
+async function withdrawInvitation(visit: Visit): Promise<Answer> {
+  const person = await findPerson(visit)
+  const { id, fullName, email } = person
+  await visit.change(async (scope) => {
+    if (!(await deleteInvitedUser(scope, id)))
+      throw new Refused(`${fullName} has joined or has API keys. Deactivate them instead.`)
+    await visit.audit(scope, {
+      action: 'user.invitation_withdrawn',
+      target: userTarget(person),
+      details: { email },
+    })
+  })
+  return {
+    to: '/people',
+    notice: { kind: 'ok', text: `The invitation of ${fullName} is withdrawn.` },
+  }
+}
+
+async function switchStatus(visit: Visit, status: User['status']): Promise<Answer> {
+  const person = await findPerson(visit)
+  const { id, fullName } = person
+  const isActive = status === 'active'
+  await visit.change(async (scope) => {
+    await updateUserStatus(scope, id, status, visit.now)
+    if (!isActive) {
+      // Otherwise old cookies and links would work again after a reactivation.
+      await deleteSessions(scope, id)
+      await deleteInvitation(scope, id)
+    }
+    if (person.status !== status)
+      await visit.audit(scope, {
+        action: isActive ? 'user.reactivated' : 'user.deactivated',
+        target: userTarget(person),
+      })
+  })
+  const text = isActive
+    ? `${fullName} can sign in again, and their API keys work again.`
+    : `${fullName} is deactivated and signed out.`
+  return { to: `/people/${id}`, notice: { kind: 'ok', text } }
+}

@@ -1,0 +1,45 @@
+/** A user of the account, as the People pages show them. */
+import type { AuditTarget } from '../../../records/audit-log.ts'
+import { listExpiries } from '../../../records/invitations.ts'
+import { listJoinedIds, listUsers, type User } from '../../../records/users.ts'
+import type { Html } from '../../shared/html.ts'
+import type { Visit } from '../page.ts'
+import { pill } from '../ui.ts'
+
+export interface Person extends User {
+  hasJoined: boolean
+  /** Epoch milliseconds, also of an expired link. Undefined without a link. */
+  linkExpiresAt: number | undefined
+}
+
+export async function listPeople({ scope }: Visit): Promise<Person[]> {
+  const [users, joined, expiries] = await Promise.all([
+    listUsers(scope),
+    listJoinedIds(scope),
+    listExpiries(scope),
+  ])
+  const joinedIds = new Set(joined)
+  return users.map((user) => ({
+    ...user,
+    hasJoined: joinedIds.has(user.id),
+    linkExpiresAt: expiries.get(user.id),
+  }))
+}
+
+/** The user in the URL. Throws 404. */
+export async function findPerson(visit: Visit): Promise<Person> {
+  const person = (await listPeople(visit)).find(({ id }) => id === visit.params.user?.toLowerCase())
+  return person ?? visit.ctx.throw(404)
+}
+
+export function userTarget({ id, fullName }: User): AuditTarget {
+  return { type: 'user', id, name: fullName }
+}
+
+export function personStatus({ status, hasJoined, linkExpiresAt }: Person, now: Date): Html {
+  if (status === 'deactivated') return pill('quiet', 'Deactivated')
+  if (hasJoined) return pill('ok', 'Active')
+  return linkExpiresAt !== undefined && linkExpiresAt > now.getTime()
+    ? pill('busy', 'Invited')
+    : pill('warn', 'Invitation expired')
+}
