@@ -18,7 +18,7 @@ import {
   visitor,
 } from './visitors.ts'
 
-const WRONG = 'The e-mail address or the password is wrong.'
+const WRONG = 'The email or the password is wrong.'
 const NEW_PASSWORD = 'a different horse entirely'
 
 const median = (values: number[]): number =>
@@ -79,7 +79,7 @@ describe('signing up', () => {
     const answer = await nobody.post('/sign-up', given)
     expect(answer).toMatchObject({ status: 303, to: '' })
     const { text } = await nobody.get('', signedInBy(answer))
-    expect(text).toContain('Welcome to Muster. The account Northwind is yours.')
+    expect(text).toContain('Welcome to Muster. You own the account Northwind.')
     expect(text).toContain('Account Owner')
     const { text: log } = await nobody.get('/audit-log', signedInBy(answer))
     expect(log).toMatch(/Created the account .*Northwind/)
@@ -94,7 +94,7 @@ describe('signing up', () => {
       account_name: 'Other',
     })
     expect(status).toBe(422)
-    expect(text).toContain('This address cannot be used.')
+    expect(text).toContain('This email cannot be used. Enter another one.')
     expect(text).not.toContain('Northwind')
     expect(text).toContain('value="Other"')
     expect(await app.db.read('accounts').count({ total: '*' })).toEqual(accounts)
@@ -191,8 +191,8 @@ describe('signing in', () => {
     for (let n = 0; n < 6; n++) {
       const { status, text } = await signIn(' ', '')
       expect(status).toBe(422)
-      expect(text).toContain('Give your e-mail address.')
-      expect(text).toContain('Give your password.')
+      expect(text).toContain('Enter your email.')
+      expect(text).toContain('Enter your password.')
     }
   })
 
@@ -273,12 +273,12 @@ describe('one’s own page', () => {
     const change = (current_password: string, new_password: string) =>
       here.submit('/me/password', { current_password, new_password })
     expect((await change('wrong', NEW_PASSWORD)).text).toContain(
-      'This is not your present password.',
+      'This is not your current password.',
     )
     expect((await change(PASSWORD, 'short')).text).toContain('must be at least 8 characters long.')
     expect((await there.get('/me')).status).toBe(200)
     expect((await change(PASSWORD, NEW_PASSWORD)).text).toContain(
-      'Your password is changed. 1 other session was signed out.',
+      'Password updated. 1 other session was signed out.',
     )
     expect((await there.get('/me')).status).toBe(303)
     expect((await here.get('/me')).status).toBe(200)
@@ -320,7 +320,7 @@ describe('one’s own page', () => {
     const guess = (current_password: string) =>
       own.post('/me/password', { current_password, new_password: NEW_PASSWORD })
     for (let n = 0; n < 5; n++)
-      expect((await guess(`wrong ${n}`)).text).toContain('This is not your present password.')
+      expect((await guess(`wrong ${n}`)).text).toContain('This is not your current password.')
     expect((await guess(PASSWORD)).text).toContain('This was tried too often.')
     const other = await newPerson(app, account.accountId)
     expect(
@@ -339,15 +339,15 @@ describe('one’s own page', () => {
     const change = (email: string, current_password = PASSWORD) =>
       own.submit('/me/email', { email, current_password })
     const email = `new-${person.email}`
-    expect((await change(email, 'wrong')).text).toContain('This is not your present password.')
+    expect((await change(email, 'wrong')).text).toContain('This is not your current password.')
     const refused = await change(taken.email.toUpperCase())
     expect(refused).toMatchObject({
       status: 422,
-      text: expect.stringContaining('This address cannot be used.'),
+      text: expect.stringContaining('This email cannot be used. Enter another one.'),
     })
     expect(refused.text).toContain(`value="${taken.email.toUpperCase()}"`)
     expect((await change('nobody')).text).toContain('is not an e-mail address.')
-    expect((await change(email)).text).toContain(`You sign in as ${email} from now on.`)
+    expect((await change(email)).text).toContain(`From now on, sign in as ${email}.`)
     expect(await signInStatus(person.email, PASSWORD)).toBe(401)
     expect(await signInStatus(email, PASSWORD)).toBe(303)
   })
@@ -370,7 +370,7 @@ describe('one’s own page', () => {
     })
     const { text } = await own.get('/me')
     expect(text.match(/Firefox on Linux/g)).toHaveLength(4)
-    expect(text.match(/This one/g)).toHaveLength(1)
+    expect(text.match(/This device/g)).toHaveLength(1)
     expect(text).toContain('203.0.113.9')
     expect(await ids()).toHaveLength(3)
 
@@ -429,14 +429,14 @@ describe('settings', () => {
     expect(status).toBe(422)
     expect(text).toContain(`value="${'x'.repeat(201)}"`)
     expect((await owner.submit('/settings', { name: 'Northwind' })).text).toContain(
-      'The account is called Northwind now.',
+      'Account renamed to Northwind.',
     )
-    expect((await owner.get('/audit-log')).text).toMatch(/Name: Test account.*Northwind/)
+    expect((await owner.get('/audit-log')).text).toMatch(/Name: Test account.*Northwind/s)
   })
 
   it('says how the service is set up', async () => {
     const { text } = await owner.get('/settings')
-    expect(text).toContain('1,000,000 requests a minute')
+    expect(text).toContain('1,000,000 requests per minute')
     expect(text).toContain('Kept for 45 days')
     expect(text).toContain(`${app.config.baseUrl}/public/v1`)
   })
@@ -469,7 +469,7 @@ describe('transferring the ownership', () => {
       user: first.userId,
       current_password: PASSWORD,
     })
-    expect(answer.text).toContain('Jonas is the Account Owner now, and you are an Admin.')
+    expect(answer.text).toContain('Jonas is now the Account Owner. You are an Admin.')
     expect(await ownersOf(app, accountId)).toEqual([first.userId])
     const [before] = await app.db.read('users').where({ id: owner.userId })
     expect(before.role).toBe('admin')
@@ -497,14 +497,14 @@ describe('transferring the ownership', () => {
         current_password: PASSWORD,
       })
       expect(status).toBe(422)
-      expect(text).toContain('Choose who becomes the Owner.')
+      expect(text).toContain('Choose the new owner.')
     }
     await app.db.write('users').where({ id: first.userId }).update({ status: 'active' })
     const { text } = await old.post('/settings/transfer', {
       user: first.userId,
       current_password: 'wrong',
     })
-    expect(text).toContain('This is not your present password.')
+    expect(text).toContain('This is not your current password.')
     expect(text).toContain(`value="${first.userId}" selected`)
     expect(await ownersOf(app, accountId)).toEqual([owner.userId])
   })
@@ -612,14 +612,14 @@ describe('the account in a browser', () => {
     const person = await newPerson(app, accountId)
     await using here = await visit(app, browser, '/me', { person })
     await using there = await visit(app, browser, '/me', { person })
-    await here.page.getByRole('link', { name: 'Change the password' }).click()
-    await here.page.getByLabel('Present password').fill(PASSWORD)
+    await here.page.getByRole('link', { name: 'Change password' }).click()
+    await here.page.getByLabel('Current password').fill(PASSWORD)
     const field = here.page.getByLabel('New password')
     await field.fill(NEW_PASSWORD)
     await here.page.getByRole('button', { name: 'Show the password' }).last().click()
     expect(await field.getAttribute('type')).toBe('text')
-    await here.page.getByRole('button', { name: 'Change the password' }).click()
-    await here.page.getByText('Your password is changed. 1 other session was signed out.').waitFor()
+    await here.page.getByRole('button', { name: 'Change password' }).click()
+    await here.page.getByText('Password updated. 1 other session was signed out.').waitFor()
     await there.page.reload()
     await there.page.getByRole('heading', { name: 'Sign in' }).waitFor()
     expect([...here.troubles, ...there.troubles]).toEqual([])
@@ -634,11 +634,11 @@ describe('the account in a browser', () => {
     await using old = await visit(app, browser, '/settings', { person: owner })
     await using next = await visit(app, browser, '/me', { person: heir })
     expect(await next.page.getByRole('link', { name: 'People' }).count()).toBe(0)
-    await old.page.getByRole('link', { name: 'Transfer the ownership' }).click()
+    await old.page.getByRole('link', { name: 'Transfer ownership' }).click()
     await old.page.getByLabel('New Owner').selectOption(heir.userId)
     await old.page.getByLabel('Your password').fill(PASSWORD)
-    await old.page.getByRole('button', { name: 'Transfer the ownership' }).click()
-    await old.page.getByText('Jonas Weber is the Account Owner now').waitFor()
+    await old.page.getByRole('button', { name: 'Transfer ownership' }).click()
+    await old.page.getByText('Jonas Weber is now the Account Owner').waitFor()
     expect(await old.page.getByRole('link', { name: 'People' }).count()).toBe(0)
     await next.page.reload()
     await next.page.getByRole('link', { name: 'People' }).click()

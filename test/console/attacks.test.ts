@@ -168,10 +168,10 @@ describe('the console under attack', () => {
     const owner = await visitor(app, await app.newAccount())
     expect((await owner.post('/settings', { name: 'Renamed' })).status).toBe(303)
     expect((await owner.get('', { 'HX-Request': 'true', 'Muster-Poll': '1' })).text).not.toContain(
-      'is called Renamed now',
+      'Account renamed to Renamed',
     )
-    expect((await owner.get('/settings')).text).toContain('is called Renamed now')
-    expect((await owner.get('/settings')).text).not.toContain('is called Renamed now')
+    expect((await owner.get('/settings')).text).toContain('Account renamed to Renamed')
+    expect((await owner.get('/settings')).text).not.toContain('Account renamed to Renamed')
   })
 
   it('a broken Referer is no mistake of ours', async () => {

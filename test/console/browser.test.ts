@@ -22,7 +22,7 @@ describe('the console in a browser', () => {
     const { email } = await newPerson(app, accountId, { fullName: 'Ada Lovelace' })
     await using visited = await visit(app, browser, '/sign-in')
     const { page, troubles } = visited
-    await page.getByLabel('E-mail address').fill(email)
+    await page.getByLabel('Email').fill(email)
     await page.getByLabel('Password').fill(PASSWORD)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()

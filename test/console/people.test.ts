@@ -173,7 +173,7 @@ describe('invitations', () => {
       await newPerson(app, account.accountId, { fullName: 'Priya Raman' }),
     )
     expect((await other.get(link)).text).toContain(
-      'You are signed in as Priya Raman. This signs you out, and in as Jonas Weber.',
+      'You are signed in as Priya Raman. This switches to Jonas Weber.',
     )
     expect((await other.post(link, { password: PASSWORD })).status).toBe(303)
     expect((await other.get('/me')).status).toBe(303)
@@ -195,10 +195,10 @@ describe('invitations', () => {
     })
     expect(refused).toMatchObject({
       status: 422,
-      text: expect.stringContaining('This address cannot be used.'),
+      text: expect.stringContaining('This email cannot be used. Enter another one.'),
     })
     expect((await owner.post('/people/invite', { ...given, email: own.email })).text).toContain(
-      'Somebody of your account has this address already.',
+      'A user of your account already has this email.',
     )
     // What was typed and chosen is there again.
     expect(refused.text).toContain('value="Jonas &#60;Weber&#62;"')
@@ -221,7 +221,7 @@ describe('invitations', () => {
       'The name must not be empty.',
       'is not an e-mail address.',
       'Choose a role.',
-      'Choose what they may do.',
+      'Choose a permission.',
     ])
       expect(text).toContain(wrong)
     expect(await app.db.read('users').count({ total: '*' })).toEqual(before)
@@ -297,7 +297,7 @@ describe('people', () => {
     expect((await app.as({ key }).get('/payments')).status).toBe(200)
 
     expect((await change(person.userId, { grants: ['webhooks'], finance: 'none' })).text).toContain(
-      'may do is changed, from now on.',
+      'Access of',
     )
     expect((await theirs.get('/api-keys/new')).status).toBe(404)
     expect((await theirs.get('/api-keys')).status).toBe(200)
@@ -335,8 +335,8 @@ describe('people', () => {
       },
     })
     const { text } = await owner.get(`/audit-log?target=${person.userId}`)
-    expect(text).toMatch(/Changed what .*Tom Okafor.* may do/)
-    expect(text).toMatch(/Finance: None.*<strong>Edit<\/strong>/)
+    expect(text).toMatch(/Changed the access of .*Tom Okafor/)
+    expect(text).toMatch(/Finance: None.*<strong>Edit<\/strong>/s)
   })
 
   it('saving what is there already changes and notes nothing', async () => {
@@ -461,7 +461,7 @@ describe('the audit log', () => {
 
   it('teaches who has done nothing yet', async () => {
     const owner = await visitor(app, await app.newAccount())
-    expect((await owner.get('/audit-log')).text).toContain('Nothing has happened yet')
+    expect((await owner.get('/audit-log')).text).toContain('No entries yet')
   })
 
   it('says who did what, from where, in words', async () => {
@@ -531,7 +531,7 @@ describe('the audit log', () => {
       'kind=api_key%25',
     ])
       expect(await names(query), query).toEqual([true, true, true])
-    expect((await owner.get('/audit-log?kind=webhook')).text).toContain('Nothing of this kind')
+    expect((await owner.get('/audit-log?kind=webhook')).text).toContain('No matching entries')
   })
 
   it('shows nothing of another account', async () => {
@@ -563,14 +563,14 @@ describe('people in a browser', () => {
     const account = await app.newAccount()
     await using own = await visit(app, browser, '/people', { person: account })
     const { page } = own
-    await page.getByRole('link', { name: 'Invite somebody' }).first().click()
+    await page.getByRole('link', { name: 'Invite a teammate' }).first().click()
     await page.getByLabel('Name').fill('Jonas Weber')
-    await page.getByLabel('E-mail address').fill('jonas@northwind.example')
+    await page.getByLabel('Email').fill('jonas@northwind.example')
     expect(await page.getByRole('group', { name: 'May manage' }).isVisible()).toBe(false)
     await page.getByLabel('Admin').check()
     await page.getByRole('group', { name: 'May manage' }).getByLabel('Webhooks').check()
     await page.getByRole('radiogroup', { name: 'Tasks' }).getByLabel('Edit').check()
-    await page.getByRole('button', { name: 'Make the link' }).click()
+    await page.getByRole('button', { name: 'Create invite link' }).click()
     const shown = await page.getByRole('group', { name: 'link' }).innerText()
     const path = new URL(shown).pathname.replace('/console', '')
     await assertReadable(page, 'the link')
@@ -589,13 +589,13 @@ describe('people in a browser', () => {
     await page.getByRole('link', { name: 'Jonas Weber' }).click()
     await page.getByRole('group', { name: 'May manage' }).getByLabel('API keys').check()
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('What Jonas Weber may do is changed, from now on.').waitFor()
+    await page.getByText('Access of Jonas Weber updated.').waitFor()
     await theirs.page.reload()
     await theirs.page.getByRole('link', { name: 'Create a key' }).waitFor()
 
     await page.getByLabel('Member').check()
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('What Jonas Weber may do is changed').waitFor()
+    await page.getByText('Access of Jonas Weber updated').waitFor()
     await theirs.page.goto(`${app.url}/console/me`)
     expect(await theirs.page.getByRole('link', { name: 'API keys' }).count()).toBe(0)
 

@@ -161,7 +161,7 @@ describe('the console: who may open what', () => {
       if (!isAllowed) {
         const { status, text } = await send(who, address)
         expect(status, what).toBe(404)
-        expect(text, what).toContain('There is nothing at this address, or not for you.')
+        expect(text, what).toContain('This page does not exist, or you don’t have access.')
       } else if (method === 'GET') expect((await who.get(path)).status, what).not.toBe(404)
       else expect(mayPost(user, template, params), what).toBe(true)
     }

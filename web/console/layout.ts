@@ -6,7 +6,7 @@ import { navigation } from './navigation.ts'
 import type { Page } from './page.ts'
 import { icon } from './ui.ts'
 
-export const POLICY =
+export const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 export interface Frame {
@@ -114,6 +114,6 @@ export function errorPage(status: number, title: string, text: Content): Page {
     title,
     status,
     isNarrow: true,
-    body: html`<p>${text}</p><p><a href="/console">Go to the first page</a></p>`,
+    body: html`<p>${text}</p><p><a href="/console">Back to the overview</a></p>`,
   }
 }

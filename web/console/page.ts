@@ -9,8 +9,9 @@ import type { Db } from '../../records/database/open.ts'
 import type { Scope, WriteScope } from '../../records/database/scope.ts'
 import type { Notice, Session } from '../../records/sessions.ts'
 import type { Grant, Module, Permission, User } from '../../records/users.ts'
-import type { Config } from '../../server/config.ts'
 import type { Content, Html } from '../shared/html.ts'
+import type { ConsoleConfig } from './services.ts'
+import type { ThrottleName } from './throttles.ts'
 
 export interface OperationInput extends RawInput {
   /** The version of the record that the form began with. When the record has changed since, nothing is changed and 412 is thrown. */
@@ -31,7 +32,7 @@ export interface GuestVisit {
   /** Where that is, for counting: of IPv6 a whole /64, which is what one subscriber has. */
   network: string
   db: Db
-  config: Config
+  config: ConsoleConfig
   ctx: Context
   /** Signs in, and out who was. `prove` goes first in the transaction that does it, and throws when it must not be done. */
   signIn(
@@ -44,16 +45,6 @@ export interface GuestVisit {
   /** Begins the count again. */
   resetThrottle(name: ThrottleName, key: string): Promise<void>
 }
-
-export type ThrottleName =
-  | 'sign_in'
-  | 'sign_in_ip'
-  | 'sign_in_account'
-  | 'sign_up'
-  | 'password'
-  | 'invite'
-  | 'change_email'
-  | 'webhook_url'
 
 export interface Visit extends GuestVisit {
   user: User

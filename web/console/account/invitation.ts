@@ -1,5 +1,5 @@
-/** The page behind a one-time link: whoever follows it chooses a password and is signed in. Looking at it does not use it up, as programs that
- *  look at links in messages do. */
+/** The page of a one-time link, where a user chooses a password and is signed in. A GET does not use the link up: mail
+ *  programs preview links. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { hashOfToken } from '../../../auth/session.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
@@ -18,7 +18,7 @@ import {
   type Route,
 } from '../page.ts'
 import { type Errors, form, note, passwordField, problemsOf } from '../ui.ts'
-import { PASSWORD_HINT, usernameOf } from './own-password.ts'
+import { PASSWORD_HINT, usernameField } from './own-password.ts'
 import { signInAs } from './sign-in.ts'
 
 export const invitationRoutes: Route[] = [
@@ -26,15 +26,18 @@ export const invitationRoutes: Route[] = [
   guestPost('/invitation/:token', acceptInvitation),
 ]
 
-/** One text for all of it: who holds a wrong link learns nothing. */
-const GONE: Page = {
+/** One text for unknown, used and expired links: it tells nothing about them. */
+const UNUSABLE_LINK: Page = {
   title: 'This link cannot be used',
   status: 404,
   isNarrow: true,
-  body: html`<p>It works once and for seven days. It was used, has expired or was replaced by a newer one.</p><p>Ask the Owner of your account for a new link. If you have chosen a password already, <a href="/console/sign-in">sign in</a>.</p>`,
+  body: html`
+<p>It works once, within seven days. It was used, has expired or was replaced by a newer one.</p>
+<p>Ask the owner of your account for a new link.
+If you have already chosen a password, <a href="/console/sign-in">sign in</a>.</p>`,
 }
 
-async function findOpen({
+async function findUnusedLink({
   params,
   db,
   now,
@@ -45,8 +48,8 @@ async function findOpen({
 }
 
 async function openInvitation(visit: GuestVisit): Promise<Answer> {
-  const open = await findOpen(visit)
-  return open ? invitationPage(visit, open.invitation) : GONE
+  const open = await findUnusedLink(visit)
+  return open ? invitationPage(visit, open.invitation) : UNUSABLE_LINK
 }
 
 function invitationPage(
@@ -54,35 +57,42 @@ function invitationPage(
   { user, accountName, hasJoined }: Invitation,
   errors: Errors = {},
 ): Page {
-  const present: SignedIn | undefined = ctx.state.visitor
+  const visitor: SignedIn | undefined = ctx.state.visitor
   return {
     title: hasJoined ? 'Choose a new password' : `Join ${accountName}`,
-    lead: hasJoined ? `For ${user.email}.` : `You sign in as ${user.email} from now on.`,
+    lead: hasJoined ? `For ${user.email}.` : `From now on, sign in as ${user.email}.`,
     status: Object.keys(errors).length > 0 ? 422 : 200,
     isNarrow: true,
-    body: html`${present && note('warn', `You are signed in as ${present.user.fullName}. This signs you out, and in as ${user.fullName}.`)}${form(
-      {
-        to: `/invitation/${params.token}`,
-        submit: hasJoined ? 'Change the password' : 'Join',
-        errors,
-      },
-      [
-        usernameOf(user.email),
-        passwordField({
-          name: 'password',
-          label: hasJoined ? 'New password' : 'Choose a password',
-          hint: PASSWORD_HINT,
-          autocomplete: 'new-password',
+    body: [
+      visitor &&
+        note(
+          'warn',
+          `You are signed in as ${visitor.user.fullName}. This switches to ${user.fullName}.`,
+        ),
+      form(
+        {
+          to: `/invitation/${params.token}`,
+          submit: hasJoined ? 'Change password' : 'Join',
           errors,
-        }),
-      ],
-    )}`,
+        },
+        [
+          usernameField(user.email),
+          passwordField({
+            name: 'password',
+            label: hasJoined ? 'New password' : 'Choose a password',
+            hint: PASSWORD_HINT,
+            autocomplete: 'new-password',
+            errors,
+          }),
+        ],
+      ),
+    ],
   }
 }
 
 async function acceptInvitation(visit: GuestVisit): Promise<Answer> {
-  const open = await findOpen(visit)
-  if (!open) return GONE
+  const open = await findUnusedLink(visit)
+  if (!open) return UNUSABLE_LINK
   const { tokenHash, invitation } = open
   const password = visit.form.get('password') ?? ''
   const errors = problemsOf({ password: () => assertPassword(password) })
@@ -90,7 +100,7 @@ async function acceptInvitation(visit: GuestVisit): Promise<Answer> {
 
   const { user, accountName, hasJoined } = invitation
   const passwordHash = await hashPassword(password)
-  const isOurs = await transaction(visit.db, async (trx) => {
+  const isUsedNow = await transaction(visit.db, async (trx) => {
     const scope = writeScope(trx, user.accountId)
     if (!(await takeInvitation(scope, tokenHash, visit.now))) return false
     await updatePassword(scope, user.id, passwordHash, visit.now)
@@ -100,13 +110,13 @@ async function acceptInvitation(visit: GuestVisit): Promise<Answer> {
     await insertAuditEntry(scope, { user, action, target, ip: visit.ip }, visit.now)
     return true
   })
-  if (!isOurs) return GONE
+  if (!isUsedNow) return UNUSABLE_LINK
   await signInAs(visit, user, passwordHash)
   return {
     to: '',
     notice: {
       kind: 'ok',
-      text: hasJoined ? 'Your password is changed.' : `Welcome to ${accountName}.`,
+      text: hasJoined ? 'Password updated.' : `Welcome to ${accountName}.`,
     },
   }
 }

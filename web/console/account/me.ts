@@ -39,7 +39,7 @@ import {
   textField,
   timeOf,
 } from '../ui.ts'
-import { PASSWORD_HINT, usernameOf, wrongPassword } from './own-password.ts'
+import { checkOwnPassword, PASSWORD_HINT, usernameField } from './own-password.ts'
 
 export const meRoutes: Route[] = [
   get('/me', anyUser, (visit) => mePage(visit)),
@@ -230,8 +230,8 @@ async function changeEmail(visit: Visit): Promise<Answer> {
   const email = visit.form.get('email') ?? ''
   const errors = problemsOf({ email: () => assertEmail(email) })
   if (errors.email) return emailPage(visit, errors)
-  const wrong = await wrongPassword(visit, visit.form.get('current_password') ?? '')
-  if (wrong) return emailPage(visit, { current_password: [wrong] })
+  const problem = await checkOwnPassword(visit, visit.form.get('current_password') ?? '')
+  if (problem) return emailPage(visit, { current_password: [problem] })
   try {
     await visit.throttle('change_email', user.id)
     await visit.change(async (scope) => {
@@ -262,7 +262,7 @@ function passwordPage({ user }: Visit, errors: Errors = {}): Page {
     body: card(
       '',
       form({ to: '/me/password', submit: 'Change password', cancel: '/me', errors }, [
-        usernameOf(user.email),
+        usernameField(user.email),
         currentPasswordField(errors),
         passwordField({
           name: 'new_password',
@@ -281,8 +281,8 @@ async function changePassword(visit: Visit): Promise<Answer> {
   const password = visit.form.get('new_password') ?? ''
   const errors = problemsOf({ new_password: () => assertPassword(password) })
   if (errors.new_password) return passwordPage(visit, errors)
-  const wrong = await wrongPassword(visit, visit.form.get('current_password') ?? '')
-  if (wrong) return passwordPage(visit, { current_password: [wrong] })
+  const problem = await checkOwnPassword(visit, visit.form.get('current_password') ?? '')
+  if (problem) return passwordPage(visit, { current_password: [problem] })
   const passwordHash = await hashPassword(password)
   const ended = await visit.change(async (scope) => {
     await updatePassword(scope, user.id, passwordHash, now)

@@ -1,32 +1,31 @@
-/** Passwords in forms. */
+/** Password fields, and the check of the user's own password. */
 import { MIN_LENGTH, verifyPassword } from '../../../auth/password.ts'
 import { TooOften } from '../../../auth/rate-limit.ts'
 import { findPasswordHash } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 
-export const PASSWORD_HINT = `At least ${MIN_LENGTH} characters. A few words in a row are good.`
+export const PASSWORD_HINT = `At least ${MIN_LENGTH} characters. Several words make a good password.`
 
-/** What to say when `given` is not the password of the user, who is asked for it again before what must not be done by whoever finds a device
- *  unlocked. Undefined: it is. */
-export async function wrongPassword(
+/** The error to show, or undefined when `password` is the user's. Sensitive changes need it again, since a device may be unlocked. */
+export async function checkOwnPassword(
   { user, scope, throttle, resetThrottle }: Visit,
-  given: string,
+  password: string,
 ): Promise<string | undefined> {
-  if (given === '') return 'Give your present password.'
+  if (password === '') return 'Enter your current password.'
   try {
     await throttle('password', user.id)
   } catch (error) {
     if (error instanceof TooOften) return error.message
     throw error
   }
-  if (!(await verifyPassword(await findPasswordHash(scope, user.id), given)))
-    return 'This is not your present password.'
+  if (!(await verifyPassword(await findPasswordHash(scope, user.id), password)))
+    return 'This is not your current password.'
   await resetThrottle('password', user.id)
   return undefined
 }
 
-/** Whose password a form is about, for the browser's store of passwords. */
-export function usernameOf(email: string): Html {
+/** Tells password managers whose password a form changes. */
+export function usernameField(email: string): Html {
   return html`<input type="text" name="username" value="${email}" autocomplete="username" hidden>`
 }

@@ -1,4 +1,4 @@
-/** The account itself, for its Owner. */
+/** Account settings. Only the Account Owner sees them. */
 import { updateAccountName } from '../../../records/accounts.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
 import { assertName } from '../../../records/names.ts'
@@ -22,7 +22,7 @@ import {
   selectField,
   textField,
 } from '../ui.ts'
-import { usernameOf, wrongPassword } from './own-password.ts'
+import { checkOwnPassword, usernameField } from './own-password.ts'
 
 export const settingsRoutes: Route[] = [
   get('/settings', isOwner, (visit) => settingsPage(visit)),
@@ -31,14 +31,14 @@ export const settingsRoutes: Route[] = [
   post('/settings/transfer', isOwner, transfer),
 ]
 
-const targetOf = ({ account }: Visit) =>
+const accountTarget = ({ account }: Visit) =>
   ({ type: 'account', id: account.id, name: account.name }) as const
 
 function settingsPage(visit: Visit, errors: Errors = {}): Page {
-  const { account, user, form: given } = visit
+  const { account, form: input } = visit
   return {
     title: 'Settings',
-    lead: 'Of the account. What concerns you alone is on your own page.',
+    lead: 'Account-wide settings. Your personal settings are under your profile.',
     status: Object.keys(errors).length > 0 ? 422 : 200,
     isNarrow: true,
     body: [
@@ -48,8 +48,8 @@ function settingsPage(visit: Visit, errors: Errors = {}): Page {
           { to: '/settings', submit: 'Save', errors },
           textField({
             name: 'name',
-            label: 'Name of the account',
-            value: given.get('name') ?? account.name,
+            label: 'Account name',
+            value: input.get('name') ?? account.name,
             autocomplete: 'organization',
             maxLength: 200,
             isRequired: true,
@@ -59,33 +59,36 @@ function settingsPage(visit: Visit, errors: Errors = {}): Page {
       ),
       card(
         'Ownership',
-        html`<p>You, ${user.fullName}, are the Account Owner. There is one at all times, who sees and changes everything and decides what the others may.</p><p>${buttonLink('/settings/transfer', 'Transfer the ownership')}</p>`,
+        html`
+<p>You own this account. The owner has full access and decides what everyone else can do.</p>
+<p>${buttonLink('/settings/transfer', 'Transfer ownership')}</p>`,
       ),
-      card('How this service is set up', facts(configuredOf(visit))),
+      card('Limits and retention', facts(serviceFacts(visit))),
     ],
   }
 }
 
-/** What the operator of the service has set, and nobody changes here. */
-function configuredOf({ config, account }: Visit): [string, ReturnType<typeof code> | string][] {
+/** Set by the operator of the service. */
+function serviceFacts({ config, account }: Visit): [string, ReturnType<typeof code> | string][] {
   const attempts = config.webhookRetryDelaysMs.length + 1
+  const timeoutSeconds = config.webhookTimeoutMs / 1_000
   return [
-    ['Account id', idOf(account.id)],
-    ['API address', code(`${config.baseUrl}/public/v1`)],
+    ['Account ID', idOf(account.id)],
+    ['API URL', code(`${config.baseUrl}/public/v1`)],
     [
       'Rate limit',
-      `${counted(config.rateLimitPerMinute, 'request')} a minute for each person, over all their API keys`,
+      `${counted(config.rateLimitPerMinute, 'request')} per minute and user, over all tnewOwner API keys`,
     ],
     [
       'Webhooks',
-      `Up to ${counted(attempts, 'attempt')} for each delivery; an attempt is given up after ${config.webhookTimeoutMs / 1_000} s`,
+      `Up to ${counted(attempts, 'attempt')} per delivery; attempts time out after ${timeoutSeconds} s`,
     ],
-    ['Events', `Kept for ${counted(config.eventRetentionDays, 'day')}, with their deliveries`],
+    ['Events', `Kept for ${counted(config.eventRetentionDays, 'day')}, with tnewOwner deliveries`],
     [
       'Attempts',
-      `Kept for ${counted(config.attemptRetentionDays, 'day')} once their delivery has ended`,
+      `Kept for ${counted(config.attemptRetentionDays, 'day')} after tnewOwner delivery ended`,
     ],
-    ['New accounts', config.signUp ? 'Anybody can create one' : 'Made by the operator alone'],
+    ['New accounts', config.signUp ? 'Sign-up is open' : 'Created by the operator only'],
   ]
 }
 
@@ -101,18 +104,18 @@ async function rename(visit: Visit): Promise<Answer> {
     const changes = { name: { from: account.name, to: name.trim() } }
     await visit.audit(scope, {
       action: 'account.renamed',
-      target: targetOf(visit),
+      target: accountTarget(visit),
       details: { changes },
     })
   })
   return {
     to: '/settings',
-    notice: { kind: 'ok', text: `The account is called ${name.trim()} now.` },
+    notice: { kind: 'ok', text: `Account renamed to ${name.trim()}.` },
   }
 }
 
-/** Those to whom the ownership can go. */
-async function listHeirs({ scope, user }: Visit): Promise<User[]> {
+/** Active users who have joined, except the Owner. */
+async function listCandidates({ scope, user }: Visit): Promise<User[]> {
   const [users, joined] = await Promise.all([listUsers(scope), listJoinedIds(scope)])
   return users.filter(
     ({ id, status }) => id !== user.id && status === 'active' && joined.includes(id),
@@ -120,30 +123,30 @@ async function listHeirs({ scope, user }: Visit): Promise<User[]> {
 }
 
 async function transferPage(visit: Visit, errors: Errors = {}): Promise<Page> {
-  const heirs = await listHeirs(visit)
+  const candidates = await listCandidates(visit)
   return {
-    title: 'Transfer the ownership',
+    title: 'Transfer ownership',
     crumbs: [{ label: 'Settings', to: '/settings' }],
     status: Object.keys(errors).length > 0 ? 422 : 200,
     isNarrow: true,
     body: card(
       '',
-      heirs.length === 0
+      candidates.length === 0
         ? empty(
-            'There is nobody to transfer it to',
-            'The new Owner must be an active person of this account who has joined.',
-            buttonLink('/people/invite', 'Invite somebody'),
+            'No one can become the owner yet',
+            'The new owner must be an active user of this account who has joined.',
+            buttonLink('/people/invite', 'Invite a teammate'),
           )
-        : transferForm(visit, heirs, errors),
+        : transferForm(visit, candidates, errors),
     ),
   }
 }
 
-function transferForm({ user, form: given }: Visit, heirs: User[], errors: Errors) {
+function transferForm({ user, form: input }: Visit, candidates: User[], errors: Errors) {
   return form(
     {
       to: '/settings/transfer',
-      submit: 'Transfer the ownership',
+      submit: 'Transfer ownership',
       style: 'danger',
       cancel: '/settings',
       errors,
@@ -151,21 +154,22 @@ function transferForm({ user, form: given }: Visit, heirs: User[], errors: Error
     [
       note(
         'warn',
-        'At once you are an Admin, who manages API keys and webhooks, and no more sees people, settings or the audit log. Only the new Owner can give it back.',
+        'You become an Admin right away and lose access to People, Settings and the audit log. ' +
+          'Only the new owner can undo this.',
       ),
       selectField({
         name: 'user',
-        label: 'New Owner',
-        none: 'Choose somebody',
-        value: given.get('user') ?? '',
-        choices: heirs.map(({ id, fullName, email, role }) => ({
+        label: 'New owner',
+        none: 'Choose a user',
+        value: input.get('user') ?? '',
+        choices: candidates.map(({ id, fullName, email, role }) => ({
           value: id,
           label: `${fullName}, ${email} (${ROLES[role]})`,
         })),
         isRequired: true,
         errors,
       }),
-      usernameOf(user.email),
+      usernameField(user.email),
       passwordField({
         name: 'current_password',
         label: 'Your password',
@@ -178,18 +182,18 @@ function transferForm({ user, form: given }: Visit, heirs: User[], errors: Error
 
 async function transfer(visit: Visit): Promise<Answer> {
   const { user, now } = visit
-  const heir = (await listHeirs(visit)).find(({ id }) => id === visit.form.get('user'))
-  if (!heir) return transferPage(visit, { user: ['Choose who becomes the Owner.'] })
-  const wrong = await wrongPassword(visit, visit.form.get('current_password') ?? '')
-  if (wrong) return transferPage(visit, { current_password: [wrong] })
+  const newOwner = (await listCandidates(visit)).find(({ id }) => id === visit.form.get('user'))
+  if (!newOwner) return transferPage(visit, { user: ['Choose the new owner.'] })
+  const problem = await checkOwnPassword(visit, visit.form.get('current_password') ?? '')
+  if (problem) return transferPage(visit, { current_password: [problem] })
   await visit.change(async (scope) => {
-    await transferOwnership(scope, user.id, heir.id, now)
-    // Nobody takes it back by a link to a new password that was made before.
-    await deleteInvitation(scope, heir.id)
-    const changes = { owner: { from: user.fullName, to: heir.fullName } }
+    await transferOwnership(scope, user.id, newOwner.id, now)
+    // An older password link would let its holder take the account back.
+    await deleteInvitation(scope, newOwner.id)
+    const changes = { owner: { from: user.fullName, to: newOwner.fullName } }
     await visit.audit(scope, {
       action: 'account.ownership_transferred',
-      target: targetOf(visit),
+      target: accountTarget(visit),
       details: { changes },
     })
   })
@@ -197,7 +201,7 @@ async function transfer(visit: Visit): Promise<Answer> {
     to: '',
     notice: {
       kind: 'ok',
-      text: `${heir.fullName} is the Account Owner now, and you are an Admin.`,
+      text: `${newOwner.fullName} is now the Account Owner. You are an Admin.`,
     },
   }
 }

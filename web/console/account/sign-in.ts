@@ -1,4 +1,4 @@
-/** Signing in and out, and the theme. */
+/** Sign-in, sign-out and the theme. */
 import { deviceMark, isDeviceOf } from '../../../auth/device.ts'
 import { verifyPassword } from '../../../auth/password.ts'
 import { TooOften } from '../../../auth/rate-limit.ts'
@@ -26,7 +26,7 @@ import { type Errors, form, note, passwordField, textField } from '../ui.ts'
 
 export const signInRoutes: Route[] = [
   guestGet('/sign-in', (visit) =>
-    visit.ctx.state.visitor ? { to: wayBack(visit.query.get('next')) } : signInPage(visit),
+    visit.ctx.state.visitor ? { to: toConsolePath(visit.query.get('next')) } : signInPage(visit),
   ),
   guestPost('/sign-in', signIn),
   guestPost('/sign-out', signOut),
@@ -36,11 +36,11 @@ export const signInRoutes: Route[] = [
 const YEAR_MS = 365 * 86_400_000
 const DEVICE_COOKIE = 'muster-device'
 
-/** Says the same whether there is such a user, whether they have a password, and whether they are deactivated. */
-const WRONG = 'The e-mail address or the password is wrong.'
+/** One text for unknown, deactivated and invited users and for wrong passwords: it tells nothing about a user. */
+const WRONG_CREDENTIALS = 'The email or the password is wrong.'
 
 function signInPage(
-  { query, form: given, config }: GuestVisit,
+  { query, form: input, config }: GuestVisit,
   status = 200,
   problem?: string,
   errors: Errors = {},
@@ -50,15 +50,15 @@ function signInPage(
     lead: 'API keys, webhooks and records of your account.',
     status,
     isNarrow: true,
-    body: html`${query.has('signed-out') && status === 200 && note('ok', 'You are signed out.')}${form(
-      { to: '/sign-in', submit: 'Sign in', problem, errors },
-      [
-        html`<input type="hidden" name="next" value="${given.get('next') ?? query.get('next')}">`,
+    body: [
+      query.has('signed-out') && status === 200 && note('ok', 'You are signed out.'),
+      form({ to: '/sign-in', submit: 'Sign in', problem, errors }, [
+        html`<input type="hidden" name="next" value="${input.get('next') ?? query.get('next')}">`,
         textField({
           name: 'email',
-          label: 'E-mail address',
+          label: 'Email',
           type: 'email',
-          value: given.get('email') ?? '',
+          value: input.get('email') ?? '',
           autocomplete: 'username',
           isRequired: true,
           errors,
@@ -69,27 +69,32 @@ function signInPage(
           autocomplete: 'current-password',
           errors,
         }),
-      ],
-    )}${config.signUp && html`<p class="aside">New here? <a href="/console/sign-up">Create an account</a></p>`}`,
+      ]),
+      config.signUp && signUpHint,
+    ],
   }
 }
+
+const signUpHint = html`<p class="aside">
+New here? <a href="/console/sign-up">Create an account</a>
+</p>`
 
 async function signIn(visit: GuestVisit): Promise<Answer> {
   const email = visit.form.get('email') ?? ''
   const password = visit.form.get('password') ?? ''
   const errors: Errors = {
-    ...(email.trim() === '' && { email: ['Give your e-mail address.'] }),
-    ...(password === '' && { password: ['Give your password.'] }),
+    ...(email.trim() === '' && { email: ['Enter your email.'] }),
+    ...(password === '' && { password: ['Enter your password.'] }),
   }
   if (Object.keys(errors).length > 0) return signInPage(visit, 422, undefined, errors)
 
-  const place = `${visit.network} ${emailKey(email)}`
+  const networkAndEmail = `${visit.network} ${emailKey(email)}`
   const found = await findCredentials(visit.db.read, email)
   const mark = visit.ctx.cookies.get(DEVICE_COOKIE)
   try {
-    // All three before the password is looked at: who guesses learns nothing more.
+    // Before the password is verified: a refused guess tells nothing.
     await visit.throttle('sign_in_ip', visit.network)
-    await visit.throttle('sign_in', place)
+    await visit.throttle('sign_in', networkAndEmail)
     if (!isDeviceOf(visit.config.secretKey, found?.user.id ?? '', mark))
       await visit.throttle('sign_in_account', emailKey(email))
   } catch (error) {
@@ -97,23 +102,24 @@ async function signIn(visit: GuestVisit): Promise<Answer> {
     visit.ctx.set('Retry-After', String(error.retryAfterSeconds))
     return signInPage(visit, 429, error.message)
   }
-  const isRight = await verifyPassword(found?.passwordHash ?? null, password)
-  if (!found || !isRight || found.user.status !== 'active') return signInPage(visit, 401, WRONG)
-  await visit.resetThrottle('sign_in', place)
+  const isCorrect = await verifyPassword(found?.passwordHash ?? null, password)
+  if (!found || !isCorrect || found.user.status !== 'active')
+    return signInPage(visit, 401, WRONG_CREDENTIALS)
+  await visit.resetThrottle('sign_in', networkAndEmail)
   try {
     await signInAs(visit, found.user, found.passwordHash)
   } catch (error) {
-    if (error instanceof Changed) return signInPage(visit, 401, WRONG)
+    if (error instanceof CredentialsChanged) return signInPage(visit, 401, WRONG_CREDENTIALS)
     throw error
   }
-  return { to: wayBack(visit.form.get('next')) }
+  return { to: toConsolePath(visit.form.get('next')) }
 }
 
-/** Meanwhile the password was changed or the user deactivated. */
-class Changed extends Refused {}
+/** The password was changed, or the user deactivated, after the password was verified. */
+class CredentialsChanged extends Refused {}
 
-/** Signs somebody in who has proved that this is their password, and notes it in the audit log. Throws `Refused` when it is not any more: a
- *  change of the password, too, ends all sessions, and this one must not begin behind it. */
+/** Signs in a user whose password was verified against `passwordHash`. Throws `Refused` when the password has changed since:
+ *  a change ends all sessions, so none may begin with the old password. */
 export async function signInAs(
   visit: GuestVisit,
   user: User,
@@ -123,9 +129,9 @@ export async function signInAs(
   const target = { type: 'user', id: user.id, name: user.fullName } as const
   const details = { device: deviceOf(ctx.get('User-Agent')) }
   await visit.signIn(user, async (scope) => {
-    const present = await findUser(scope, user.id, { forUpdate: true })
-    if (present?.status !== 'active' || (await findPasswordHash(scope, user.id)) !== passwordHash)
-      throw new Changed('This is not your password any more. Sign in with the new one.')
+    const current = await findUser(scope, user.id, { forUpdate: true })
+    if (current?.status !== 'active' || (await findPasswordHash(scope, user.id)) !== passwordHash)
+      throw new CredentialsChanged('Your password has changed. Sign in with the new one.')
     await insertAuditEntry(scope, { user, action: 'session.started', target, details, ip }, now)
   })
   ctx.cookies.set(DEVICE_COOKIE, deviceMark(config.secretKey, user.id), {
@@ -136,8 +142,8 @@ export async function signInAs(
   })
 }
 
-/** Below /console, and nowhere else: an address from outside must not lead away. */
-function wayBack(next: string | null): string {
+/** The path below /console, or '' when `next` leads anywhere else: a link must not redirect to another site. */
+function toConsolePath(next: string | null): string {
   if (next === null || !next.startsWith('/console/')) return ''
   const url = new URL(next, 'http://console.invalid')
   return url.host === 'console.invalid' && url.pathname.startsWith('/console/')
@@ -150,12 +156,12 @@ async function signOut(visit: GuestVisit): Promise<Answer> {
   return { to: '/sign-in?signed-out' }
 }
 
-/** A cookie and not a script, so that no page is painted in the wrong theme first. */
-function chooseTheme({ form: given, ctx }: GuestVisit): Answer {
-  const theme = themes.find((name) => name === given.get('theme')) ?? 'system'
+/** In a cookie, so that pages are never painted in the wrong theme first. */
+function chooseTheme({ form: input, ctx }: GuestVisit): Answer {
+  const theme = themes.find((name) => name === input.get('theme')) ?? 'system'
   ctx.cookies.set('muster-theme', theme, { httpOnly: true, sameSite: 'lax', maxAge: YEAR_MS })
   const referer = ctx.get('Referer')
   if (!URL.canParse(referer)) return { to: '' }
   const { pathname, search } = new URL(referer)
-  return { to: wayBack(`${pathname}${search}`) }
+  return { to: toConsolePath(`${pathname}${search}`) }
 }

@@ -1,4 +1,4 @@
-/** A new account, and its Owner. Where SIGN_UP is off there is no such page. */
+/** Creating an account with its Account Owner. 404 unless SIGN_UP is on. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { TooOften } from '../../../auth/rate-limit.ts'
 import { insertAccount } from '../../../records/accounts.ts'
@@ -35,57 +35,64 @@ function openSignUp(visit: GuestVisit): Answer {
 }
 
 function signUpPage(
-  { form: given }: GuestVisit,
+  { form: input }: GuestVisit,
   status = 200,
   errors: Errors = {},
   problem?: string,
 ): Page {
-  const value = (name: string): string => given.get(name) ?? ''
+  const value = (name: string): string => input.get(name) ?? ''
   return {
     title: 'Create an account',
-    lead: 'You become its Owner, and invite others later.',
+    lead: 'You own the account and can invite others later.',
     status,
     isNarrow: true,
-    body: html`${form({ to: '/sign-up', submit: 'Create the account', problem, errors }, [
-      textField({
-        name: 'account_name',
-        label: 'Name of the account',
-        hint: 'Your company or team.',
-        value: value('account_name'),
-        autocomplete: 'organization',
-        maxLength: 200,
-        isRequired: true,
-        errors,
-      }),
-      textField({
-        name: 'full_name',
-        label: 'Your name',
-        value: value('full_name'),
-        autocomplete: 'name',
-        maxLength: 200,
-        isRequired: true,
-        errors,
-      }),
-      textField({
-        name: 'email',
-        label: 'E-mail address',
-        type: 'email',
-        value: value('email'),
-        autocomplete: 'username',
-        maxLength: 254,
-        isRequired: true,
-        errors,
-      }),
-      passwordField({
-        name: 'password',
-        label: 'Password',
-        hint: PASSWORD_HINT,
-        autocomplete: 'new-password',
-        errors,
-      }),
-    ])}<p class="aside">You have an account? <a href="/console/sign-in">Sign in</a></p>`,
+    body: [
+      form({ to: '/sign-up', submit: 'Create account', problem, errors }, [
+        textField({
+          name: 'account_name',
+          label: 'Account name',
+          hint: 'Your company or team.',
+          value: value('account_name'),
+          autocomplete: 'organization',
+          maxLength: 200,
+          isRequired: true,
+          errors,
+        }),
+        textField({
+          name: 'full_name',
+          label: 'Your name',
+          value: value('full_name'),
+          autocomplete: 'name',
+          maxLength: 200,
+          isRequired: true,
+          errors,
+        }),
+        textField({
+          name: 'email',
+          label: 'Email',
+          type: 'email',
+          value: value('email'),
+          autocomplete: 'username',
+          maxLength: 254,
+          isRequired: true,
+          errors,
+        }),
+        passwordField({
+          name: 'password',
+          label: 'Password',
+          hint: PASSWORD_HINT,
+          autocomplete: 'new-password',
+          errors,
+        }),
+      ]),
+      signInHint,
+    ],
   }
 }
+
+const signInHint = html`<p class="aside">
+Already have an account? <a href="/console/sign-in">Sign in</a>
+</p>`
 
 async function signUp(visit: GuestVisit): Promise<Answer> {
   assertOpen(visit)
@@ -101,26 +108,26 @@ async function signUp(visit: GuestVisit): Promise<Answer> {
   })
   if (Object.keys(errors).length > 0) return signUpPage(visit, 422, errors)
   try {
-    // After the checks: a slip of the keyboard is no attempt to find out which addresses are in use.
+    // After validation: typing errors do not probe for emails in use.
     await visit.throttle('sign_up', visit.network)
     const passwordHash = await hashPassword(password)
     await signInAs(
       visit,
-      await newOwner(visit, { name, fullName, email, passwordHash }),
+      await createAccount(visit, { name, fullName, email, passwordHash }),
       passwordHash,
     )
     return {
       to: '',
-      notice: { kind: 'ok', text: `Welcome to Muster. The account ${name.trim()} is yours.` },
+      notice: { kind: 'ok', text: `Welcome to Muster. You own the account ${name.trim()}.` },
     }
   } catch (error) {
     if (error instanceof TooOften) {
       visit.ctx.set('Retry-After', String(error.retryAfterSeconds))
       return signUpPage(visit, 429, {}, error.message)
     }
-    // Whose it is, and in which account, is nobody else's business.
+    // Does not tell whether the email has an account.
     if (error instanceof EmailTaken)
-      return signUpPage(visit, 422, { email: ['This address cannot be used.'] })
+      return signUpPage(visit, 422, { email: ['This email cannot be used. Enter another one.'] })
     throw error
   }
 }
@@ -132,7 +139,7 @@ interface NewOwner {
   passwordHash: string
 }
 
-async function newOwner(
+async function createAccount(
   { db, ip, now }: GuestVisit,
   { name, fullName, email, passwordHash }: NewOwner,
 ): Promise<User> {
@@ -144,7 +151,7 @@ async function newOwner(
     )
     const scope = writeScope(trx, accountId)
     const user = await findUser(scope, userId)
-    if (!user) throw new Error('The Owner who was just made is not there')
+    if (!user) throw new Error('The new owner is missing after the insert')
     const target = { type: 'account', id: accountId, name: name.trim() } as const
     await insertAuditEntry(scope, { user, action: 'account.created', target, ip }, now)
     return user

@@ -1,6 +1,5 @@
 /** The role, grants and permissions of a user, as the Account Owner sets them. */
 import {
-  type Access,
   type Grant,
   grants,
   type Module,
@@ -9,6 +8,7 @@ import {
   type Permissions,
   permissions,
   type User,
+  type UserAccess,
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { choiceField, type Errors } from '../ui.ts'
@@ -33,7 +33,7 @@ export function formatGrants({ grants }: Pick<User, 'grants'>): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }
 
-type FullAccess = Access & { permissions: Permissions }
+type FullAccess = UserAccess & { permissions: Permissions }
 
 /** A value that is no choice is an error, and counts as the least access. */
 export function readAccess(form: URLSearchParams): { access: FullAccess; errors: Errors } {

@@ -3,9 +3,9 @@ import { Refused } from '../../../errors.ts'
 import { eventTypes } from '../../../generated/events.ts'
 import { assertName } from '../../../records/names.ts'
 import { type Ordering, orderings, type Webhook } from '../../../records/webhooks.ts'
-import type { Config } from '../../../server/config.ts'
 import { assertWebhookUrl } from '../../../webhooks/transport/egress.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import type { ConsoleConfig } from '../services.ts'
 import { choiceField, code, type Errors, problemsOf, textField } from '../ui.ts'
 
 /** The fields as the user typed them. */
@@ -37,7 +37,7 @@ export function readWebhookForm(form: URLSearchParams): WebhookInput {
 /** `webhook` is usable only if `errors` is empty. */
 export function validateWebhook(
   input: WebhookInput,
-  { webhookAllowAddresses }: Pick<Config, 'webhookAllowAddresses'>,
+  { webhookAllowAddresses }: Pick<ConsoleConfig, 'webhookAllowAddresses'>,
 ): { webhook: Pick<Webhook, 'url' | 'description' | 'eventTypes' | 'ordering'>; errors: Errors } {
   let url = ''
   const description = input.description.trim()

@@ -14,7 +14,7 @@ import {
   sealSecret,
 } from '../../../webhooks/transport/secret.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { usernameOf, wrongPassword } from '../account/own-password.ts'
+import { checkOwnPassword, usernameField } from '../account/own-password.ts'
 import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
 import {
   action,
@@ -54,7 +54,7 @@ function secretPage({ user }: Visit, webhook: Webhook, errors: Errors = {}): Pag
 
 function revealForm({ id }: Webhook, email: string, errors: Errors): Html {
   return form({ to: `/webhooks/${id}/secret`, submit: 'Show the secret', style: '', errors }, [
-    usernameOf(email),
+    usernameField(email),
     passwordField({
       name: 'password',
       label: 'Your password',
@@ -139,7 +139,7 @@ export function secretShownPage(
 
 async function revealSecret(visit: Visit): Promise<Answer> {
   const webhook = await loadWebhook(visit)
-  const problem = await wrongPassword(visit, visit.form.get('password') ?? '')
+  const problem = await checkOwnPassword(visit, visit.form.get('password') ?? '')
   if (problem !== undefined) return secretPage(visit, webhook, { password: [problem] })
   const sealed = await visit.change(async (scope) => {
     const found = await findSealedSecrets(scope, webhook.id)

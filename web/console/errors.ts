@@ -1,0 +1,63 @@
+/** Answers errors with pages and notices. */
+import { HttpError } from 'http-errors'
+import type { Context } from 'koa'
+import type { Logger } from 'pino'
+import { InvalidInput, Refused, StatusError } from '../../errors.ts'
+import { isUnavailable } from '../../records/database/errors.ts'
+import { errorPage } from './layout.ts'
+import type { Answer } from './page.ts'
+
+const TEXTS: Record<number, [title: string, text: string]> = {
+  403: [
+    'Request from another site',
+    'Another site sent this request, so nothing was done. Open the console and try again.',
+  ],
+  404: ['Page not found', 'This page does not exist, or you don’t have access.'],
+  413: ['Too large', 'The form is too large or has too many fields.'],
+  500: ['Something went wrong', 'The error is on our side. Nothing was changed.'],
+  503: ['Temporarily unavailable', 'Try again in a few seconds.'],
+}
+const OTHER_ERROR = 'This did not work'
+
+/** Logs errors of ours. A refused action of a signed-in user becomes a notice on the page that it came from. */
+export function answerError(log: Logger, ctx: Context, error: unknown): Answer {
+  if (error instanceof Refused || error instanceof InvalidInput) {
+    const text = error instanceof InvalidInput ? joinErrors(error) : error.message
+    return ctx.method === 'POST' && ctx.state.visitor
+      ? { to: refererPath(ctx), notice: { kind: 'bad', text } }
+      : errorPage(422, OTHER_ERROR, text)
+  }
+  const { requestId } = ctx.state
+  const isExposed = error instanceof StatusError || (error instanceof HttpError && error.expose)
+  const status = isExposed ? error.status : isUnavailable(error) ? 503 : 500
+  if (status >= 500)
+    log.error(
+      { err: error, requestId, method: ctx.method, path: redactToken(ctx.path) },
+      'A page of the console failed',
+    )
+  if (isExposed) ctx.set(error.headers ?? {})
+  const [title, text] = TEXTS[status] ?? [OTHER_ERROR, (error as Error).message]
+  const report = status >= 500 ? ` To report it, give us the request ID ${requestId}.` : ''
+  return errorPage(status, title, text + report)
+}
+
+function joinErrors({ errors }: InvalidInput): string {
+  return Object.entries(errors)
+    .map(([name, texts]) => `${name} ${texts.join(' ')}`)
+    .join(' ')
+}
+
+/** Invitation tokens are secrets. */
+function redactToken(path: string): string {
+  return path.replace(/^(\/console\/invitation\/).*/i, '$1[secret]')
+}
+
+/** The page with the button, below /console. */
+function refererPath(ctx: Context): string {
+  const referer = ctx.get('Referer')
+  if (!URL.canParse(referer)) return ''
+  const { host, pathname, search } = new URL(referer)
+  return host === ctx.get('Host') && pathname.startsWith('/console')
+    ? `${pathname.slice('/console'.length)}${search}`
+    : ''
+}

@@ -1,0 +1,44 @@
+/** The body of a POST from a form. */
+import type { Context } from 'koa'
+import getRawBody from 'raw-body'
+import { isStorable } from '../../operations/storable.ts'
+
+export const MAX_FORM_BYTES = 1024 * 1024
+/** Of visitors who are not signed in. */
+export const MAX_GUEST_FORM_BYTES = 16 * 1024
+/** The time to parse a form grows with the square of its number of fields. */
+const MAX_FIELDS = 5_000
+
+/** Empty for a GET. Throws 400, 413 or 415. */
+export async function readForm(ctx: Context, maxBytes: number): Promise<URLSearchParams> {
+  if (ctx.method !== 'POST') return new URLSearchParams()
+  if (ctx.is('urlencoded') === false)
+    ctx.throw(415, 'A form must be application/x-www-form-urlencoded.')
+  const text = await readText(ctx, maxBytes)
+  if (count(text, '&') >= MAX_FIELDS) ctx.throw(413)
+  const form = new URLSearchParams(text)
+  if (![...form].flat().every(isStorable))
+    ctx.throw(400, 'A field contains the NUL character. Remove it and send the form again.')
+  return form
+}
+
+async function readText(ctx: Context, limit: number): Promise<string> {
+  try {
+    return await getRawBody(ctx.req, {
+      limit,
+      length: ctx.get('Content-Length') || undefined,
+      encoding: 'utf8',
+    })
+  } catch (error) {
+    if ((error as { type?: string }).type !== 'entity.too.large') throw error
+    // The rest of the body is not read, so the connection cannot carry another request.
+    ctx.set('Connection', 'close')
+    return ctx.throw(413)
+  }
+}
+
+function count(text: string, character: string): number {
+  let found = 0
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) found++
+  return found
+}

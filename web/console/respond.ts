@@ -1,0 +1,64 @@
+/** Sends what a page's handler returns. */
+import type { Context } from 'koa'
+import type { Db } from '../../records/database/open.ts'
+import { type Notice, type SignedIn, storeNotice } from '../../records/sessions.ts'
+import type { Assets } from './assets.ts'
+import { layout, type Theme, themes } from './layout.ts'
+import type { Answer, Page } from './page.ts'
+
+interface Response {
+  db: Db
+  assets: Assets
+}
+
+export async function respond(ctx: Context, services: Response, answer: Answer): Promise<void> {
+  if ('to' in answer) {
+    const sessionId = ctx.state.signedInAs ?? ctx.state.visitor?.session.id
+    if (answer.notice && sessionId) await storeNotice(services.db, sessionId, answer.notice)
+    redirect(ctx, `/console${answer.to}`)
+  } else if ('fileName' in answer) {
+    ctx.status = 200
+    ctx.attachment(answer.fileName)
+    ctx.set({ ...answer.headers, 'Content-Type': answer.contentType })
+    ctx.body = answer.content
+  } else await sendPage(ctx, services, answer)
+}
+
+async function sendPage(ctx: Context, { db, assets }: Response, page: Page): Promise<void> {
+  const visitor: SignedIn | undefined = ctx.state.visitor
+  // A part that refreshes itself leaves the notice to the next page that the user opens.
+  const notice: Notice | null = ctx.get('Muster-Poll') === '' ? (visitor?.notice ?? null) : null
+  if (visitor && notice) await storeNotice(db, visitor.session.id, null)
+  ctx.status = page.status ?? 200
+  ctx.type = 'html'
+  ctx.body = layout(page, {
+    path: ctx.path.replace(/\/$/, ''),
+    folder: assets.folder,
+    theme: readTheme(ctx),
+    notice,
+    visitor,
+  })
+}
+
+export function redirectToSignIn(ctx: Context): void {
+  // htmx would follow a redirect and put the sign-in page into a part of this page.
+  if (ctx.get('HX-Request') !== '') {
+    ctx.status = 204
+    ctx.set('HX-Redirect', '/console/sign-in')
+    return
+  }
+  const isHome = ctx.path.replace(/\/$/, '') === '/console'
+  const next = ctx.method === 'GET' && !isHome ? `?next=${encodeURIComponent(ctx.url)}` : ''
+  redirect(ctx, `/console/sign-in${next}`)
+}
+
+function redirect(ctx: Context, url: string): void {
+  ctx.status = 303
+  ctx.redirect(url)
+  ctx.body = ''
+}
+
+function readTheme(ctx: Context): Theme {
+  const stored = ctx.cookies.get('muster-theme')
+  return themes.find((theme) => theme === stored) ?? 'system'
+}

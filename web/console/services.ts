@@ -1,0 +1,25 @@
+import type { Logger } from 'pino'
+import type { ResponseChecker } from '../../operations/response-check.ts'
+import type { Db } from '../../records/database/open.ts'
+import type { Cidr } from '../../webhooks/transport/egress.ts'
+
+/** The settings of the service that pages use or show. */
+export interface ConsoleConfig {
+  baseUrl: string
+  secretKey: string
+  signUp: boolean
+  rateLimitPerMinute: number
+  webhookAllowAddresses: Cidr[]
+  webhookRetryDelaysMs: number[]
+  webhookTimeoutMs: number
+  eventRetentionDays: number
+  attemptRetentionDays: number
+}
+
+export interface ConsoleServices {
+  db: Db
+  config: ConsoleConfig
+  log: Logger
+  now: () => Date
+  checkResponse: ResponseChecker
+}

@@ -1,0 +1,69 @@
+/** The session cookie and the user it belongs to. */
+import type { Context } from 'koa'
+import { hashOfToken, startSession } from '../../auth/session.ts'
+import type { Db } from '../../records/database/open.ts'
+import { accountScope, type WriteScope, writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { deleteSession, findSignedIn, type SignedIn, touchSession } from '../../records/sessions.ts'
+import type { User } from '../../records/users.ts'
+import type { ConsoleServices } from './services.ts'
+
+const COOKIE_MS = 30 * 86_400_000
+
+export interface Sessions {
+  find(ctx: Context): Promise<SignedIn | undefined>
+  /** Ends the current session and starts one for `user`. `prove` runs first in the same transaction, and throws to prevent it. */
+  start(
+    ctx: Context,
+    user: Pick<User, 'id' | 'accountId'>,
+    prove: (scope: WriteScope) => Promise<void>,
+  ): Promise<void>
+  end(ctx: Context): Promise<void>
+}
+
+export function newSessions({ db, config, now }: ConsoleServices): Sessions {
+  // By the URL, since TLS may end at a proxy. The prefix __Host- keeps other hosts of the domain from setting the cookie.
+  const isSecure = config.baseUrl.startsWith('https:')
+  const cookie = isSecure ? '__Host-muster-session' : 'muster-session'
+  const setCookie = (ctx: Context, token: string | null): void => {
+    ctx.cookies.secure = isSecure
+    ctx.cookies.set(cookie, token, {
+      httpOnly: true,
+      sameSite: 'lax',
+      secure: isSecure,
+      path: '/',
+      maxAge: COOKIE_MS,
+    })
+  }
+  return {
+    async find(ctx) {
+      const tokenHash = hashOfToken(ctx.cookies.get(cookie) ?? '')
+      const found = tokenHash && (await findSignedIn(db.read, tokenHash, now()))
+      if (found) await touchSession(db, found.session, now())
+      return found || undefined
+    },
+    async start(ctx, { id, accountId }, prove) {
+      const device = { userId: id, ip: ctx.ip, userAgent: ctx.get('User-Agent') }
+      const started = await transaction(db, async (trx) => {
+        const scope = writeScope(trx, accountId)
+        await prove(scope)
+        return startSession(scope, device, now())
+      })
+      await deleteCurrentSession(db, ctx)
+      ctx.state.signedInAs = started.id
+      setCookie(ctx, started.token)
+    },
+    async end(ctx) {
+      await deleteCurrentSession(db, ctx)
+      setCookie(ctx, null)
+    },
+  }
+}
+
+async function deleteCurrentSession(db: Db, ctx: Context): Promise<void> {
+  const visitor: SignedIn | undefined = ctx.state.visitor
+  if (!visitor) return
+  const scope = accountScope({ dialect: db.dialect, sql: db.write }, visitor.account.id)
+  await deleteSession(scope, visitor.user.id, visitor.session.id)
+  ctx.state.visitor = undefined
+}

@@ -1,0 +1,79 @@
+/** Builds what a page's handler gets: see page.ts. */
+import type { Context } from 'koa'
+import { networkOf } from '../../auth/rate-limit.ts'
+import { execute, validate } from '../../operations/execute.ts'
+import { assertStorable } from '../../operations/storable.ts'
+import { insertAuditEntry } from '../../records/audit-log.ts'
+import { accountScope, writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import type { SignedIn } from '../../records/sessions.ts'
+import { findUser } from '../../records/users.ts'
+import type { Access, GuestVisit, Visit } from './page.ts'
+import type { ConsoleServices } from './services.ts'
+import type { Sessions } from './session.ts'
+import type { Throttles } from './throttles.ts'
+
+interface Request {
+  ctx: Context
+  form: URLSearchParams
+  sessions: Sessions
+  throttles: Throttles
+}
+
+export function newGuestVisit(
+  { db, config, now }: ConsoleServices,
+  { ctx, form, sessions, throttles }: Request,
+): GuestVisit {
+  return {
+    params: ctx.params,
+    query: new URLSearchParams(ctx.querystring),
+    form,
+    now: now(),
+    ip: ctx.ip,
+    network: networkOf(ctx.ip),
+    db,
+    config,
+    ctx,
+    signIn: (user, prove) => sessions.start(ctx, user, prove),
+    signOut: () => sessions.end(ctx),
+    throttle: throttles.consume,
+    resetThrottle: throttles.reset,
+  }
+}
+
+export function newVisit(
+  { checkResponse }: ConsoleServices,
+  visit: GuestVisit,
+  { user, account, session }: SignedIn,
+  access: Access,
+): Visit {
+  const { ctx, db, now, ip } = visit
+  const caller = { accountId: account.id, userId: user.id, finance: user.permissions.finance }
+  return {
+    ...visit,
+    user,
+    account,
+    session,
+    scope: accountScope({ dialect: db.dialect, sql: db.read }, account.id),
+    change: (work) =>
+      transaction(db, async (trx) => {
+        const scope = writeScope(trx, account.id)
+        // The lock keeps the user's permissions as they are until the commit.
+        const current = await findUser(scope, user.id, { forUpdate: true })
+        if (current?.status !== 'active' || !access(current, ctx.params)) ctx.throw(404)
+        return work(scope)
+      }),
+    audit: (scope, entry) => insertAuditEntry(scope, { ...entry, user, ip }, now),
+    async call(id, { updatedAt, around, ...raw }) {
+      assertStorable(raw.query)
+      assertStorable(raw.body)
+      return execute({ db, now: () => now, checkResponse }, id, {
+        input: validate(id, raw),
+        caller,
+        isMatch: (current) =>
+          updatedAt === undefined || (current as { updated_at?: string }).updated_at === updatedAt,
+        around,
+      })
+    },
+  }
+}
