@@ -40,11 +40,9 @@ const OWNERS = {
 const OPEN = {
   'no-cycle': ['web/docs/', 'scripts/lint/'],
   'no-import-upwards: web/': ['web/docs/routes'],
-  'no-import-upwards: operations/': ['operations/call'],
-  'no-import-upwards: handlers/': ['handlers/', 'generated/handlers'],
   'no-import-upwards: records/': ['records/exports'],
   'cli-is-the-top': ['scripts/contract/'],
-  'scripts-stand-alone': ['scripts/contract/', 'scripts/mock/'],
+  'scripts-stand-alone': ['scripts/contract/'],
 }
 
 const place = (paths) => `^(${[paths].flat().join('|')})`

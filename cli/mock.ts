@@ -44,15 +44,17 @@ Ctrl-C stops the mock.
 }
 
 async function mock(shell: Shell, { port, host, json = false }: MockOptions): Promise<undefined> {
-  const [{ createMock }, { listen }, { newLogger }] = await Promise.all([
+  const [{ createMock }, { listen }, { newLogger }, { serviceParts }] = await Promise.all([
     import('../scripts/mock/mock.ts'),
     import('../server/http.ts'),
     import('../server/log.ts'),
+    import('../server/service-parts.ts'),
   ])
   const stopping = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
   })
   const app = await createMock({
+    service: serviceParts,
     log: newLogger('error'),
     onResponse: json ? undefined : (ctx) => shell.print(formatResponse(ctx)),
   })

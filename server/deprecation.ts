@@ -1,10 +1,9 @@
 import type { Operation } from '../generated/operations.ts'
 
-/** The headers of every answer of an operation that is on its way out: RFC 9745, since when; RFC 8594, from when on it may be gone. */
-export function deprecationHeaders({ deprecation }: Pick<Operation, 'deprecation'>): {
-  Deprecation?: string
-  Sunset?: string
-} {
+/** The headers of every response of a deprecated operation: RFC 9745 (since when) and RFC 8594 (until when at least). */
+export function deprecationHeaders({
+  deprecation,
+}: Pick<Operation, 'deprecation'>): Record<string, string> {
   if (deprecation === null) return {}
   const { since, sunset } = deprecation
   return {

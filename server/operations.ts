@@ -57,7 +57,7 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
   return async (ctx) => {
     const id = findOperation(ctx, match)
     if (id === undefined) return
-    ctx.set({ ...deprecations.get(id) })
+    ctx.set(deprecations.get(id) ?? {})
     await dispatch(id, ctx)
   }
 }

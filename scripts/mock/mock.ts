@@ -1,24 +1,34 @@
 /** A mock of the whole API, for the tests of those who call it: each request is held to the contract as the service itself does it, and answered
  *  from the examples of openapi.yaml. It remembers nothing and has no records. */
 import { readFileSync } from 'node:fs'
-import Koa, { type Context, type Next } from 'koa'
+import Koa, { type Context, type Middleware, type Next } from 'koa'
 import OpenAPIBackendModule, { type Document } from 'openapi-backend'
 import type { Logger } from 'pino'
 import { InvalidInput, Refused } from '../../errors.ts'
 import { type Operation, type OperationId, operations } from '../../generated/operations.ts'
 import { responses } from '../../generated/validators.js'
-import { ACCEPTED_HEADERS, crossOrigin } from '../../server/cross-origin.ts'
-import { deprecationHeaders } from '../../server/deprecation.ts'
-import { answerErrors } from '../../server/errors.ts'
-import { etagOf, ifMatchHolds, ifNoneMatchHolds } from '../../server/etag.ts'
-import { identify } from '../../server/identify.ts'
-import { readInput } from '../../server/input.ts'
-import { compileRoutes, findOperation } from '../../server/router.ts'
 
 // The package is CommonJS: its default export arrives one level down.
 const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
 
+/** The parts of the service that the mock uses, so that both check requests alike. */
+export interface ServiceParts {
+  acceptedHeaders: string
+  answerErrors(log: Logger): Middleware
+  crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
+  deprecationHeaders(operation: Operation): Record<string, string>
+  etagOf(representation: string): string
+  /** Undefined for OPTIONS, which is then answered. */
+  findOperation(ctx: Context): OperationId | undefined
+  identify: Middleware
+  ifMatchHolds(header: string, etag: string): boolean
+  ifNoneMatchHolds(header: string, etag: string): boolean
+  /** Throws what the service throws for invalid input. */
+  readInput(ctx: Context, id: OperationId): Promise<unknown>
+}
+
 export interface MockOptions {
+  service: ServiceParts
   log: Logger
   /** Called after each response. */
   onResponse?: (ctx: Context) => void
@@ -30,6 +40,7 @@ const operationIds = Object.keys(operations) as OperationId[]
 
 /** Throws `Refused` for examples that break the contract: nobody should test against those. */
 export async function createMock({
+  service,
   log,
   onResponse,
   document = ownDocument(),
@@ -40,20 +51,19 @@ export async function createMock({
 
   const app = new Koa()
   app.on('error', (error: Error) => log.error({ err: error }, 'An answer could not be sent'))
-  const match = compileRoutes(operations)
-  app.use(identify)
+  app.use(service.identify)
   app.use(async (ctx, next) => {
     await next()
     onResponse?.(ctx)
   })
-  app.use(crossOrigin(() => '*', `${ACCEPTED_HEADERS}, Prefer`))
+  app.use(service.crossOrigin(() => '*', `${service.acceptedHeaders}, Prefer`))
   app.use((ctx, next) => withDeclaredHeaders(ctx, next, examples))
-  app.use(answerErrors(log))
+  app.use(service.answerErrors(log))
   app.use(async (ctx) => {
-    const id = findOperation(ctx, match)
+    const id = service.findOperation(ctx)
     if (id === undefined) return
-    ctx.set({ ...deprecationHeaders(operations[id]) })
-    await answer(ctx, id, operations[id], examples)
+    ctx.set(service.deprecationHeaders(operations[id]))
+    await answer(service, ctx, id, examples)
   })
   return app
 }
@@ -171,17 +181,19 @@ async function withDeclaredHeaders(ctx: Context, next: Next, examples: Examples)
 }
 
 async function answer(
+  service: ServiceParts,
   ctx: Context,
   id: OperationId,
-  operation: Operation,
   examples: Examples,
 ): Promise<void> {
+  const operation: Operation = operations[id]
   if (!operation.isPublic && !/^Bearer +[^ ]+$/i.test(ctx.get('Authorization')))
     ctx.throw(401, 'The API key is missing or malformed.')
-  await readInput(ctx, id)
+  await service.readInput(ctx, id)
   const { status: preferred, name } = readPreference(ctx, id, operation, examples)
   const current = currentRecord(ctx, operation, examples)
-  const status = preferred ?? conditionalStatus(ctx, operation, current) ?? operation.success
+  const status =
+    preferred ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
   const body = bodyOf(ctx, id, status, examples, name)
   if (body !== null) {
     // Before the body, or Koa adds a charset.
@@ -192,9 +204,9 @@ async function answer(
   }
   // After the body, whose absence is 204 for Koa.
   ctx.status = status
-  if (status === 304 && current !== null) ctx.set('ETag', etagOf(current.text))
+  if (status === 304 && current !== null) ctx.set('ETag', service.etagOf(current.text))
   if (status !== operation.success || body === null) return
-  if (operation.etag) ctx.set('ETag', etagOf(body.text))
+  if (operation.etag) ctx.set('ETag', service.etagOf(body.text))
   if (operation.location) ctx.set('Location', `${ctx.path}/${(body.value as { id: string }).id}`)
 }
 
@@ -257,6 +269,7 @@ function currentRecord(ctx: Context, { path }: Operation, examples: Examples): B
 
 /** 304 or 412, if the request asks for it. */
 function conditionalStatus(
+  { etagOf, ifMatchHolds, ifNoneMatchHolds }: ServiceParts,
   ctx: Context,
   { access, ifMatch }: Operation,
   current: Body | null,

@@ -7,6 +7,7 @@ import { operations } from '../../generated/operations.ts'
 import { responses } from '../../generated/validators.js'
 import { createMock } from '../../scripts/mock/mock.ts'
 import { type HttpServer, listen } from '../../server/http.ts'
+import { serviceParts } from '../../server/service-parts.ts'
 import { operationIds } from '../helpers.ts'
 import { newMuster, type Started } from './muster.ts'
 
@@ -16,10 +17,13 @@ const document = JSON.parse(
 const log = pino({ level: 'silent' })
 
 async function startMock(of: unknown): Promise<HttpServer & { url: string }> {
-  const server = await listen((await createMock({ log, document: of })).callback(), {
-    host: '127.0.0.1',
-    port: 0,
-  })
+  const server = await listen(
+    (await createMock({ service: serviceParts, log, document: of })).callback(),
+    {
+      host: '127.0.0.1',
+      port: 0,
+    },
+  )
   return { ...server, url: `http://127.0.0.1:${server.port}` }
 }
 
@@ -252,11 +256,13 @@ it('examples that break the contract are refused, each by its place', async () =
   const broken = structuredClone(document)
   broken.components.responses.Task.content['application/json'].example.status = 'odd'
   delete broken.components.headers['Retry-After'].example
-  const refusal = await createMock({ log, document: broken }).catch((error: Error) => error.message)
+  const refusal = await createMock({ service: serviceParts, log, document: broken }).catch(
+    (error: Error) => error.message,
+  )
   expect(refusal).toContain('listParticipants 429: headers/retry-after must match pattern')
   expect(refusal).toMatch(/\nand \d+ more$/)
   broken.components.headers['Retry-After'].example = 30
-  await expect(createMock({ log, document: broken })).rejects.toThrow(
+  await expect(createMock({ service: serviceParts, log, document: broken })).rejects.toThrow(
     /\ngetTask 200: body\/status must be equal.*\nupdateTask 200: body\/status .*$/,
   )
 })
@@ -273,7 +279,7 @@ describe('the command', () => {
   it('prints its address and each answer, and ends when it is told to', async () => {
     await using muster = await newMuster()
     const started = muster.start(['mock', '--port', '0'])
-    const [, address = ''] = /at (http:\S+) /.exec(await whenReady(started)) ?? []
+    const [, address = ''] = /at (http:\S+[^.\s])/.exec(await whenReady(started)) ?? []
     await fetch(`${address}/public/v1/tasks?bogus=1`, { headers: { Authorization: 'Bearer any' } })
     started.process.kill('SIGTERM')
     const { status, stdout, stderr } = await started.ended

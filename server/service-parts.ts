@@ -1,0 +1,25 @@
+import { operations } from '../generated/operations.ts'
+import type { Context } from './context.ts'
+import { ACCEPTED_HEADERS, crossOrigin } from './cross-origin.ts'
+import { deprecationHeaders } from './deprecation.ts'
+import { answerErrors } from './errors.ts'
+import { etagOf, ifMatchHolds, ifNoneMatchHolds } from './etag.ts'
+import { identify } from './identify.ts'
+import { readInput } from './input.ts'
+import { compileRoutes, findOperation } from './router.ts'
+
+const match = compileRoutes(operations)
+
+/** What the mock of the API shares with the service: `muster mock` passes it to `createMock`. */
+export const serviceParts = {
+  acceptedHeaders: ACCEPTED_HEADERS,
+  answerErrors,
+  crossOrigin,
+  deprecationHeaders,
+  etagOf,
+  findOperation: (ctx: Context) => findOperation(ctx, match),
+  identify,
+  ifMatchHolds,
+  ifNoneMatchHolds,
+  readInput,
+}
