@@ -33,7 +33,7 @@ export async function runOnce(
   if (claim.kind === 'in_flight') throw stillInProgress()
   if (claim.kind === 'other_request')
     throw new InvalidInput({ 'Idempotency-Key': ['was used for another request.'] })
-  if (claim.kind === 'answered') return claim.answer
+  if (claim.kind === 'completed') return claim.response
   try {
     await work(async (trx, response) => {
       if (!(await storeResponse(trx, userId, key, claim.lockedUntil, response)))

@@ -7,13 +7,13 @@ import { insertUser } from './users.ts'
 
 export interface NewAccount {
   name: string
-  /** Of the Account Owner, as all that follows. */
+  /** The Account Owner's, like the following fields. */
   email: string
   fullName: string
   passwordHash: string
 }
 
-/** An account and its Owner. Throws `Refused` when the input cannot be or the address is taken. */
+/** Inserts an account and its Owner. Throws `Refused` when the input is invalid or the email is taken. */
 export async function insertAccount(
   trx: Trx,
   account: NewAccount,
@@ -33,8 +33,8 @@ export async function insertAccount(
   return { accountId, userId }
 }
 
-export async function updateAccountName(scope: Scope, given: string, now: Date): Promise<void> {
-  const name = assertName('The account name', given)
+export async function updateAccountName(scope: Scope, input: string, now: Date): Promise<void> {
+  const name = assertName('The account name', input)
   await scope
     .sql('accounts')
     .where({ id: scope.accountId })

@@ -15,9 +15,9 @@ export interface ApiKey {
   userId: string
   name: string
   accessLevel: AccessLevel
-  /** What the token begins with: all that is known of it. */
+  /** The beginning of the token; only its hash is stored. */
   tokenPrefix: string
-  /** Epoch milliseconds, as all times of records. */
+  /** Epoch milliseconds, like all times of records. */
   lastUsedAt: number | null
   revokedAt: number | null
   createdAt: number
@@ -60,16 +60,16 @@ export interface NewApiKeyRecord {
   tokenPrefix: string
 }
 
-/** Returns the key's id. Throws `Refused` when the name cannot be or the user is not an active one of the account. */
+/** Returns the key's ID. Throws `Refused` when the name is invalid or the user is not active in the account. */
 export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date): Promise<string> {
   const owner = await findUser(scope, key.userId)
   if (owner?.status !== 'active')
-    throw new Refused('An API key belongs to an active user of the account')
+    throw new Refused('An API key must belong to an active user of the account')
   const id = uuidv7()
   await scope.insert('api_keys', {
     id,
     user_id: key.userId,
-    name: assertName('The name of the key', key.name),
+    name: assertName('The key name', key.name),
     access_level: key.accessLevel,
     token_hash: key.tokenHash,
     token_prefix: key.tokenPrefix,
@@ -79,7 +79,7 @@ export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date
   return id
 }
 
-/** A user's keys, oldest first, the revoked ones among them. */
+/** Oldest first, with the revoked ones. */
 export async function listApiKeys(scope: Scope, userId: string): Promise<ApiKey[]> {
   const rows = await scope
     .rows('api_keys')
@@ -89,13 +89,14 @@ export async function listApiKeys(scope: Scope, userId: string): Promise<ApiKey[
   return rows.map(fromRow)
 }
 
-/** Of any account. */
+/** Searches all accounts. */
 export async function findApiKey(sql: Sql, id: string): Promise<ApiKey | undefined> {
   const row = await sql('api_keys').where({ id }).first<ApiKeyRow | undefined>()
   return row && fromRow(row)
 }
 
-/** Ends a key from the next request on. Revoking it again changes nothing. The key as it was, or undefined: there is none. */
+/** Takes effect with the next request. Does nothing to a revoked key. Returns the key before the change; undefined when it
+ *  does not exist. */
 export async function revokeApiKey(
   scope: Scope,
   id: string,
@@ -110,17 +111,17 @@ export async function revokeApiKey(
   return row && fromRow(row)
 }
 
-/** Renames a key or changes what it may do, from its next request on. The key as it was, or undefined: there is none, or it is revoked. */
+/** Takes effect with the next request. Returns the key before the change; undefined when it does not exist or is revoked. */
 export async function updateApiKey(
   scope: Scope,
   id: string,
-  given: { name?: string; accessLevel?: AccessLevel },
+  change: { name?: string; accessLevel?: AccessLevel },
   now: Date,
 ): Promise<ApiKey | undefined> {
   const row = await findRow<ApiKeyRow>(scope, 'api_keys', id, { forUpdate: true })
   if (!row || row.revoked_at !== null) return undefined
-  const name = assertName('The name of the key', given.name ?? row.name)
-  const access_level = given.accessLevel ?? row.access_level
+  const name = assertName('The key name', change.name ?? row.name)
+  const access_level = change.accessLevel ?? row.access_level
   await scope
     .rows('api_keys')
     .where({ id: row.id })
@@ -128,7 +129,6 @@ export async function updateApiKey(
   return fromRow(row)
 }
 
-/** A key and whose it is. */
 export interface OwnedApiKey extends ApiKey {
   owner: Pick<User, 'id' | 'fullName' | 'status'>
 }
@@ -151,7 +151,7 @@ const ownedFromRow = (row: OwnedApiKeyRow): OwnedApiKey => ({
 
 export interface KeyFilter {
   isRevoked: boolean
-  /** Only those older than this key: the last id of the page before. */
+  /** Only older keys: the last ID of the previous page. */
   beforeId?: string
   limit: number
 }
@@ -174,7 +174,7 @@ export async function findAccountKey(scope: Scope, id: string): Promise<OwnedApi
   return row && ownedFromRow(row)
 }
 
-/** On whose behalf a request is made, and what it may do. */
+/** The identity and permissions of an API request. */
 export interface Principal {
   keyId: string
   userId: string
@@ -189,30 +189,30 @@ const FIND_PRINCIPAL = `
   from api_keys join users on users.id = api_keys.user_id
   where api_keys.token_hash = ? and api_keys.revoked_at is null and users.status = 'active'`
 
-/** Undefined: no such key, or it is revoked, or its owner is deactivated. Runs on every API request and is never cached,
- *  so that a revocation counts from the next request on, on every node. */
+/** Undefined: the key does not exist or is revoked, or its owner is deactivated. Runs on every API request and is never
+ *  cached: a revocation takes effect with the next request, on every node. */
 export async function findPrincipal(sql: Sql, tokenHash: string): Promise<Principal | undefined> {
-  // PostgreSQL plans a named statement once per connection, which is half of what this takes. SQLite ignores the name.
+  // Named, because planning is half of the time of this statement.
   const [principal] = await select<Principal>(sql, FIND_PRINCIPAL, [tokenHash], 'find_principal')
   return principal
 }
 
-/** Bounds one statement's variables. */
-const TOUCHED_AT_ONCE = 500
+/** Limits the variables of a statement. */
+const MAX_UPDATED_KEYS = 500
 
-/** Notes when keys were last used. Of several uses of a key the latest counts. `at` is epoch milliseconds. */
-export async function touchApiKeys(sql: Sql, uses: { id: string; at: number }[]): Promise<void> {
+/** Stores the latest use of each key. `at`: epoch milliseconds. */
+export async function updateLastUsed(sql: Sql, uses: { id: string; at: number }[]): Promise<void> {
   const latest = new Map<string, number>()
   for (const { id, at } of uses) latest.set(id, Math.max(at, latest.get(id) ?? 0))
-  const touched = [...latest]
-  for (let from = 0; from < touched.length; from += TOUCHED_AT_ONCE) {
-    const some = touched.slice(from, from + TOUCHED_AT_ONCE)
-    const cases = some.map(() => 'when ? then cast(? as bigint)').join(' ')
+  const entries = [...latest]
+  for (let from = 0; from < entries.length; from += MAX_UPDATED_KEYS) {
+    const batch = entries.slice(from, from + MAX_UPDATED_KEYS)
+    const cases = batch.map(() => 'when ? then cast(? as bigint)').join(' ')
     await sql('api_keys')
       .whereIn(
         'id',
-        some.map(([id]) => id),
+        batch.map(([id]) => id),
       )
-      .update({ last_used_at: sql.raw(`case id ${cases} end`, some.flat()) })
+      .update({ last_used_at: sql.raw(`case id ${cases} end`, batch.flat()) })
   }
 }

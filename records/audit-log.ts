@@ -1,21 +1,20 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { Scope, WriteScope } from './database/scope.ts'
 
-/** What an entry is about. */
 export interface AuditTarget {
   type: 'account' | 'api_key' | 'session' | 'user' | 'webhook'
   id: string
-  /** As people know it, at that time. */
+  /** Its name at that time. */
   name: string
 }
 
 export interface NewAuditEntry {
-  /** Who did it: null is the operator's command line. */
+  /** Null: the command line. */
   user: { id: string; fullName: string } | null
   /** `noun.verbed`, such as `api_key.revoked`. */
   action: string
   target: AuditTarget
-  /** What else there is to say, such as what changed. Never a secret. */
+  /** For example the changed values. Never a secret. */
   details?: Record<string, unknown>
   ip: string | null
 }
@@ -28,7 +27,7 @@ export interface AuditEntry {
   target: AuditTarget
   details: Record<string, unknown>
   ip: string | null
-  /** Epoch milliseconds, as all times of records. */
+  /** Epoch milliseconds, like all times of records. */
   createdAt: number
 }
 
@@ -45,7 +44,7 @@ interface AuditRow {
   created_at: number
 }
 
-/** Call it in the transaction that does what it says. */
+/** Call it in the transaction of the audited change. */
 export async function insertAuditEntry(
   scope: WriteScope,
   { user, action, target, details = {}, ip }: NewAuditEntry,
@@ -68,12 +67,12 @@ export async function insertAuditEntry(
 export interface AuditFilter {
   /** Null: the command line. */
   userId?: string | null
-  /** The whole name, or the noun before its dot. */
+  /** The whole action, or the noun before its dot. */
   action?: string
   targetId?: string
-  /** Only those older than this entry: the last id of the page before. */
+  /** Only older entries: the last ID of the previous page. */
   beforeId?: string
-  /** Only those newer than this one: the first id of the page after. */
+  /** Only newer entries: the first ID of the next page. */
   afterId?: string
   limit: number
 }
@@ -108,7 +107,7 @@ export async function listAuditEntries(scope: Scope, filter: AuditFilter): Promi
 
 export type Changes = Record<string, { from: unknown; to: unknown }>
 
-/** What differs, for the details of an entry; undefined when nothing does. Give flat objects of the same names. */
+/** The differences of two flat objects with the same keys, for the details of an entry. Undefined: there are none. */
 export function changesBetween<T extends object>(before: T, after: T): Changes | undefined {
   const changes = Object.entries(after)
     .map(([name, to]): [string, { from: unknown; to: unknown }] => [

@@ -1,31 +1,31 @@
-/** What an update may change and does change. */
+/** Updates: which fields change, which status may follow, and the new version. */
 import { isDeepStrictEqual } from 'node:util'
 import { InvalidInput } from '../errors.ts'
 import { withStoredIds } from './references.ts'
 
-/** The given fields whose value is not the record's already, with ids as they are stored; undefined when there are none. Times are compared
- *  as instants. */
+/** The fields whose value differs from the record, with IDs as they are stored. Undefined: nothing changes.
+ *  Times are compared as instants. */
 export function changesOf<T extends object>(
   current: T,
-  given: Partial<Record<keyof T, unknown>>,
+  input: Partial<Record<keyof T, unknown>>,
 ): Partial<T> | undefined {
-  const changes = Object.entries(withStoredIds(given)).filter(
+  const changes = Object.entries(withStoredIds(input)).filter(
     ([name, value]) => !isSame(name, current[name as keyof T], value),
   )
   return changes.length === 0 ? undefined : (Object.fromEntries(changes) as Partial<T>)
 }
 
-function isSame(name: string, current: unknown, given: unknown): boolean {
-  if (name.endsWith('_at') && typeof current === 'string' && typeof given === 'string')
-    return Date.parse(current) === Date.parse(given)
-  // Through JSON, as it would be stored: there -0 is 0.
-  return isDeepStrictEqual(current, JSON.parse(JSON.stringify(given)))
+function isSame(name: string, current: unknown, next: unknown): boolean {
+  if (name.endsWith('_at') && typeof current === 'string' && typeof next === 'string')
+    return Date.parse(current) === Date.parse(next)
+  // JSON is the stored form, in which -0 is 0.
+  return isDeepStrictEqual(current, JSON.parse(JSON.stringify(next)))
 }
 
-/** The states that each state can become. None: it is final. */
+/** The statuses that can follow each status. None: it is final. */
 export type Moves<Status extends string> = Record<Status, readonly Status[]>
 
-/** Throws InvalidInput on `status` for a move that is not possible. */
+/** Throws `InvalidInput` on `status`. */
 export function assertMove<Status extends string>(
   moves: Moves<Status>,
   from: Status,
@@ -39,7 +39,7 @@ export function assertMove<Status extends string>(
   throw new InvalidInput({ status: [`cannot become ${to}: it is ${from}, ${possible}.`] })
 }
 
-/** A record's version moves on with each change, also within one millisecond or after a clock was set back. */
+/** Later than the current one, also within one millisecond or when the clock was set back: it is the record's version. */
 export function nextUpdatedAt(current: { updated_at: string }, now: Date): number {
   return Math.max(now.getTime(), Date.parse(current.updated_at) + 1)
 }

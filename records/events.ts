@@ -12,7 +12,7 @@ export interface EventRow {
   event_type: EventType
   resource_type: string
   resource_id: string
-  /** JSON, as it was written. */
+  /** JSON, byte for byte as it was emitted. */
   data: string
   /** Epoch milliseconds. */
   created_at: number
@@ -38,7 +38,7 @@ export async function findEvent(scope: Scope, id: string): Promise<PublicEvent |
   return row && eventFromRow(row)
 }
 
-/** In their order. Those that are gone are left out. */
+/** Ordered by ID. Deleted events are missing. */
 export async function listEventRows(scope: Scope, ids: string[]): Promise<EventRow[]> {
   return scope.rows('events').whereIn('id', ids).orderBy('id')
 }

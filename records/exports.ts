@@ -68,7 +68,7 @@ export async function findExport(scope: Scope, id: string): Promise<Export | und
   return row && fromRow(row)
 }
 
-/** Throws InvalidInput for filters that the list of the resource does not take. */
+/** Throws `InvalidInput` for filters that the list operation of the resource does not declare. */
 export async function insertExport(
   scope: Scope,
   { resource, format, filters }: NewExport,
@@ -95,7 +95,7 @@ export async function insertExport(
   return fromRow(row)
 }
 
-/** The file, a chunk at a time: no more is in memory. Throws when a part of it is gone. */
+/** Reads the file in chunks, one in memory at a time. Throws when a chunk is missing. */
 export async function* readFile(scope: Scope, { id, byte_size }: Export): AsyncGenerator<Buffer> {
   for (let position = 0, read = 0; read < (byte_size ?? 0); position++) {
     const chunk: { bytes: Buffer } | undefined = await scope
@@ -109,7 +109,7 @@ export async function* readFile(scope: Scope, { id, byte_size }: Export): AsyncG
   }
 }
 
-/** What the file of each resource holds: the records of which list, with which fields. So many at once that the largest take some MiB. */
+/** By resource: its list operation and schema, and a batch size that keeps the largest records to a few MiB. */
 const CONTENTS = {
   participants: {
     list: 'listParticipants',
@@ -128,7 +128,7 @@ const CONTENTS = {
   payments: { list: 'listPayments', record: 'Payment', listing: paymentListing, batchRows: 500 },
 } as const
 
-/** The filters as the resource's list takes them, lists split. Throws InvalidInput, keyed `filters.<name>`. */
+/** Converts and validates the filters like a query of the list operation. Throws `InvalidInput`, keyed `filters.<name>`. */
 function readFilters(resource: ExportResource, filters: ExportFilters): Record<string, unknown> {
   const { list } = CONTENTS[resource]
   const parameters: Record<string, QueryParameter> = operations[list].query
@@ -143,35 +143,36 @@ function readFilters(resource: ExportResource, filters: ExportFilters): Record<s
   return Object.fromEntries(values)
 }
 
-/** The fields of the resource's records, in the order of the contract. */
+/** The fields of the records, in the order of the contract. */
 export function exportFields(resource: ExportResource): string[] {
   return Object.keys(contract.components.schemas[CONTENTS[resource].record].properties)
 }
 
-/** Not more often is it tried to make an export, interruptions by an orderly stop not counted. */
+/** Runs per export. A run that a stop of the service interrupts does not count. */
 export const MAX_TRIES = 3
 const LEASE_MS = 60_000
-const KEPT_MS = 7 * 24 * 60 * 60_000
+const RETENTION_MS = 7 * 24 * 60 * 60_000
 
-/** An export that this process is making, while the lease lasts. A claim by another counts a try more, and ends this one. */
+/** An export that this process writes while its lease lasts. A claim by another process increments `tries`, which ends
+ *  this claim. */
 export interface ExportClaim {
   id: string
   accountId: string
   resource: ExportResource
   format: Export['format']
   filters: ExportFilters
-  /** This one included. */
+  /** Runs, including this one. */
   tries: number
 }
 
-/** Somebody else is making the export by now, or it is gone. */
+/** Another process has claimed the export, or it was deleted. */
 export class ClaimLost extends Error {
   override name = 'ClaimLost'
 }
 
-const DUE_AT_ONCE = 100
+const MAX_LISTED_DUE = 100
 
-/** Exports that nobody is making and somebody should: new ones, put off ones whose time has come, and those of processes that died. */
+/** Unfinished exports without a lease: new ones, ones due for another run, and those of killed processes. */
 export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
@@ -180,12 +181,12 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
       free.whereNull('lease_expires_at').orWhere('lease_expires_at', '<=', now.getTime()),
     )
     .orderBy('id')
-    .limit(DUE_AT_ONCE)
+    .limit(MAX_LISTED_DUE)
     .select('id')
   return rows.map(({ id }) => id)
 }
 
-/** Undefined when it is not due any more: of several that ask, one gets it. */
+/** Undefined: the export is not due, or another process has claimed it. */
 export async function claimExport(
   sql: Sql,
   id: string,
@@ -209,7 +210,7 @@ export async function claimExport(
   return { id, accountId: account_id, resource, format, filters: JSON.parse(filters), tries }
 }
 
-/** Throws ClaimLost unless the claim still holds. Everything that a maker writes is in one transaction with this. */
+/** Throws `ClaimLost` when the claim was lost. Every write of a run is in a transaction with this. */
 async function updateClaimed(
   sql: Sql,
   { id, tries }: ExportClaim,
@@ -219,8 +220,8 @@ async function updateClaimed(
   if (changed === 0) throw new ClaimLost()
 }
 
-/** The records that the export is to hold. No transaction is open between two batches. Throws InvalidInput when the contract no longer
- *  takes the filters. */
+/** The records of the export, in batches without an open transaction between them. Throws `InvalidInput` when the contract
+ *  no longer accepts the filters. */
 export function exportedRecords(
   db: Db,
   { accountId, resource, filters }: ExportClaim,
@@ -235,7 +236,7 @@ export function exportedRecords(
   )
 }
 
-/** Keeps the claim for a minute from now, and says how far it is. */
+/** Renews the lease and stores the progress. Throws `ClaimLost`. */
 export function renewClaim(
   sql: Sql,
   claim: ExportClaim,
@@ -262,7 +263,7 @@ export async function insertChunk(
 export interface FinishedFile {
   rowCount: number
   byteSize: number
-  /** Lower-case hexadecimal. */
+  /** Lowercase hexadecimal. */
   sha256: string
 }
 
@@ -280,12 +281,12 @@ export function completeExport(
     sha256,
     lease_expires_at: null,
     completed_at: at,
-    expires_at: at + KEPT_MS,
+    expires_at: at + RETENTION_MS,
     updated_at: at,
   })
 }
 
-/** `error` is a sentence for the people who requested it. */
+/** `error` is a sentence for users. */
 export function failExport(sql: Sql, claim: ExportClaim, error: string, now: Date): Promise<void> {
   return updateClaimed(sql, claim, {
     status: 'failed',
@@ -296,7 +297,8 @@ export function failExport(sql: Sql, claim: ExportClaim, error: string, now: Dat
   })
 }
 
-/** Queues the export again. `dueAt`: not before; absent: at once, and as if it had not been tried. */
+/** Queues the export again. `dueAt`: the earliest time of the next run. Without it, the export is due now and the run does
+ *  not count. */
 export function releaseExport(
   sql: Sql,
   claim: ExportClaim,
@@ -312,47 +314,47 @@ export function releaseExport(
   })
 }
 
-/** 16 MiB: each batch is a short transaction. */
-const CHUNKS_AT_ONCE = 64
+/** 16 MiB per transaction. */
+const DELETED_CHUNKS_PER_BATCH = 64
 
-async function deleteSomeChunks(sql: Sql, exportId: string): Promise<number> {
-  const some = sql('export_chunks')
+async function deleteChunkBatch(sql: Sql, exportId: string): Promise<number> {
+  const batch = sql('export_chunks')
     .select('position')
     .where({ export_id: exportId })
     .orderBy('position')
-    .limit(CHUNKS_AT_ONCE)
-  return sql('export_chunks').where({ export_id: exportId }).whereIn('position', some).delete()
+    .limit(DELETED_CHUNKS_PER_BATCH)
+  return sql('export_chunks').where({ export_id: exportId }).whereIn('position', batch).delete()
 }
 
-/** Removes what an earlier try has left, or this one. Throws ClaimLost. */
+/** Deletes the chunks of this and earlier runs. Throws `ClaimLost`. */
 export async function deleteClaimedChunks(
   db: Db,
   claim: ExportClaim,
   now: () => Date,
 ): Promise<void> {
-  for (let deleted = CHUNKS_AT_ONCE; deleted === CHUNKS_AT_ONCE; ) {
+  for (let deleted = DELETED_CHUNKS_PER_BATCH; deleted === DELETED_CHUNKS_PER_BATCH; ) {
     deleted = await transaction(db, async ({ sql }) => {
       await renewClaim(sql, claim, 0, now())
-      return deleteSomeChunks(sql, claim.id)
+      return deleteChunkBatch(sql, claim.id)
     })
   }
 }
 
-/** Downloads that began before a file expired have this long to finish. */
+/** Time for downloads that began before the file expired. */
 const REMOVAL_DELAY_MS = 60 * 60_000
-const FILES_AT_ONCE = 100
+const MAX_DELETED_FILES = 100
 
-/** Removes the files of exports that expired an hour ago. Their records stay. */
+/** Deletes files that expired more than an hour ago. The exports stay. */
 export async function deleteExpiredFiles(db: Db, now: number): Promise<void> {
   const expired: { id: string }[] = await db
     .read('exports')
     .whereNull('file_removed_at')
     .where('expires_at', '<=', now - REMOVAL_DELAY_MS)
     .orderBy('expires_at')
-    .limit(FILES_AT_ONCE)
+    .limit(MAX_DELETED_FILES)
     .select('id')
   for (const { id } of expired) {
-    while ((await deleteSomeChunks(db.write, id)) === CHUNKS_AT_ONCE);
+    while ((await deleteChunkBatch(db.write, id)) === DELETED_CHUNKS_PER_BATCH);
     await db.write('exports').where({ id }).update({ file_removed_at: now })
   }
 }

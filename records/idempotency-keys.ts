@@ -2,12 +2,11 @@ import type { Db } from './database/open.ts'
 import type { Scope } from './database/scope.ts'
 import type { Trx } from './database/transaction.ts'
 
-const HOUR = 60 * 60 * 1000
-const KEPT_MS = 24 * HOUR
-/** A claim whose request was killed can be taken over after this; no request works longer. */
+const RETENTION_MS = 24 * 60 * 60_000
+/** After this long, another request can take over the claim of a killed one. No request runs longer. */
 const CLAIM_MS = 60_000
 
-/** An answer as it is kept for repeats. */
+/** A response that is stored for repeated requests. */
 export interface StoredResponse {
   status: number
   headers: Record<string, string>
@@ -18,7 +17,7 @@ export type KeyClaim =
   | { kind: 'claimed'; lockedUntil: number }
   | { kind: 'in_flight' }
   | { kind: 'other_request' }
-  | { kind: 'answered'; answer: StoredResponse }
+  | { kind: 'completed'; response: StoredResponse }
 
 interface Row {
   fingerprint: string
@@ -29,8 +28,8 @@ interface Row {
   expires_at: number
 }
 
-/** Claims a key for one request, or tells what became of the request that has it. The claim is a committed row of its own;
- *  the answer is written by `keepAnswer` in the transaction of the change itself, so that neither is there without the other. */
+/** Claims a key for one request, or returns the state of the request that has it. The claim is committed at once.
+ *  `storeResponse` writes the response in the transaction of the change, so that neither exists without the other. */
 export async function claimIdempotencyKey(
   db: Db,
   userId: string,
@@ -44,7 +43,7 @@ export async function claimIdempotencyKey(
     headers: null,
     body: null,
     locked_until: now + CLAIM_MS,
-    expires_at: now + KEPT_MS,
+    expires_at: now + RETENTION_MS,
   }
   const inserted = await db
     .write('idempotency_keys')
@@ -61,7 +60,7 @@ export async function claimIdempotencyKey(
   const isFree =
     row === undefined || row.expires_at <= now || (row.status === null && row.locked_until <= now)
   if (isFree) {
-    // Whoever changes the row first has it: the condition is checked again by the update itself.
+    // The update repeats the condition: only the first of two concurrent requests gets the key.
     const taken = await db
       .write('idempotency_keys')
       .where({ user_id: userId, key })
@@ -76,28 +75,36 @@ export async function claimIdempotencyKey(
   if (row.fingerprint !== fingerprint) return { kind: 'other_request' }
   if (row.status === null) return { kind: 'in_flight' }
   return {
-    kind: 'answered',
-    answer: { status: row.status, headers: JSON.parse(row.headers ?? '{}'), body: row.body ?? '' },
+    kind: 'completed',
+    response: {
+      status: row.status,
+      headers: JSON.parse(row.headers ?? '{}'),
+      body: row.body ?? '',
+    },
   }
 }
 
-/** Keeps the answer, unless the claim has been taken over: then returns false, and the transaction must not be committed. */
+/** False: another request has taken over the claim, and the transaction must roll back. */
 export async function storeResponse(
   trx: Trx,
   userId: string,
   key: string,
   lockedUntil: number,
-  answer: StoredResponse,
+  response: StoredResponse,
 ): Promise<boolean> {
-  const kept = await trx
+  const updated = await trx
     .sql('idempotency_keys')
     .where({ user_id: userId, key, locked_until: lockedUntil })
     .whereNull('status')
-    .update({ status: answer.status, headers: JSON.stringify(answer.headers), body: answer.body })
-  return kept > 0
+    .update({
+      status: response.status,
+      headers: JSON.stringify(response.headers),
+      body: response.body,
+    })
+  return updated > 0
 }
 
-/** Frees the key of a request that changed nothing. */
+/** Releases the key of a request that changed nothing. */
 export async function releaseIdempotencyKey(
   db: Db,
   userId: string,
@@ -111,7 +118,7 @@ export async function releaseIdempotencyKey(
     .delete()
 }
 
-/** Frees the keys of requests that a killed process left behind. Only where no other server can be at work on them. */
+/** Releases the keys of requests that a killed process left behind. Only safe while no other server runs. */
 export async function releaseAbandonedKeys(db: Db): Promise<void> {
   await db.write('idempotency_keys').whereNull('status').delete()
 }
@@ -120,14 +127,14 @@ export async function deleteExpiredIdempotencyKeys(db: Db, now: number): Promise
   return db.write('idempotency_keys').where('expires_at', '<=', now).delete()
 }
 
-/** A form that has made something, by the key that it carries. */
+/** A submitted form that has created a record. */
 export interface ClaimedForm {
   fingerprint: string
   createdId: string
 }
 
-/** Claims the key of a form in the transaction that makes something of it, or tells what an earlier one has made. Of two at once, the second
- *  waits for the first to be committed. */
+/** Claims the key of a form in the transaction that creates its record. Returns the earlier submission, if there is one.
+ *  The second of two concurrent submissions waits for the commit of the first. */
 export async function claimFormKey(
   { sql }: Scope,
   userId: string,
@@ -135,7 +142,7 @@ export async function claimFormKey(
   fingerprint: string,
   now: number,
 ): Promise<ClaimedForm | undefined> {
-  // With an answer from the beginning: the row is not seen before there is one.
+  // A complete response, because the row is visible only after the commit. Its body is the ID of the created record.
   const row = {
     user_id: userId,
     key,
@@ -144,7 +151,7 @@ export async function claimFormKey(
     headers: '{}',
     body: '',
     locked_until: now,
-    expires_at: now + KEPT_MS,
+    expires_at: now + RETENTION_MS,
   }
   const inserted = await sql('idempotency_keys')
     .insert(row)
@@ -158,7 +165,7 @@ export async function claimFormKey(
   return { fingerprint: before?.fingerprint ?? '', createdId: before?.body ?? '' }
 }
 
-/** What was made of a form whose key was claimed in this transaction. */
+/** Stores the ID that the form has created. Call it in the transaction of `claimFormKey`. */
 export async function storeCreatedId(
   { sql }: Scope,
   userId: string,

@@ -1,4 +1,4 @@
-/** One-time links: whoever follows one chooses a user's password. Who has none yet joins by it; who has one gets a new one. */
+/** One-time links to set a password: for invited users, and for users who need a new one. */
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
@@ -9,11 +9,11 @@ const DAY_MS = 86_400_000
 export interface Invitation {
   user: User
   accountName: string
-  /** Has the user joined, and is to choose a new password? */
+  /** Has the user set a password before? */
   hasJoined: boolean
 }
 
-/** Replaces the user's link, if there is one. When the new one expires, in epoch milliseconds. */
+/** Replaces the user's earlier link. Returns the expiry in epoch milliseconds. */
 export async function insertInvitation(
   scope: Scope,
   userId: string,
@@ -35,8 +35,8 @@ export async function insertInvitation(
   return expiresAt
 }
 
-/** Of any account: the link is all that its holder knows. Undefined: there is no such link, it was used, has expired or was replaced, or its
- *  user is deactivated. */
+/** Searches all accounts. Undefined: the link does not exist, was used or replaced, or has expired, or its user is
+ *  deactivated. */
 export async function findInvitation(
   sql: Sql,
   tokenHash: string,
@@ -57,8 +57,12 @@ export async function findInvitation(
   )
 }
 
-/** Uses a link up. Of two who follow it at once it is true for one. */
-export async function takeInvitation(scope: Scope, tokenHash: string, now: Date): Promise<boolean> {
+/** Consumes a link. False: it does not exist, has expired, or a concurrent request consumed it. */
+export async function consumeInvitation(
+  scope: Scope,
+  tokenHash: string,
+  now: Date,
+): Promise<boolean> {
   return (
     (await scope
       .rows('invitations')
@@ -68,7 +72,7 @@ export async function takeInvitation(scope: Scope, tokenHash: string, now: Date)
   )
 }
 
-/** When the links of the account's users expire or have expired, in epoch milliseconds, by the user's id. */
+/** Past and future expiries of the account's links, in epoch milliseconds, by user ID. */
 export async function listExpiries(scope: Scope): Promise<Map<string, number>> {
   const rows: { user_id: string; expires_at: number }[] = await scope
     .rows('invitations')

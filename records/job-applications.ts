@@ -60,7 +60,7 @@ export async function findJobApplication(
   return row && fromRow(row)
 }
 
-/** The result of a job's questions: an answer meets its question when it is the expected value, of the same type. */
+/** An answer meets its question when it equals the expected value, with the same type. */
 export function screen(questions: ScreeningQuestion[], answers: Answers): ScreeningOutcome {
   if (questions.length === 0) return null
   const missed = questions.filter(
@@ -70,14 +70,14 @@ export function screen(questions: ScreeningQuestion[], answers: Answers): Screen
   return missed.length > 0 ? 'missing_nice_to_have' : 'meets_all'
 }
 
-/** Throws InvalidInput unless the job is open, the participant the account's, and this their first application for it. */
+/** Throws `InvalidInput` for an unknown participant, a job that is not open, or a second application for the job. */
 export async function insertJobApplication(
   scope: Scope,
-  given: NewJobApplication,
+  input: NewJobApplication,
   now: Date,
 ): Promise<JobApplication> {
-  const { job_id, participant_id, answers = {} } = withStoredIds(given)
-  // Locked, so that the job cannot be closed or get other questions while it is applied for.
+  const { job_id, participant_id, answers = {} } = withStoredIds(input)
+  // Locked, so that the job cannot be closed or change its questions before the commit.
   const job = await findJob(scope, job_id, { forUpdate: true })
   if (!job) throw new InvalidInput({ job_id: ['does not name a job of your account.'] })
   if (job.status !== 'open')
@@ -105,7 +105,7 @@ export async function insertJobApplication(
   return fromRow(row)
 }
 
-/** Throws InvalidInput for a move that is not possible. */
+/** Throws `InvalidInput` for an impossible status. */
 export async function updateJobApplicationFields(
   scope: Scope,
   current: JobApplication,

@@ -4,7 +4,7 @@ import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
-import { containing, folded, type Listing, toTimestamp } from './list.ts'
+import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { countNoun, countRows, findRow } from './references.ts'
 
 export type Job = components['schemas']['Job']
@@ -55,17 +55,17 @@ export async function findJob(
 }
 
 const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string =>
-  folded(`${title}\n${description}`)
+  foldText(`${title}\n${description}`)
 
-/** Throws InvalidInput for a question key that is there twice. */
-export async function insertJob(scope: Scope, given: NewJob, now: Date): Promise<Job> {
-  const questions = given.screening_questions ?? []
+/** Throws `InvalidInput` for a duplicate question key. */
+export async function insertJob(scope: Scope, input: NewJob, now: Date): Promise<Job> {
+  const questions = input.screening_questions ?? []
   assertDistinctKeys(questions)
   const row: JobRow = {
     id: uuidv7(),
-    title: given.title,
-    description: given.description ?? '',
-    status: given.status ?? 'draft',
+    title: input.title,
+    description: input.description ?? '',
+    status: input.status ?? 'draft',
     screening_questions: JSON.stringify(questions),
     created_at: now.getTime(),
     updated_at: now.getTime(),
@@ -75,7 +75,7 @@ export async function insertJob(scope: Scope, given: NewJob, now: Date): Promise
   return job
 }
 
-/** Throws InvalidInput for a move that is not possible or a question key that is there twice. */
+/** Throws `InvalidInput` for an impossible status or a duplicate question key. */
 export async function updateJobFields(
   scope: Scope,
   current: Job,
@@ -108,7 +108,7 @@ function assertDistinctKeys(questions: ScreeningQuestion[]): void {
   }
 }
 
-/** Throws InvalidInput while the job has applications. */
+/** Throws `InvalidInput` while the job has applications. */
 export async function deleteJobRow(scope: Scope, id: string): Promise<void> {
   const applications = await countRows(scope, 'job_applications', { job_id: id })
   if (applications > 0)

@@ -1,4 +1,4 @@
-/** Lists: filters, sorts and pages as openapi.yaml declares them, in SQL that the indexes serve. */
+/** Lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve every query. */
 
 import { InvalidInput } from '../errors.ts'
 import type { Operation } from '../generated/operations.ts'
@@ -10,14 +10,14 @@ import { withStoredIds } from './references.ts'
 export interface Listing<Row, Item> {
   table: string
   fromRow(row: Row): Item
-  /** Filters that are more than `column = value`, `column in (values)`, `*_after` and `*_before`. */
+  /** Filters other than `column = value`, `column in (values)`, `*_after` and `*_before`. */
   filters?: Record<string, (value: string, scope: Scope) => Condition>
-  /** Columns that may be null: there the records without a value come last, in both directions. */
+  /** Nullable columns: records without a value come last in both directions. */
   nullable?: string[]
 }
 
-/** Part of a statement, and the values of its question marks. Plain text, because knex takes three times as long to build a list's two
- *  statements as the database takes to answer them. */
+/** A part of a statement and the values of its question marks. Plain SQL: knex takes three times as long to build the
+ *  two statements of a list as the database takes to run them. */
 export interface Condition {
   sql: string
   bindings: (string | number)[]
@@ -48,7 +48,8 @@ export async function listPage<Row, Item>(
 ): Promise<ListPage<Item>> {
   const { 'page[number]': number, 'page[size]': size } = query
   const where = matching(scope, listing, filtersOf(query))
-  // Only where no filter makes it one of many: a connection keeps the plan of each. The rows' own columns may change with a migration.
+  // Only the count without filters has a name: a connection keeps the plan of each name, and the plan of the rows
+  // would break when a migration changes their columns.
   const name = where.bindings.length === 1 ? `count_${listing.table}` : undefined
   const [[counted], rows] = await Promise.all([
     select<{ total: number }>(
@@ -84,7 +85,7 @@ export function pageMeta(
   }
 }
 
-/** All matching records in the order of their creation, a batch at a time: memory does not grow with their number. */
+/** All matching records in batches, oldest first. Memory does not grow with their number. */
 export async function* eachBatch<Row extends { id: string }, Item>(
   scope: Scope,
   listing: Listing<Row, Item>,
@@ -118,9 +119,9 @@ function filtersOf(query: PageQuery): Record<string, unknown> {
 function matching<Row, Item>(
   scope: Scope,
   { table, filters = {} }: Listing<Row, Item>,
-  given: Record<string, unknown>,
+  input: Record<string, unknown>,
 ): Condition {
-  const all = Object.entries(withStoredIds(given)).map(([name, value]) => {
+  const all = Object.entries(withStoredIds(input)).map(([name, value]) => {
     const special = filters[name]
     const time = /^(.+)_(after|before)$/.exec(name)
     if (special) return special(String(value), scope)
@@ -150,41 +151,37 @@ function order<Row, Item>({ table, nullable = [] }: Listing<Row, Item>, sorts: s
     (field, index) =>
       `${column(table, field)} ${direction(sorts[index])}${nullable.includes(field) ? ' nulls last' : ''}`,
   )
-  // Ties by id, in the direction of the last field, which is that of the index.
+  // Ties are sorted by ID in the direction of the last field, like the index.
   return [...terms, `${table}.id ${direction(sorts.at(-1))}`].join(', ')
 }
 
-/** Names come from the contract, and were validated; anything else must not become a part of a statement. */
+/** Names come from the contract and were validated. The check keeps anything else out of the statement. */
 function column(table: string, name: string): string {
-  if (!/^[a-z_]+$/.test(name)) throw new Error(`${name} is no name of a column`)
+  if (!/^[a-z_]+$/.test(name)) throw new Error(`${name} is not a column name`)
   return `${table}.${name}`
 }
 
-/** A `like` that contains the text, whatever its case. The column holds what `folded` makes of the searchable text. */
+/** A case-insensitive substring search. The column contains text that `foldText` has normalised. */
 export function containing(name: string, text: string): Condition {
   return {
     sql: `${name} like ? escape '\\'`,
-    bindings: [`%${folded(text).replace(/[\\%_]/g, '\\$&')}%`],
+    bindings: [`%${foldText(text).replace(/[\\%_]/g, '\\$&')}%`],
   }
 }
 
-/** Text without its case and its Unicode form: ß is SS, Σ is σ wherever it stands, and é is é whether it is one character or two. */
-export function folded(text: string): string {
+/** Removes case and Unicode normalisation: ß equals SS, ς equals σ, and é equals e with a combining accent. */
+export function foldText(text: string): string {
   return text.normalize('NFC').toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFC')
 }
 
-/** Epoch milliseconds of an RFC 3339 time that was validated. */
+/** Epoch milliseconds of a validated RFC 3339 time. */
 export function toMillis(time: string): number {
   return Date.parse(time)
 }
 
-let last = { millis: Number.NaN, text: '' }
-
 /** RFC 3339 in UTC with milliseconds. */
 export function toTimestamp(millis: number): string {
-  // Most records have been made and never changed: one text for both of their times.
-  if (millis !== last.millis) last = { millis, text: new Date(millis).toISOString() }
-  return last.text
+  return new Date(millis).toISOString()
 }
 
 export function toNullableTimestamp(millis: number | null): string | null {

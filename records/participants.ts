@@ -5,7 +5,7 @@ import type { Body } from '../generated/operations.ts'
 import { nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
-import { containing, folded, type Listing, toTimestamp } from './list.ts'
+import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { clearReferences, countNoun, countRows, findRow } from './references.ts'
 
 export type Participant = components['schemas']['Participant']
@@ -60,38 +60,38 @@ export async function findParticipant(
   return row && fromRow(row)
 }
 
-/** What is stored beside the fields themselves, to find a participant by. */
-function keysOf({ full_name, email }: Pick<Participant, 'full_name' | 'email'>) {
+/** Columns for unique keys and search. */
+function searchColumns({ full_name, email }: Pick<Participant, 'full_name' | 'email'>) {
   return {
     email_key: email?.toLowerCase() ?? null,
-    search_text: folded(`${full_name}\n${email ?? ''}`),
+    search_text: foldText(`${full_name}\n${email ?? ''}`),
   }
 }
 
-/** Throws InvalidInput when the email address or the external id is taken. */
+/** Throws `InvalidInput` when the email or the external ID is taken. */
 export async function insertParticipant(
   scope: Scope,
-  given: NewParticipant,
+  input: NewParticipant,
   now: Date,
 ): Promise<Participant> {
   const row: ParticipantRow = {
     id: uuidv7(),
-    full_name: given.full_name,
-    email: given.email ?? null,
-    phone: given.phone ?? null,
-    status: given.status ?? 'active',
-    tags: JSON.stringify(given.tags ?? []),
-    external_id: given.external_id ?? null,
+    full_name: input.full_name,
+    email: input.email ?? null,
+    phone: input.phone ?? null,
+    status: input.status ?? 'active',
+    tags: JSON.stringify(input.tags ?? []),
+    external_id: input.external_id ?? null,
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
   const participant = fromRow(row)
-  await refuseTaken(scope.insert('participants', { ...row, ...keysOf(participant) }))
+  await refuseTaken(scope.insert('participants', { ...row, ...searchColumns(participant) }))
   await insertTags(scope, participant)
   return participant
 }
 
-/** Throws InvalidInput when the email address or the external id is taken. */
+/** Throws `InvalidInput` when the email or the external ID is taken. */
 export async function updateParticipantFields(
   scope: Scope,
   current: Participant,
@@ -104,7 +104,7 @@ export async function updateParticipantFields(
   const row = {
     ...columns,
     ...(tags && { tags: JSON.stringify(tags) }),
-    ...keysOf(changed),
+    ...searchColumns(changed),
     updated_at,
   }
   await refuseTaken(scope.rows('participants').where({ id: current.id }).update(row))
@@ -136,7 +136,7 @@ async function refuseTaken(write: Promise<unknown>): Promise<void> {
   }
 }
 
-/** Deletes a participant; its tasks stay without one. Returns the ids of those tasks. Throws InvalidInput while it has job applications or payments. */
+/** Clears the participant of its tasks and returns their IDs. Throws `InvalidInput` while it has applications or payments. */
 export async function deleteParticipantRow(
   scope: Scope,
   id: string,
@@ -145,13 +145,13 @@ export async function deleteParticipantRow(
   const applications = await countRows(scope, 'job_applications', { participant_id: id })
   const payments = await countRows(scope, 'payments', { participant_id: id })
   if (applications + payments > 0) {
-    const what = [
+    const blocking = [
       applications && countNoun(applications, 'job application'),
       payments && countNoun(payments, 'payment'),
     ].filter(Boolean)
     throw new InvalidInput({
       participant: [
-        `still has ${what.join(' and ')}. Delete them first, or archive the participant.`,
+        `still has ${blocking.join(' and ')}. Delete them first, or archive the participant.`,
       ],
     })
   }

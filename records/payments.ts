@@ -55,19 +55,23 @@ export async function findPayment(
   return row && fromRow(row)
 }
 
-/** Throws InvalidInput for a participant or a task that is not the account's. */
-export async function insertPayment(scope: Scope, given: NewPayment, now: Date): Promise<Payment> {
-  const { participant_id, task_id = null } = withStoredIds(given)
+/** Throws `InvalidInput` for an unknown participant or task. */
+export async function insertPayment(
+  scope: Scope,
+  payment: NewPayment,
+  now: Date,
+): Promise<Payment> {
+  const { participant_id, task_id = null } = withStoredIds(payment)
   await assertReference(scope, 'participant_id', 'participants', participant_id)
   await assertReference(scope, 'task_id', 'tasks', task_id)
   const row: PaymentRow = {
     id: uuidv7(),
     participant_id,
     task_id,
-    amount_minor: given.amount_minor,
-    currency: given.currency,
+    amount_minor: payment.amount_minor,
+    currency: payment.currency,
     status: 'pending',
-    note: given.note ?? null,
+    note: payment.note ?? null,
     paid_at: null,
     created_at: now.getTime(),
     updated_at: now.getTime(),
@@ -76,7 +80,7 @@ export async function insertPayment(scope: Scope, given: NewPayment, now: Date):
   return fromRow(row)
 }
 
-/** Throws InvalidInput for a move that is not possible, an amount that is settled, or a task that is not the account's. */
+/** Throws `InvalidInput` for an impossible status, a change to the amount of a closed payment, or an unknown task. */
 export async function updatePaymentFields(
   scope: Scope,
   current: Payment,

@@ -1,29 +1,33 @@
-/** Ids, and references between records of an account. */
+/** IDs, and references between the records of an account. */
 import type { Knex } from 'knex'
 import { InvalidInput } from '../errors.ts'
 import type { Scope } from './database/scope.ts'
 
-const NAMES: Record<string, string> = { participants: 'participant', tasks: 'task', jobs: 'job' }
+const SINGULARS: Record<string, string> = {
+  participants: 'participant',
+  tasks: 'task',
+  jobs: 'job',
+}
 
 const ID_FIELDS = new Set(['participant_id', 'task_id', 'job_id', 'resource_id'])
 
-/** A UUID as it is stored. The contract's format also takes it in upper case and as `urn:uuid:`, which PostgreSQL would refuse. */
-function toId(uuid: string): string {
+/** The stored form of a UUID. The contract also accepts upper case and `urn:uuid:`, which PostgreSQL refuses. */
+function toStoredId(uuid: string): string {
   return uuid.toLowerCase().replace('urn:uuid:', '')
 }
 
-/** What a client gave, with the ids of other records as they are stored. */
-export function withStoredIds<T extends object>(given: T): T {
+/** Converts the references in a client's input to stored IDs. */
+export function withStoredIds<T extends object>(input: T): T {
   return Object.fromEntries(
-    Object.entries(given).map(([name, value]) => [
+    Object.entries(input).map(([name, value]) => [
       name,
-      ID_FIELDS.has(name) && typeof value === 'string' ? toId(value) : value,
+      ID_FIELDS.has(name) && typeof value === 'string' ? toStoredId(value) : value,
     ]),
   ) as T
 }
 
-/** Throws InvalidInput unless `id`, as it is stored, is null, absent, or a record of the account, which then cannot be deleted before the
- *  transaction ends. */
+/** Throws `InvalidInput` unless the stored ID is null, undefined, or a record of the account. Locks the record against
+ *  deletion until the transaction ends. */
 export async function assertReference(
   scope: Scope,
   field: string,
@@ -34,17 +38,17 @@ export async function assertReference(
   const query = scope.rows(table).where({ id }).select('id')
   const rows = await (scope.dialect === 'postgres' ? query.forKeyShare() : query)
   if (rows.length === 0)
-    throw new InvalidInput({ [field]: [`does not name a ${NAMES[table]} of your account.`] })
+    throw new InvalidInput({ [field]: [`does not name a ${SINGULARS[table]} of your account.`] })
 }
 
-/** The record of an account, locked against changes by others when it is about to be changed. */
+/** `forUpdate` locks the row until the transaction ends. */
 export async function findRow<Row>(
   scope: Scope,
   table: string,
   id: string,
   { forUpdate = false } = {},
 ): Promise<Row | undefined> {
-  const query: Knex.QueryBuilder = scope.rows(table).where({ id: toId(id) })
+  const query: Knex.QueryBuilder = scope.rows(table).where({ id: toStoredId(id) })
   const [row] = await (forUpdate && scope.dialect === 'postgres' ? query.forUpdate() : query)
   return row as Row | undefined
 }
@@ -58,7 +62,7 @@ export async function countRows(
   return Number(row?.total ?? 0)
 }
 
-/** Clears a reference in every record that holds it. Returns the ids of those records. */
+/** Sets a reference to null in all records that have it. Returns their IDs. */
 export async function clearReferences(
   scope: Scope,
   table: string,
@@ -66,7 +70,7 @@ export async function clearReferences(
   id: string,
   now: Date,
 ): Promise<string[]> {
-  // As nextUpdatedAt: a record's version moves on with each change.
+  // Like `nextUpdatedAt`.
   const updated_at = scope.sql.raw('case when updated_at < ? then ? else updated_at + 1 end', [
     now.getTime(),
     now.getTime(),

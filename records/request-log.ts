@@ -70,7 +70,7 @@ export async function deleteOldRequests(db: Db, now: number): Promise<void> {
   await deleteOldCounts(db.write, before)
 }
 
-/** Which requests: all that is given must hold. */
+/** A request matches when all its fields match. */
 export interface RequestFilter {
   /** Whole minutes. From this one on, epoch milliseconds. */
   from: number

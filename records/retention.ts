@@ -1,5 +1,5 @@
-/** Removes what is older than an installation wants to keep: events with their deliveries, and attempts. Ids are UUIDv7, so what is older than a
- *  time is the lower end of a primary key: no index is there for this alone, and a run that finds nothing reads next to nothing. */
+/** Deletes outdated events with their deliveries, and outdated attempts. IDs are UUIDv7, so outdated rows are the lower
+ *  end of a primary key: this needs no index of its own, and a run that finds nothing reads almost nothing. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Db } from './database/open.ts'
@@ -7,23 +7,23 @@ import { type Trx, transaction } from './database/transaction.ts'
 import { lowestIdAt } from './ids.ts'
 
 export interface Retention {
-  /** Events and their deliveries, counted from when they were made. */
+  /** Events and their deliveries, from their creation. */
   eventDays: number
-  /** Attempts, counted from when they began. */
+  /** Attempts, from their start. */
   attemptDays: number
 }
 
 const DAY_MS = 86_400_000
 const BATCH_ROWS = 500
-/** Each may have a delivery for every webhook of its account. */
+/** Smaller: each event may have a delivery for every webhook of its account. */
 const BATCH_EVENTS = 100
-/** Between two batches, for everybody else. */
-const BREATH_MS = 50
-/** PostgreSQL: one process at a time. Any number that nobody else locks. */
-const LOCK = 7_305_518_842
+/** Between two batches, so that other writers get their turn. */
+const BATCH_PAUSE_MS = 50
+/** PostgreSQL advisory lock: any number that nothing else locks. */
+const LOCK_KEY = 7_305_518_842
 
-/** Removes all that may go, a small batch at a time, until it is done or `signal` aborts. On PostgreSQL it leaves off where another process is
- *  at it. A delivery that has an attempt planned or is on the schedule stays, with its event and its attempts. */
+/** Deletes in small batches until it is done or `signal` aborts. On PostgreSQL it stops when another process is deleting.
+ *  An unfinished delivery stays, with its event and its attempts. */
 export async function deleteOutdated(
   db: Db,
   { eventDays, attemptDays }: Retention,
@@ -62,7 +62,7 @@ interface Removal {
   table: string
   id: string
   below: string
-  /** So many rows are looked at, and nearly always removed, at once. */
+  /** Rows read, and nearly always deleted, in one transaction. */
   batch: number
   remove(trx: Trx, ids: string[]): Promise<void>
 }
@@ -76,69 +76,72 @@ async function removeBelow(
     const rows = db.read(table).where(id, '<', below).orderBy(id).limit(batch)
     const ids: string[] = await (after === undefined ? rows : rows.where(id, '>', after)).pluck(id)
     if (ids.length === 0) return
-    const isOurs = await transaction(db, async (trx) => {
-      if (!(await takeLock(trx))) return false
+    const hasLock = await transaction(db, async (trx) => {
+      if (!(await acquireLock(trx))) return false
       await remove(trx, [...new Set(ids)])
       return true
     })
-    if (!isOurs) return
+    if (!hasLock) return
     after = ids.at(-1)
-    await delay(BREATH_MS, undefined, { signal }).catch(() => undefined)
+    await delay(BATCH_PAUSE_MS, undefined, { signal }).catch(() => undefined)
   }
 }
 
-/** Until the end of the transaction. SQLite has one server. */
-async function takeLock({ dialect, sql }: Trx): Promise<boolean> {
+/** Locks until the end of the transaction. SQLite has only one server. */
+async function acquireLock({ dialect, sql }: Trx): Promise<boolean> {
   if (dialect === 'sqlite') return true
-  const { rows } = await sql.raw('select pg_try_advisory_xact_lock(?) as locked', [LOCK])
+  const { rows } = await sql.raw('select pg_try_advisory_xact_lock(?) as locked', [LOCK_KEY])
   return rows[0].locked
 }
 
-/** On the schedule, or about to be attempted by hand. A delivery that waits for its turn has no time yet. */
-const UNDER_WAY =
+/** Has a scheduled attempt, or waits for an earlier delivery of its ordering key. */
+const IS_UNFINISHED =
   "(deliveries.next_attempt_at is not null or deliveries.state in ('pending', 'retrying'))"
 
-/** Attempts of old deliveries. Those that were made lately, by hand, stay. */
+/** Deletes attempts of old deliveries. Recent manual attempts stay. */
 function attemptsBegunBefore(begunBefore: number): Removal['remove'] {
   return async ({ sql }, deliveryIds) => {
-    const underWay = sql('deliveries').whereIn('id', deliveryIds).whereRaw(UNDER_WAY).select('id')
+    const unfinished = sql('deliveries')
+      .whereIn('id', deliveryIds)
+      .whereRaw(IS_UNFINISHED)
+      .select('id')
     await sql('attempts')
       .whereIn('delivery_id', deliveryIds)
       .where('started_at', '<', begunBefore)
-      .whereNotIn('delivery_id', underWay)
+      .whereNotIn('delivery_id', unfinished)
       .delete()
   }
 }
 
-/** An event and its deliveries go together: one that is there without them would look as if it had been missed. Deliveries of an old event
- *  that were made lately stay, and lose their event. */
-function eventsWithDeliveries(madeBefore: string): Removal['remove'] {
+/** Deletes an event together with its deliveries: without them it would look like a missed event. Recent deliveries of an
+ *  old event stay, without the event. */
+function eventsWithDeliveries(createdBefore: string): Removal['remove'] {
   return async (trx, ids) => {
     const { sql } = trx
-    const kept: string[] = await sql('deliveries')
+    const unfinished: string[] = await sql('deliveries')
       .whereIn('event_id', ids)
-      .whereRaw(UNDER_WAY)
+      .whereRaw(IS_UNFINISHED)
       .pluck('event_id')
-    const outdated = ids.filter((id) => !kept.includes(id))
+    const outdated = ids.filter((id) => !unfinished.includes(id))
     await deleteWithAttempts(
       trx,
-      sql('deliveries').whereIn('event_id', outdated).where('id', '<', madeBefore),
+      sql('deliveries').whereIn('event_id', outdated).where('id', '<', createdBefore),
     )
     await sql('events').whereIn('id', outdated).delete()
   }
 }
 
-/** Tests, and those that had lost their event. */
+/** Deletes tests, and deliveries whose event was deleted earlier. */
 const deliveriesOfNoEvent: Removal['remove'] = async (trx, ids) => {
   await deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereNull('event_id'))
 }
 
-/** Locked, so that no attempt is made of them in between. */
+/** Locks the deliveries, so that no attempt starts before the commit. */
 async function deleteWithAttempts(
   { dialect, sql }: Trx,
   deliveries: Knex.QueryBuilder,
 ): Promise<void> {
-  const ended = deliveries.whereRaw(`not ${UNDER_WAY}`)
+  const ended = deliveries.whereRaw(`not ${IS_UNFINISHED}`)
   const ids: string[] = await (dialect === 'postgres' ? ended.forUpdate() : ended).pluck('id')
   await sql('attempts').whereIn('delivery_id', ids).delete()
   await sql('deliveries').whereIn('id', ids).delete()

@@ -4,26 +4,24 @@ import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
 
-/** Ends when nobody was seen for as long, and at last after its lifetime. */
+/** A session expires after this long without a request, and at the end of its lifetime. */
 const IDLE_DAYS = 14
 const LIFETIME_DAYS = 30
 const DAY_MS = 86_400_000
-/** How exactly it is known when somebody was last seen. */
-const SEEN_MS = 60_000
+const LAST_SEEN_PRECISION_MS = 60_000
 
-/** What the next page says about what was just done. */
+/** A message on the next page about the last action. */
 export interface Notice {
   kind: 'ok' | 'bad'
   text: string
 }
 
-/** Somebody who is signed in, on one device. */
 export interface Session {
   id: string
   userId: string
   ip: string
   userAgent: string
-  /** Epoch milliseconds, as all times of records. */
+  /** Epoch milliseconds, like all times of records. */
   lastSeenAt: number
   expiresAt: number
   createdAt: number
@@ -60,9 +58,9 @@ export interface NewSession {
   userAgent: string
 }
 
-const MAX_USER_AGENT = 300
+const MAX_USER_AGENT_CHARACTERS = 300
 
-/** Returns the session's id. */
+/** Returns the session's ID. */
 export async function insertSession(scope: Scope, session: NewSession, now: Date): Promise<string> {
   const id = uuidv7()
   await scope.insert('sessions', {
@@ -70,7 +68,7 @@ export async function insertSession(scope: Scope, session: NewSession, now: Date
     user_id: session.userId,
     token_hash: session.tokenHash,
     ip: session.ip,
-    user_agent: session.userAgent.slice(0, MAX_USER_AGENT).toWellFormed(),
+    user_agent: session.userAgent.slice(0, MAX_USER_AGENT_CHARACTERS).toWellFormed(),
     last_seen_at: now.getTime(),
     expires_at: now.getTime() + LIFETIME_DAYS * DAY_MS,
     created_at: now.getTime(),
@@ -85,8 +83,8 @@ export interface SignedIn {
   notice: Notice | null
 }
 
-/** Undefined: there is no such session, it has expired, or its user is deactivated. Asked for each page and never cached, so that a
- *  revocation counts at once, on every node. */
+/** Undefined: the session does not exist or has expired, or its user is deactivated. Never cached: a revocation takes
+ *  effect with the next request, on every node. */
 export async function findSignedIn(
   sql: Sql,
   tokenHash: string,
@@ -113,13 +111,13 @@ export async function findSignedIn(
   }
 }
 
-/** Notes that somebody was seen, once a minute. */
-export async function touchSession(db: Db, session: Session, now: Date): Promise<void> {
-  if (now.getTime() - session.lastSeenAt < SEEN_MS) return
+/** Updates the time of the last request, once a minute. */
+export async function updateLastSeen(db: Db, session: Session, now: Date): Promise<void> {
+  if (now.getTime() - session.lastSeenAt < LAST_SEEN_PRECISION_MS) return
   await db.write('sessions').where({ id: session.id }).update({ last_seen_at: now.getTime() })
 }
 
-/** What the next page will say. Null: it was said. */
+/** Null clears the notice. */
 export async function storeNotice(db: Db, sessionId: string, notice: Notice | null): Promise<void> {
   await db
     .write('sessions')
@@ -127,7 +125,7 @@ export async function storeNotice(db: Db, sessionId: string, notice: Notice | nu
     .update({ notice: notice && JSON.stringify(notice) })
 }
 
-/** A user's, the last seen first. */
+/** Most recently used first. */
 export async function listSessions(scope: Scope, userId: string, now: Date): Promise<Session[]> {
   const rows: SessionRow[] = await scope
     .rows('sessions')
@@ -138,12 +136,12 @@ export async function listSessions(scope: Scope, userId: string, now: Date): Pro
   return rows.map(fromRow)
 }
 
-/** Signs a user out on one device. False: there is no such session of this user. */
+/** False: the user has no such session. */
 export async function deleteSession(scope: Scope, userId: string, id: string): Promise<boolean> {
   return (await scope.rows('sessions').where({ id, user_id: userId }).delete()) > 0
 }
 
-/** Signs a user out everywhere, or everywhere else. How many sessions that were. */
+/** Deletes all sessions of a user, except `exceptId`. Returns how many. */
 export async function deleteSessions(
   scope: Scope,
   userId: string,

@@ -58,7 +58,7 @@ export async function findTask(
   return row && fromRow(row)
 }
 
-/** Of what the contract takes: an offset can lead out of these years, to a time that we would not take back. */
+/** The contract accepts these years. An offset could move a time out of them, and the API would not accept it again. */
 const FIRST_MILLIS = Date.UTC(1000, 0)
 const END_MILLIS = Date.UTC(3000, 0)
 
@@ -70,16 +70,16 @@ function dueMillis(time: string): number {
 }
 
 /** Throws InvalidInput for a participant that is not the account's, or a time out of bounds. */
-export async function insertTask(scope: Scope, given: NewTask, now: Date): Promise<Task> {
-  const { participant_id = null } = withStoredIds(given)
+export async function insertTask(scope: Scope, input: NewTask, now: Date): Promise<Task> {
+  const { participant_id = null } = withStoredIds(input)
   await assertReference(scope, 'participant_id', 'participants', participant_id)
   const row: TaskRow = {
     id: uuidv7(),
-    title: given.title,
-    description: given.description ?? '',
-    status: given.status ?? 'open',
+    title: input.title,
+    description: input.description ?? '',
+    status: input.status ?? 'open',
     participant_id,
-    due_at: given.due_at ? dueMillis(given.due_at) : null,
+    due_at: input.due_at ? dueMillis(input.due_at) : null,
     completed_at: null,
     created_at: now.getTime(),
     updated_at: now.getTime(),
@@ -88,7 +88,7 @@ export async function insertTask(scope: Scope, given: NewTask, now: Date): Promi
   return fromRow(row)
 }
 
-/** Throws InvalidInput for a move that is not possible or a participant that is not the account's. */
+/** Throws `InvalidInput` for an impossible status or an unknown participant. */
 export async function updateTaskFields(
   scope: Scope,
   current: Task,
@@ -107,7 +107,7 @@ export async function updateTaskFields(
   return fromRow(updated as TaskRow)
 }
 
-/** Deletes a task; payments for it stay without one. Returns the ids of those payments. */
+/** Clears the task of its payments. Returns their IDs. */
 export async function deleteTaskRow(
   scope: Scope,
   id: string,

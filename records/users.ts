@@ -8,7 +8,7 @@ import { countRows, findRow } from './references.ts'
 
 export const modules = ['participants', 'tasks', 'jobs', 'exports', 'finance'] as const
 export const permissions = ['none', 'read', 'write'] as const
-/** What the Owner may let an Admin do. The Owner always may, a Member never. */
+/** The Owner can give these to an Admin. The Owner always has them, a Member never. */
 export const grants = ['api_keys', 'webhooks'] as const
 
 export type Module = (typeof modules)[number]
@@ -26,7 +26,7 @@ export interface User {
   status: 'active' | 'deactivated'
   grants: Grant[]
   permissions: Permissions
-  /** Epoch milliseconds, as all times of records. */
+  /** Epoch milliseconds, like all times of records. */
   createdAt: number
   updatedAt: number
 }
@@ -48,15 +48,16 @@ export interface UserRow extends Record<`${Module}_permission`, Permission> {
 export interface NewUser {
   email: string
   fullName: string
-  /** Null until the user has chosen a password. */
+  /** Null: the user has not set a password. */
   passwordHash: string | null
   role: Role
-  /** For an Admin only. */
+  /** Only for an Admin. */
   grants?: Grant[]
-  /** What is not named is by the role: all for the Owner; for the others everything but Finance, to write for an Admin, to read for a Member. */
+  /** Missing modules have the default of the role, `permissionsByRole`. */
   permissions?: Partial<Permissions>
 }
 
+/** Owner: write everywhere. Admin: write, Member: read, both everywhere but Finance (none). */
 export const permissionsByRole: Record<Role, Permissions> = {
   owner: {
     participants: 'write',
@@ -96,48 +97,48 @@ export function userFromRow(row: UserRow): User {
   }
 }
 
-/** Two addresses with one key are one address: unique over the whole installation, since a user signs in with it alone. */
+/** The unique form of an email. It is unique in the whole installation, because a user signs in with it alone. */
 export function emailKey(email: string): string {
   return email.trim().normalize('NFC').toLowerCase()
 }
 
-/** An address belongs to a user already, of this account or another. */
+/** A user of this or another account has the email. */
 export class EmailTaken extends Refused {}
 
-/** The address, trimmed. Throws `Refused`. */
+/** Returns the email trimmed. Throws `Refused`. */
 export function assertEmail(value: string): string {
   const email = value.trim()
-  if (email === '') throw new Refused('The e-mail address must not be empty')
+  if (email === '') throw new Refused('The email must not be empty')
   if (email.length > 254 || !/^[^\s@]+@[^\s@]+$/.test(email) || /\p{Cc}/u.test(email))
-    throw new Refused(`"${value}" is not an e-mail address`)
+    throw new Refused(`"${value}" is not an email: use the form name@example.com`)
   return email
 }
 
-function assertGrants(role: Role, given: Grant[]): void {
-  if (role === 'member' && given.length > 0)
+function assertGrants(role: Role, granted: Grant[]): void {
+  if (role === 'member' && granted.length > 0)
     throw new Refused('A member cannot manage API keys or webhooks: grants are for admins')
 }
 
-const grantColumns = (role: Role, given: Grant[]): Record<string, boolean> => ({
-  can_manage_api_keys: role === 'owner' || given.includes('api_keys'),
-  can_manage_webhooks: role === 'owner' || given.includes('webhooks'),
+const grantColumns = (role: Role, granted: Grant[]): Record<string, boolean> => ({
+  can_manage_api_keys: role === 'owner' || granted.includes('api_keys'),
+  can_manage_webhooks: role === 'owner' || granted.includes('webhooks'),
 })
 
-const permissionColumns = (given: Partial<Permissions>): Record<string, Permission> =>
+const permissionColumns = (permissions: Partial<Permissions>): Record<string, Permission> =>
   Object.fromEntries(
-    Object.entries(given).map(([module, permission]) => [`${module}_permission`, permission]),
+    Object.entries(permissions).map(([module, permission]) => [`${module}_permission`, permission]),
   )
 
-/** As many as one page shows. */
+/** One page of the console shows all of them. */
 export const MAX_USERS_PER_ACCOUNT = 500
 
-/** Throws `Refused` when the input cannot be, the address is taken, or there are too many. Returns the user's id. */
+/** Returns the user's ID. Throws `Refused` when the input is invalid, the email is taken or the account is full. */
 export async function insertUser(scope: Scope, user: NewUser, now: Date): Promise<string> {
-  const given = user.grants ?? []
-  assertGrants(user.role, given)
+  const granted = user.grants ?? []
+  assertGrants(user.role, granted)
   const email = assertEmail(user.email)
   const id = uuidv7()
-  await assertRoom(scope)
+  await assertNotFull(scope)
   const row = {
     id,
     email,
@@ -146,7 +147,7 @@ export async function insertUser(scope: Scope, user: NewUser, now: Date): Promis
     password_hash: user.passwordHash,
     role: user.role,
     status: 'active',
-    ...grantColumns(user.role, given),
+    ...grantColumns(user.role, granted),
     ...permissionColumns({ ...permissionsByRole[user.role], ...user.permissions }),
     created_at: now.getTime(),
     updated_at: now.getTime(),
@@ -155,15 +156,15 @@ export async function insertUser(scope: Scope, user: NewUser, now: Date): Promis
   return id
 }
 
-/** Two at once may make one more than the limit, which only keeps pages and lists short. */
-async function assertRoom(scope: Scope): Promise<void> {
+/** Concurrent inserts may exceed the limit, which only keeps pages short. */
+async function assertNotFull(scope: Scope): Promise<void> {
   if ((await countRows(scope, 'users', {})) >= MAX_USERS_PER_ACCOUNT)
-    throw new Refused(`An account has at most ${MAX_USERS_PER_ACCOUNT} people`)
+    throw new Refused(`An account can have at most ${MAX_USERS_PER_ACCOUNT} users`)
 }
 
 function refuseTaken(error: unknown, email: string): never {
   if (uniqueViolation(error)?.includes('email'))
-    throw new EmailTaken(`A user with the e-mail address ${email} exists already`, { cause: error })
+    throw new EmailTaken(`A user with the email ${email} already exists`, { cause: error })
   throw error
 }
 
@@ -187,12 +188,12 @@ export async function listUsers(scope: Scope): Promise<User[]> {
   return rows.map(userFromRow)
 }
 
-/** Of any account: an address belongs to one user of the whole installation. */
+/** Searches all accounts. */
 export async function findUserByEmail(sql: Sql, email: string): Promise<User | undefined> {
   return (await findCredentials(sql, email))?.user
 }
 
-/** For signing in. The hash is null when the user has not chosen a password yet. */
+/** Searches all accounts. The hash is null when the user has not set a password. */
 export async function findCredentials(
   sql: Sql,
   email: string,
@@ -201,7 +202,8 @@ export async function findCredentials(
   return row && { user: userFromRow(row), passwordHash: row.password_hash }
 }
 
-/** Deactivates a user, whose keys stop working at once, or takes them back. Throws `Refused` for the Owner. */
+/** Activates or deactivates a user. The API keys of a deactivated user stop working at once. False: the user does not
+ *  exist. Throws `Refused` for the Owner. */
 export async function updateUserStatus(
   scope: Scope,
   id: string,
@@ -216,27 +218,26 @@ export async function updateUserStatus(
   return true
 }
 
-/** What somebody may do. What is left out stays as it is. */
 export interface UserAccess {
   role: Exclude<Role, 'owner'>
   grants: Grant[]
   permissions: Partial<Permissions>
 }
 
-/** Changes what an Admin or a Member may do, from their next request on. An Admin who becomes a Member loses the grants. The user as they were
- *  and as they are, or undefined: there is none. Throws `Refused` for grants of a Member, and for the Owner, who may do everything. */
+/** Takes effect with the user's next request. An Admin who becomes a Member loses the grants. Undefined: the user does not
+ *  exist. Throws `Refused` for grants of a Member, and for the Owner. */
 export async function updateAccess(
   scope: Scope,
   id: string,
-  given: Partial<UserAccess>,
+  access: Partial<UserAccess>,
   now: Date,
 ): Promise<{ before: User; after: User } | undefined> {
   const before = await findUser(scope, id, { forUpdate: true })
   if (!before) return undefined
   if (before.role === 'owner')
-    throw new Refused('The Account Owner may do everything: transfer the ownership first')
-  const role = given.role ?? before.role
-  const newGrants = given.grants ?? (role === 'admin' ? before.grants : [])
+    throw new Refused('The Account Owner can do everything: transfer the ownership first')
+  const role = access.role ?? before.role
+  const newGrants = access.grants ?? (role === 'admin' ? before.grants : [])
   assertGrants(role, newGrants)
   await scope
     .rows('users')
@@ -244,30 +245,31 @@ export async function updateAccess(
     .update({
       role,
       ...grantColumns(role, newGrants),
-      ...permissionColumns(given.permissions ?? {}),
+      ...permissionColumns(access.permissions ?? {}),
       updated_at: now.getTime(),
     })
-  const permissions = { ...before.permissions, ...given.permissions }
+  const permissions = { ...before.permissions, ...access.permissions }
   return {
     before,
     after: { ...before, role, grants: newGrants, permissions, updatedAt: now.getTime() },
   }
 }
 
-/** Makes another user the Owner, and the Owner an Admin with both grants. Throws `Refused` when `fromId` is not the Owner any more, or the
- *  other one is not active or has never chosen a password. Call it in a transaction: of two at once one is refused. */
+/** Makes another user the Owner, and the Owner an Admin with both grants. Throws `Refused` when `fromId` is not the Owner,
+ *  or the other user is deactivated or has not set a password. Call it in a transaction, so that it refuses one of two
+ *  concurrent transfers. */
 export async function transferOwnership(
   scope: Scope,
   fromId: string,
   toId: string,
   now: Date,
 ): Promise<void> {
-  const stepped = await scope
+  const demoted = await scope
     .rows('users')
     .where({ id: fromId, role: 'owner' })
     .update({ role: 'admin', ...grantColumns('admin', [...grants]), updated_at: now.getTime() })
-  if (stepped === 0) throw new Refused('The ownership was transferred already')
-  const risen = await scope
+  if (demoted === 0) throw new Refused('The ownership has already been transferred')
+  const promoted = await scope
     .rows('users')
     .where({ id: toId, status: 'active' })
     .whereNot({ id: fromId })
@@ -278,8 +280,8 @@ export async function transferOwnership(
       ...permissionColumns(permissionsByRole.owner),
       updated_at: now.getTime(),
     })
-  if (risen === 0)
-    throw new Refused('The ownership goes to an active person of the account who has joined')
+  if (promoted === 0)
+    throw new Refused('Choose an active user of the account who has set a password')
 }
 
 export async function updateFullName(
@@ -292,14 +294,14 @@ export async function updateFullName(
   await scope.rows('users').where({ id }).update({ full_name, updated_at: now.getTime() })
 }
 
-/** Throws `Refused` when the address cannot be, `EmailTaken` when somebody has it. */
+/** Throws `Refused` when the email is invalid, `EmailTaken` when another user has it. */
 export async function updateEmail(
   scope: Scope,
   id: string,
-  given: string,
+  input: string,
   now: Date,
 ): Promise<void> {
-  const email = assertEmail(given)
+  const email = assertEmail(input)
   await scope
     .rows('users')
     .where({ id })
@@ -307,7 +309,7 @@ export async function updateEmail(
     .catch((error: unknown) => refuseTaken(error, email))
 }
 
-/** Null: the user has not chosen a password yet. */
+/** Null: the user has not set a password. */
 export async function findPasswordHash(scope: Scope, id: string): Promise<string | null> {
   const row = await scope
     .rows('users')
@@ -328,19 +330,19 @@ export async function updatePassword(
     .update({ password_hash: passwordHash, updated_at: now.getTime() })
 }
 
-/** The account's users who have chosen a password. */
+/** The users who have set a password. */
 export async function listJoinedIds(scope: Scope): Promise<string[]> {
   return scope.rows('users').whereNotNull('password_hash').pluck('id')
 }
 
-/** Removes a user who has never joined, with an address that others may then use. False: there is no such user, or they have joined. */
+/** Deletes a user who has not set a password, which frees the email. False: there is no such user. */
 export async function deleteInvitedUser(scope: Scope, id: string): Promise<boolean> {
   const invited = scope
     .rows('users')
     .where({ id })
     .whereNull('password_hash')
     .whereNot({ role: 'owner' })
-  // A key from the command line may be in use.
+  // The command line can create keys for a user without a password.
   return (
     (await invited
       .whereNotExists(scope.sql('api_keys').whereRaw('api_keys.user_id = users.id'))

@@ -9,25 +9,26 @@ export interface Webhook {
   accountId: string
   url: string
   description: string
-  /** `['*']` is every type, those to come included. */
+  /** `['*']`: all types, including future ones. */
   eventTypes: string[]
   ordering: Ordering
   enabled: boolean
-  /** When it was last disabled. It may have been enabled since. */
+  /** The last time it was disabled. It may be enabled again. */
   disabledAt: number | null
-  /** Is there a next secret, shown but not yet signing? */
+  /** Is there a next secret that does not sign yet? */
   hasNextSecret: boolean
   createdBy: string | null
-  /** Epoch milliseconds, as all times of records. */
+  /** Epoch milliseconds, like all times of records. */
   createdAt: number
   updatedAt: number
 }
 
-/** `by_resource`: the events of one resource arrive one after the other, and one that fails holds back those after it, of that resource alone. */
+/** `by_resource`: the events of one resource are delivered one after the other. A failing delivery delays only later ones
+ *  of the same resource. */
 export const orderings = ['none', 'by_resource'] as const
 export type Ordering = (typeof orderings)[number]
 
-/** The secrets of a webhook, sealed. */
+/** The encrypted secrets of a webhook. */
 export interface SealedSecrets {
   current: string
   next: string | null
@@ -68,7 +69,6 @@ export function webhookFromRow(row: WebhookRow): Webhook {
 
 export const MAX_WEBHOOKS_PER_ACCOUNT = 50
 
-/** The account has as many webhooks as it may. */
 export class TooManyWebhooks extends Refused {
   override name = 'TooManyWebhooks'
   constructor() {
@@ -76,7 +76,6 @@ export class TooManyWebhooks extends Refused {
   }
 }
 
-/** There is no prepared secret to activate. */
 export class NoNextSecret extends Refused {
   override name = 'NoNextSecret'
   constructor() {
@@ -92,31 +91,31 @@ export interface NewWebhook {
   createdBy: string | null
 }
 
-/** Makes a webhook. `seal` encrypts the signing secret for the new webhook's id. Throws `TooManyWebhooks`. */
+/** `seal` encrypts the signing secret for the ID of the new webhook. Throws `TooManyWebhooks`. */
 export async function insertWebhook(
   scope: WriteScope,
-  given: NewWebhook,
+  webhook: NewWebhook,
   seal: (id: string) => string,
   now: Date,
 ): Promise<Webhook> {
-  // The account's row is the lock: two at once would both count 49.
+  // Locks the account: otherwise two concurrent inserts would both count 49.
   const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
   await (scope.dialect === 'postgres' ? account.forUpdate() : account)
-  const [counted] = (await present(scope).count({ webhooks: '*' })) as { webhooks: number }[]
-  if (Number(counted?.webhooks) >= MAX_WEBHOOKS_PER_ACCOUNT) throw new TooManyWebhooks()
+  const [count] = (await notDeleted(scope).count({ webhooks: '*' })) as { webhooks: number }[]
+  if (Number(count?.webhooks) >= MAX_WEBHOOKS_PER_ACCOUNT) throw new TooManyWebhooks()
 
   const id = uuidv7()
   const row = {
     id,
-    url: given.url,
-    description: given.description,
-    event_types: JSON.stringify(given.eventTypes),
-    ordering: given.ordering ?? 'none',
+    url: webhook.url,
+    description: webhook.description,
+    event_types: JSON.stringify(webhook.eventTypes),
+    ordering: webhook.ordering ?? 'none',
     enabled: true,
     disabled_at: null,
     secret_encrypted: seal(id),
     next_secret_encrypted: null,
-    created_by: given.createdBy,
+    created_by: webhook.createdBy,
     created_at: now.getTime(),
     updated_at: now.getTime(),
   }
@@ -124,13 +123,13 @@ export async function insertWebhook(
   return webhookFromRow({ ...row, account_id: scope.accountId })
 }
 
-/** The account's webhooks that are not deleted, oldest first. */
+/** Oldest first, without deleted ones. */
 export async function listWebhooks(scope: Scope): Promise<Webhook[]> {
-  const rows: WebhookRow[] = await present(scope).orderBy('id')
+  const rows: WebhookRow[] = await notDeleted(scope).orderBy('id')
   return rows.map(webhookFromRow)
 }
 
-/** The enabled ones, with what they are subscribed to. */
+/** The enabled webhooks. Runs for every emitted event. */
 export async function listSubscribedWebhooks({
   sql,
   accountId,
@@ -151,11 +150,11 @@ export async function listSubscribedWebhooks({
 }
 
 export async function findWebhook(scope: Scope, id: string): Promise<Webhook | undefined> {
-  const row: WebhookRow | undefined = await present(scope).where({ id }).first()
+  const row: WebhookRow | undefined = await notDeleted(scope).where({ id }).first()
   return row && webhookFromRow(row)
 }
 
-/** What to call some webhooks by their ids, those that are deleted included. */
+/** Names by ID, including deleted webhooks. */
 export async function findWebhookNames(scope: Scope, ids: string[]): Promise<Map<string, string>> {
   const rows: Pick<WebhookRow, 'id' | 'url' | 'description'>[] = await scope
     .rows('webhooks')
@@ -164,12 +163,12 @@ export async function findWebhookNames(scope: Scope, ids: string[]): Promise<Map
   return new Map(rows.map((row) => [row.id, webhookName(row)]))
 }
 
-/** Its description, or where it leads to. */
+/** The description, or the URL without its scheme. */
 export function webhookName({ url, description }: Pick<Webhook, 'url' | 'description'>): string {
   return description === '' ? url.replace(/^https?:\/\//, '') : description
 }
 
-/** The account that a webhook belongs to: for the operator's command line, which names no account. */
+/** For the command line, which has no account. */
 export async function findAccountOfWebhook(sql: Sql, id: string): Promise<string | undefined> {
   const row: { account_id: string } | undefined = await sql('webhooks')
     .where({ id })
@@ -183,7 +182,7 @@ export async function findSealedSecrets(
   id: string,
 ): Promise<SealedSecrets | undefined> {
   const row: Pick<WebhookRow, 'secret_encrypted' | 'next_secret_encrypted'> | undefined =
-    await present(scope).where({ id }).first('secret_encrypted', 'next_secret_encrypted')
+    await notDeleted(scope).where({ id }).first('secret_encrypted', 'next_secret_encrypted')
   return row && { current: row.secret_encrypted, next: row.next_secret_encrypted }
 }
 
@@ -216,20 +215,20 @@ export async function enableWebhook(
   return write(scope, id, now, { enabled: true })
 }
 
-/** No new deliveries, and those that are scheduled end as failed. */
+/** Ends scheduled deliveries as failed. */
 export async function disableWebhook(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  // Disabled again, it misses events since the first time.
+  // Disabling a disabled webhook must not change the start of its missed events.
   const disabledAt = scope.sql.raw('case when enabled then ? else disabled_at end', [now.getTime()])
   const webhook = await write(scope, id, now, { enabled: false, disabled_at: disabledAt })
   if (webhook) await endScheduledDeliveries(scope, id, 'webhook_disabled', now)
   return webhook
 }
 
-/** Hides the webhook for good; its deliveries stay for the log, and those that are scheduled end as failed. */
+/** Ends scheduled deliveries as failed. The row stays for the log of its deliveries. */
 export async function deleteWebhook(
   scope: WriteScope,
   id: string,
@@ -240,7 +239,7 @@ export async function deleteWebhook(
   return webhook
 }
 
-/** Keeps the next secret beside the one that signs. Preparing again replaces it. */
+/** Stores the next secret beside the current one. Replaces an earlier next secret. */
 export async function prepareSecret(
   scope: WriteScope,
   id: string,
@@ -250,13 +249,13 @@ export async function prepareSecret(
   return write(scope, id, now, { next_secret_encrypted: sealed })
 }
 
-/** From the next attempt on, the next secret signs. Throws `NoNextSecret`. */
+/** The next secret signs from the next attempt on. Throws `NoNextSecret`. */
 export async function activateSecret(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  const updated = await present(scope)
+  const updated = await notDeleted(scope)
     .where({ id })
     .whereNotNull('next_secret_encrypted')
     .update({
@@ -275,13 +274,13 @@ async function write(
   now: Date,
   columns: Record<string, unknown>,
 ): Promise<Webhook | undefined> {
-  const [row]: WebhookRow[] = await present(scope)
+  const [row]: WebhookRow[] = await notDeleted(scope)
     .where({ id })
     .update({ ...columns, updated_at: now.getTime() })
     .returning('*')
   return row && webhookFromRow(row)
 }
 
-function present(scope: Scope): ReturnType<Scope['rows']> {
+function notDeleted(scope: Scope): ReturnType<Scope['rows']> {
   return scope.rows('webhooks').whereNull('webhooks.deleted_at')
 }

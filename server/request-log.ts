@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { Principal } from '../auth/api-key.ts'
-import { touchApiKeys } from '../records/api-keys.ts'
+import { updateLastUsed } from '../records/api-keys.ts'
 import { isUnavailable } from '../records/database/errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { transaction } from '../records/database/transaction.ts'
@@ -45,7 +45,7 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
     try {
       await transaction(db, async ({ sql }) => {
         await insertRequests(sql, batch)
-        await touchApiKeys(
+        await updateLastUsed(
           sql,
           [...lastUse].map(([id, at]) => ({ id, at })),
         )

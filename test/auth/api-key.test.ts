@@ -12,8 +12,8 @@ import {
   findApiKey,
   listApiKeys,
   revokeApiKey,
-  touchApiKeys,
   updateApiKey,
+  updateLastUsed,
 } from '../../records/api-keys.ts'
 import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
@@ -176,7 +176,7 @@ describe('revokeApiKey', () => {
   })
 })
 
-describe('touchApiKeys', () => {
+describe('updateLastUsed', () => {
   it('notes the latest use of each key, and minds no unknown one', async () => {
     await using made = await newInstallation()
     const { id, userId, scope } = await newAdmin(made)
@@ -185,8 +185,8 @@ describe('touchApiKeys', () => {
       { userId, name: 'Second', accessLevel: 'read_only' },
       NOW,
     )
-    await touchApiKeys(made.db.write, [])
-    await touchApiKeys(made.db.write, [
+    await updateLastUsed(made.db.write, [])
+    await updateLastUsed(made.db.write, [
       { id, at: 2_000 },
       { id: second, at: 5_000 },
       { id, at: 3_000 },
@@ -206,7 +206,7 @@ describe('the Owner', () => {
       'The Account Owner cannot be deactivated',
     )
     await expect(updateAccess(scope, made.userId, { grants: [] }, NOW)).rejects.toThrow(
-      'may do everything',
+      'can do everything',
     )
     expect((await findCredentials(made.db.read, 'owner@muster.local'))?.user.grants).toEqual([
       'api_keys',

@@ -96,10 +96,10 @@ describe('account create and user create: refusals', () => {
     for (const [ended, message] of [
       [
         create('ANN@Example.com', PASSWORD),
-        'A user with the e-mail address ANN@Example.com exists already\n',
+        'A user with the email ANN@Example.com already exists\n',
       ],
       [create('bob@example.com', 'short'), 'The password must be at least 8 characters long\n'],
-      [create('nobody', PASSWORD), '"nobody" is not an e-mail address\n'],
+      [create('nobody', PASSWORD), '"nobody" is not an email: use the form name@example.com\n'],
       [create('bob@example.com', PASSWORD, ' '), 'The account name must not be empty\n'],
       [
         createUser('--account', 'x', '--email', 'bob@example.com', '--role', 'admin'),
@@ -107,7 +107,7 @@ describe('account create and user create: refusals', () => {
       ],
       [
         createUser('--account', account, '--email', 'ann@example.com', '--role', 'admin'),
-        'A user with the e-mail address ann@example.com exists already\n',
+        'A user with the email ann@example.com already exists\n',
       ],
       [
         createUser(

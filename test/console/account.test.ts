@@ -110,7 +110,7 @@ describe('signing up', () => {
       })
       expect(status).toBe(422)
       expect(text).toContain('The account name must not be empty.')
-      expect(text).toContain('is not an e-mail address.')
+      expect(text).toContain('is not an email: use the form name@example.com.')
       expect(text).toContain('The password must be at least 8 characters long.')
       expect(text).toContain('value="&#60;b&#62;"')
       expect(text).not.toContain('shorter')
@@ -346,7 +346,7 @@ describe('one’s own page', () => {
       text: expect.stringContaining('This email cannot be used. Enter another one.'),
     })
     expect(refused.text).toContain(`value="${taken.email.toUpperCase()}"`)
-    expect((await change('nobody')).text).toContain('is not an e-mail address.')
+    expect((await change('nobody')).text).toContain('is not an email: use the form name@example.com.')
     expect((await change(email)).text).toContain(`From now on, sign in as ${email}.`)
     expect(await signInStatus(person.email, PASSWORD)).toBe(401)
     expect(await signInStatus(email, PASSWORD)).toBe(303)
@@ -561,7 +561,7 @@ describe('transferring the ownership', () => {
       return { transfer }
     })
     expect((await transfer).text).toContain(
-      'The ownership goes to an active person of the account who has joined',
+      'Choose an active user of the account who has set a password',
     )
     expect(await ownersOf(app, accountId)).toEqual([owner.userId])
   })

@@ -4,7 +4,7 @@ import { hashOfToken, startSession } from '../../auth/session.ts'
 import type { Db } from '../../records/database/open.ts'
 import { accountScope, type WriteScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { deleteSession, findSignedIn, type SignedIn, touchSession } from '../../records/sessions.ts'
+import { deleteSession, findSignedIn, type SignedIn, updateLastSeen } from '../../records/sessions.ts'
 import type { User } from '../../records/users.ts'
 import type { ConsoleServices } from './services.ts'
 
@@ -39,7 +39,7 @@ export function newSessions({ db, config, now }: ConsoleServices): Sessions {
     async find(ctx) {
       const tokenHash = hashOfToken(ctx.cookies.get(cookie) ?? '')
       const found = tokenHash && (await findSignedIn(db.read, tokenHash, now()))
-      if (found) await touchSession(db, found.session, now())
+      if (found) await updateLastSeen(db, found.session, now())
       return found || undefined
     },
     async start(ctx, { id, accountId }, prove) {

@@ -5,7 +5,7 @@ import { hashOfToken } from '../../../auth/session.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
 import { writeScope } from '../../../records/database/scope.ts'
 import { transaction } from '../../../records/database/transaction.ts'
-import { findInvitation, type Invitation, takeInvitation } from '../../../records/invitations.ts'
+import { consumeInvitation, findInvitation, type Invitation } from '../../../records/invitations.ts'
 import { deleteSessions, type SignedIn } from '../../../records/sessions.ts'
 import { updatePassword } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
@@ -102,7 +102,7 @@ async function acceptInvitation(visit: GuestVisit): Promise<Answer> {
   const passwordHash = await hashPassword(password)
   const isUsedNow = await transaction(visit.db, async (trx) => {
     const scope = writeScope(trx, user.accountId)
-    if (!(await takeInvitation(scope, tokenHash, visit.now))) return false
+    if (!(await consumeInvitation(scope, tokenHash, visit.now))) return false
     await updatePassword(scope, user.id, passwordHash, visit.now)
     await deleteSessions(scope, user.id)
     const target = { type: 'user', id: user.id, name: user.fullName } as const
