@@ -1,4 +1,4 @@
-/** The log of requests: what the API Dashboard lists. */
+/** The request log, which the API Dashboard shows. */
 import { setImmediate } from 'node:timers/promises'
 import { v7 as uuidv7 } from 'uuid'
 import { UNPREPARED } from './database/knex-internals.ts'
@@ -11,7 +11,7 @@ import { countRequests, deleteOldCounts } from './reports/request-counts.ts'
 export const REQUEST_LOG_DAYS = 30
 const BATCH_ROWS = 500
 
-/** One request made with a key of the account: what the API Dashboard shows. */
+/** A request with an API key of the account. */
 export interface LoggedRequest {
   accountId: string
   userId: string
@@ -19,7 +19,7 @@ export interface LoggedRequest {
   requestId: string
   operationId: string | null
   method: string
-  /** With the query string. */
+  /** Includes the query string. */
   path: string
   status: number
   durationMs: number
@@ -29,7 +29,7 @@ export interface LoggedRequest {
   at: number
 }
 
-/** Call it in a transaction: what is counted is what is logged. */
+/** Logs and counts requests. Call it in a transaction, so that both agree. */
 export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promise<void> {
   const rows = requests.map((request) => ({
     id: uuidv7(),
@@ -57,7 +57,7 @@ async function insertRows(sql: Sql, rows: Record<string, string | number | null>
   await sql.raw(text, rows.flatMap(Object.values)).options(UNPREPARED)
 }
 
-/** Removes what is older than 30 days, in batches that hold up nobody. */
+/** Deletes requests and counts older than 30 days, in small batches. */
 export async function deleteOldRequests(db: Db, now: number): Promise<void> {
   const before = now - REQUEST_LOG_DAYS * 86_400_000
   const old = db
@@ -72,17 +72,17 @@ export async function deleteOldRequests(db: Db, now: number): Promise<void> {
 
 /** A request matches when all its fields match. */
 export interface RequestFilter {
-  /** Whole minutes. From this one on, epoch milliseconds. */
+  /** Epoch milliseconds, a whole minute, inclusive. */
   from: number
-  /** Before this one. Null: what comes in belongs to it, too. */
+  /** Exclusive. Null: no end. */
   until: number | null
-  /** Between these two, both included. */
+  /** Inclusive. */
   status?: readonly [lowest: number, highest: number]
   method?: string
   operationId?: string
-  /** Whatever the case. */
+  /** Case-insensitive. */
   pathContains?: string
-  /** Not in the query of the path: who may not see it must not find out what is in it. */
+  /** Do not search the query string: a user who cannot see it must not discover its content. */
   isQueryHidden?: true
   userId?: string
   apiKeyId?: string
@@ -97,19 +97,19 @@ export interface RequestEntry {
   requestId: string
   operationId: string | null
   method: string
-  /** With the query string. */
+  /** Includes the query string. */
   path: string
   status: number
   durationMs: number
   ip: string
   user: { id: string; fullName: string }
   apiKey: { id: string; name: string; tokenPrefix: string }
-  /** Epoch milliseconds, as all times of records: when it came in. */
+  /** The time of its arrival, in epoch milliseconds. */
   createdAt: number
 }
 
 export interface RequestDetail extends RequestEntry {
-  /** At most 64 KiB. Null: there was none. */
+  /** At most 64 KiB. Null: no body. */
   requestBody: string | null
   responseBody: string | null
 }
@@ -168,18 +168,18 @@ const COLUMNS = [
 ]
   .map((column) => `logged.${column}`)
   .join(', ')
-const NAMES =
+const NAME_COLUMNS =
   'users.full_name as user_name, api_keys.name as key_name, api_keys.token_prefix as key_prefix'
-const NAMED =
+const JOIN_NAMES =
   'left join users on users.id = logged.user_id left join api_keys on api_keys.id = logged.api_key_id'
 
-/** 63 is the question mark, which by itself would be a place for a value. */
-const BEFORE_QUERY = {
+/** The path without its query string. 63 is the question mark, which would otherwise be a placeholder. */
+const PATH_WITHOUT_QUERY = {
   postgres: 'split_part(path, chr(63), 1)',
   sqlite: 'substr(path, 1, instr(path || char(63), char(63)) - 1)',
 }
 
-/** What a filter says of the columns of `request_log`. */
+/** The condition of a filter on `request_log`. */
 export function matchingRequests({ accountId, dialect }: Scope, filter: RequestFilter): Condition {
   const { from, until, status, pathContains } = filter
   const conditions: [sql: string, ...bindings: (string | number)[]][] = [
@@ -192,7 +192,7 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
     conditions.push(['duration_ms >= ?', filter.minDurationMs])
   if (pathContains !== undefined) {
     const position = dialect === 'postgres' ? 'strpos' : 'instr'
-    const searched = filter.isQueryHidden ? BEFORE_QUERY[dialect] : 'path'
+    const searched = filter.isQueryHidden ? PATH_WITHOUT_QUERY[dialect] : 'path'
     conditions.push([
       `${position}(lower(${searched}), ?) > 0`,
       pathContains.replace(/[A-Z]/g, (letter) => letter.toLowerCase()),
@@ -214,7 +214,7 @@ export function matchingRequests({ accountId, dialect }: Scope, filter: RequestF
   }
 }
 
-/** Where a page begins: next to this request. */
+/** The request next to a page. */
 export interface RequestCursor {
   createdAt: number
   id: string
@@ -226,7 +226,7 @@ export interface RequestPage {
   newerThan?: RequestCursor
 }
 
-/** The newest first. Of those that are newer than a cursor, the ones next to it. */
+/** Newest first. `newerThan` returns the requests nearest to the cursor. */
 export async function listRequests(
   scope: Scope,
   filter: RequestFilter,
@@ -236,19 +236,19 @@ export async function listRequests(
   const cursor = newerThan ?? olderThan
   const direction = newerThan ? 'asc' : 'desc'
   const beyond = cursor ? ` and (created_at, id) ${newerThan ? '>' : '<'} (?, ?)` : ''
-  // The ids first: most filters find them in the index alone.
+  // IDs first: most filters find them in the index alone.
   const rows = await select<RequestRow>(
     scope.sql,
-    `select ${COLUMNS}, ${NAMES} from (
+    `select ${COLUMNS}, ${NAME_COLUMNS} from (
        select id as found_id from request_log where ${where.sql}${beyond} order by created_at ${direction}, id ${direction} limit ?
-     ) as found join request_log as logged on logged.id = found.found_id ${NAMED}
+     ) as found join request_log as logged on logged.id = found.found_id ${JOIN_NAMES}
      order by logged.created_at desc, logged.id desc`,
     [...where.bindings, ...(cursor ? [cursor.createdAt, cursor.id] : []), limit],
   )
   return rows.map(fromRow)
 }
 
-/** All that match, a batch at a time: memory does not grow with their number. */
+/** All matching requests in batches, newest first. Memory does not grow with their number. */
 export async function* eachRequest(
   scope: Scope,
   filter: RequestFilter,
@@ -265,7 +265,7 @@ export async function* eachRequest(
 export async function findRequest(scope: Scope, id: string): Promise<RequestDetail | undefined> {
   const [row] = await select<RequestRow>(
     scope.sql,
-    `select ${COLUMNS}, logged.request_body, logged.response_body, ${NAMES} from request_log as logged ${NAMED}
+    `select ${COLUMNS}, logged.request_body, logged.response_body, ${NAME_COLUMNS} from request_log as logged ${JOIN_NAMES}
      where logged.account_id = ? and logged.id = ?`,
     [scope.accountId, id],
   )

@@ -1,5 +1,5 @@
-/** How deliveries have gone in the last 24 hours. Costs the same with a million deliveries as with some thousands: what is counted is bounded,
- *  and the answer says when it was. */
+/** The health of webhooks in the last 24 hours. It reads a limited number of rows and reports when it reached the limit, so
+ *  its cost does not grow with the number of deliveries. */
 
 import type { Scope } from '../database/scope.ts'
 import { jsonRows, select } from '../database/statements.ts'
@@ -8,50 +8,50 @@ import { lowestIdAt } from '../ids.ts'
 
 const HOUR_MS = 3_600_000
 const HOURS = 24
-/** Deliveries that are looked at for one page, over all its webhooks and all hours. */
-const LOOKED_AT = 10_000
-/** And of each state that needs somebody's eye, for one webhook. Each may be in a page of its own of the database's file. */
-const MAX_COUNTED = 1_000
+/** Deliveries read for one page, over all its webhooks and hours. */
+const MAX_ROWS_READ = 10_000
+/** Undelivered rows read per webhook and state: each may be in a different page of the database file. */
+const MAX_UNDELIVERED_ROWS_READ = 1_000
 
 export interface HourHealth {
-  /** Epoch milliseconds, as all times of records. */
+  /** Epoch milliseconds, like all times of records. */
   startsAt: number
   delivered: number
   failed: number
-  /** Neither one nor the other yet. */
+  /** Pending or retrying. */
   waiting: number
 }
 
 export interface DeliveryHealth {
-  /** Of the last 24 hours, the oldest first. Tests do not count, here and below. */
+  /** The last 24 hours, oldest first. Without tests, like all counts. */
   hours: HourHealth[]
-  /** Not all of an hour that was busy: the newest, as many as `sampleSize`. */
+  /** At least one hour was busier: it counts only its newest `sampleSize` deliveries. */
   isSample: boolean
   sampleSize: number
-  /** Of what has ended, how much was delivered: from 0 to 1. Null: nothing has. */
+  /** Delivered of all ended deliveries, from 0 to 1. Null: none has ended. */
   share: number | null
-  /** So far is counted: a figure that has reached it means that many or more. */
+  /** The limit of the counts: a count that reaches it means "this many or more". */
   countedUpTo: number
   /** In the last 24 hours. */
   failed: number
-  /** Now, whenever they were made. */
+  /** Now, of any age. */
   retrying: number
   pending: number
-  /** When the oldest delivery was made that is pending or retrying. */
+  /** The creation of the oldest pending or retrying delivery. */
   oldestWaitingSince: number | null
 }
 
-/** By the webhook's id. */
+/** By webhook ID. */
 export async function findDeliveryHealth(
   scope: Scope,
   webhookIds: string[],
   now: Date,
 ): Promise<Map<string, DeliveryHealth>> {
   if (webhookIds.length === 0) return new Map()
-  const lookedAt = Math.ceil(LOOKED_AT / webhookIds.length)
-  const sampleSize = Math.ceil(lookedAt / HOURS)
-  const countedUpTo = Math.min(MAX_COUNTED, lookedAt)
-  const [hours, standing] = await Promise.all([
+  const rowsPerWebhook = Math.ceil(MAX_ROWS_READ / webhookIds.length)
+  const sampleSize = Math.ceil(rowsPerWebhook / HOURS)
+  const countedUpTo = Math.min(MAX_UNDELIVERED_ROWS_READ, rowsPerWebhook)
+  const [hours, undelivered] = await Promise.all([
     sampleHours(scope, webhookIds, sampleSize, now),
     countUndelivered(scope, webhookIds, countedUpTo, now),
   ])
@@ -68,19 +68,24 @@ export async function findDeliveryHealth(
         sampleSize,
         countedUpTo,
         share: delivered + failed === 0 ? null : delivered / (delivered + failed),
-        ...(standing.get(id) ?? { failed: 0, retrying: 0, pending: 0, oldestWaitingSince: null }),
+        ...(undelivered.get(id) ?? {
+          failed: 0,
+          retrying: 0,
+          pending: 0,
+          oldestWaitingSince: null,
+        }),
       }
       return [id, health]
     }),
   )
 }
 
-/** Not the account of the deliveries: told of it, SQLite takes the wrong index. */
-const OWN = 'join webhooks on webhooks.id = input.webhook and webhooks.account_id = ?'
+/** Filters by the account of the webhook: with the account of the deliveries, SQLite uses the wrong index. */
+const JOIN_OWN_WEBHOOKS = 'join webhooks on webhooks.id = input.webhook and webhooks.account_id = ?'
 
 const sum = (numbers: number[]): number => numbers.reduce((total, number) => total + number, 0)
 
-/** Each hour begins where the one before ended, and the last one ends now. */
+/** The last hour ends now. */
 async function sampleHours(
   scope: Scope,
   webhookIds: string[],
@@ -91,7 +96,7 @@ async function sampleHours(
     { length: HOURS },
     (_, hour) => now.getTime() - (HOURS - hour) * HOUR_MS,
   )
-  const wanted = webhookIds.flatMap((webhookId) =>
+  const ranges = webhookIds.flatMap((webhookId) =>
     starts.map((startsAt, hour) => ({
       webhook: webhookId,
       hour,
@@ -99,7 +104,7 @@ async function sampleHours(
       high: lowestIdAt(startsAt + HOUR_MS),
     })),
   )
-  // The three counts in one text: no other shape of it is the same in both databases and reads the rows once.
+  // The three counts are one text: it is the only form that both databases accept and that reads the rows once.
   const rows = await select<{ webhook: string; hour: number; counts: string }>(
     scope.sql,
     `select input.webhook, input.hour, (
@@ -108,8 +113,8 @@ async function sampleHours(
              where webhook_id = webhooks.id and id >= input.low and id < input.high and event_type <> '${TEST_EVENT}'
              order by id desc limit ${size}) as newest
      ) as counts
-     from ${jsonRows(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })} ${OWN}`,
-    [JSON.stringify(wanted), scope.accountId],
+     from ${jsonRows(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })} ${JOIN_OWN_WEBHOOKS}`,
+    [JSON.stringify(ranges), scope.accountId],
   )
   const found = new Map<string, HourHealth[]>(webhookIds.map((id) => [id, []]))
   for (const { webhook, hour, counts } of rows.toSorted((one, other) => one.hour - other.hour)) {
@@ -121,29 +126,32 @@ async function sampleHours(
   return found
 }
 
-const WAITING = ['retrying', 'pending'] as const
-type Waiting = (typeof WAITING)[number]
-type Standing = Pick<DeliveryHealth, 'failed' | 'retrying' | 'pending' | 'oldestWaitingSince'>
+const UNFINISHED_STATES = ['retrying', 'pending'] as const
+type UnfinishedState = (typeof UNFINISHED_STATES)[number]
+type UndeliveredCounts = Pick<
+  DeliveryHealth,
+  'failed' | 'retrying' | 'pending' | 'oldestWaitingSince'
+>
 
 async function countUndelivered(
   scope: Scope,
   webhookIds: string[],
-  upTo: number,
+  countedUpTo: number,
   now: Date,
-): Promise<Map<string, Standing>> {
-  const inState = (state: Waiting | 'failed'): string =>
+): Promise<Map<string, UndeliveredCounts>> {
+  const inState = (state: UnfinishedState | 'failed'): string =>
     `from deliveries where webhook_id = webhooks.id and ${undeliveredCondition(scope, state)} and event_type <> '${TEST_EVENT}'`
-  const newest = (state: Waiting | 'failed', more = ''): string =>
-    `(select count(*) from (select id ${inState(state)}${more} order by id desc limit ${upTo}) as newest) as ${state}`
-  const oldest = (state: Waiting): string =>
+  const newest = (state: UnfinishedState | 'failed', more = ''): string =>
+    `(select count(*) from (select id ${inState(state)}${more} order by id desc limit ${countedUpTo}) as newest) as ${state}`
+  const oldest = (state: UnfinishedState): string =>
     `(select created_at ${inState(state)} order by id limit 1) as oldest_${state}`
   const rows = await select<
-    { webhook: string } & Record<Waiting | 'failed', number> &
-      Record<`oldest_${Waiting}`, number | null>
+    { webhook: string } & Record<UnfinishedState | 'failed', number> &
+      Record<`oldest_${UnfinishedState}`, number | null>
   >(
     scope.sql,
-    `select input.webhook, ${newest('failed', ' and id >= ?')}, ${WAITING.map((state) => newest(state)).join(', ')}, ${WAITING.map(oldest).join(', ')}
-     from ${jsonRows(scope.dialect, { webhook: 'uuid' })} ${OWN}`,
+    `select input.webhook, ${newest('failed', ' and id >= ?')}, ${UNFINISHED_STATES.map((state) => newest(state)).join(', ')}, ${UNFINISHED_STATES.map(oldest).join(', ')}
+     from ${jsonRows(scope.dialect, { webhook: 'uuid' })} ${JOIN_OWN_WEBHOOKS}`,
     [
       lowestIdAt(now.getTime() - HOURS * HOUR_MS),
       JSON.stringify(webhookIds.map((webhook) => ({ webhook }))),

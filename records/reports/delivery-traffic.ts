@@ -1,40 +1,42 @@
-/** Deliveries of the last 24 hours, hour by hour. Counted in indexes alone and only so far, so that it costs the same with a million of them. */
+/** Deliveries of the last 24 hours by hour. It reads only indexes and a limited number of rows, so its cost does not grow
+ *  with the number of deliveries. */
 
 import type { Scope } from '../database/scope.ts'
 import { jsonRows, select } from '../database/statements.ts'
 import { lowestIdAt } from '../ids.ts'
+import { UNDELIVERED } from '../index-predicates.ts'
 import { HOUR_MS } from './request-counts.ts'
 
 const HOURS = 24
-/** Deliveries of one hour, over all webhooks. */
-const MAX_COUNTED = 10_000
+/** Deliveries per hour, over all webhooks. */
+const MAX_COUNTED_PER_HOUR = 10_000
 
 export interface DeliveryCounts {
   delivered: number
   failed: number
-  /** Neither one nor the other yet. */
+  /** Pending or retrying. */
   waiting: number
 }
 
 export interface DeliveryTraffic {
-  /** The oldest first. The last hour is the one that is running. Tests are among them. */
+  /** Oldest first; the last is the current hour. Includes tests. */
   hours: (DeliveryCounts & { startsAt: number })[]
-  /** Over all hours, by the webhook's id. */
+  /** All hours, by webhook ID. */
   webhooks: Map<string, DeliveryCounts>
-  /** Null: all is counted. Otherwise so many of a webhook in an hour, and no more. */
+  /** The limit per webhook and hour, if one reached it. Null: the counts are complete. */
   countedUpTo: number | null
 }
 
 interface CountRow {
   webhook: string
   hour: number
-  made: number
+  total: number
   failed: number
   retrying: number
   pending: number
 }
 
-/** `webhookIds` are of the account. */
+/** The webhooks must belong to the account. */
 export async function findDeliveryTraffic(
   scope: Scope,
   webhookIds: string[],
@@ -46,22 +48,23 @@ export async function findDeliveryTraffic(
     ...NONE,
   }))
   const webhooks = new Map(webhookIds.map((id) => [id, { ...NONE }]))
-  const upTo = Math.ceil(MAX_COUNTED / Math.max(1, webhookIds.length))
-  const rows = webhookIds.length === 0 ? [] : await countHours(scope, webhookIds, hours, upTo)
-  for (const { webhook, hour, made, failed, retrying, pending } of rows) {
+  const countedUpTo = Math.ceil(MAX_COUNTED_PER_HOUR / Math.max(1, webhookIds.length))
+  const rows =
+    webhookIds.length === 0 ? [] : await countHours(scope, webhookIds, hours, countedUpTo)
+  for (const { webhook, hour, total, failed, retrying, pending } of rows) {
     const waiting = Number(retrying) + Number(pending)
-    // One may have been delivered between two counts.
+    // A delivery may change its state between two counts.
     const counts = {
       failed: Number(failed),
       waiting,
-      delivered: Math.max(0, Number(made) - Number(failed) - waiting),
+      delivered: Math.max(0, Number(total) - Number(failed) - waiting),
     }
     for (const sum of [hours[hour], webhooks.get(webhook)]) if (sum) add(sum, counts)
   }
   return {
     hours,
     webhooks,
-    countedUpTo: rows.some(({ made }) => Number(made) >= upTo) ? upTo : null,
+    countedUpTo: rows.some(({ total }) => Number(total) >= countedUpTo) ? countedUpTo : null,
   }
 }
 
@@ -73,20 +76,18 @@ function add(sum: DeliveryCounts, { delivered, failed, waiting }: DeliveryCounts
   sum.waiting += waiting
 }
 
-/** Not by the account, which is in no index of these: the webhooks are the account's. */
+/** The query has no account ID, which these indexes do not contain: the webhooks belong to the account. */
 function countHours(
   scope: Scope,
   webhookIds: string[],
   hours: { startsAt: number }[],
-  upTo: number,
+  countedUpTo: number,
 ): Promise<CountRow[]> {
   const inHour = 'webhook_id = input.webhook and id >= input.low and id < input.high'
   const counted = (name: string, where: string): string =>
-    `(select count(*) from (select 1 as one from deliveries where ${where} and ${inHour} limit ${upTo}) as bounded) as ${name}`
-  // Word for word as in the index.
-  const inState = (state: string): string =>
-    counted(state, `state <> 'delivered' and state = '${state}'`)
-  const wanted = webhookIds.flatMap((webhook) =>
+    `(select count(*) from (select 1 as one from deliveries where ${where} and ${inHour} limit ${countedUpTo}) as bounded) as ${name}`
+  const inState = (state: string): string => counted(state, `${UNDELIVERED} and state = '${state}'`)
+  const ranges = webhookIds.flatMap((webhook) =>
     hours.map(({ startsAt }, hour) => ({
       webhook,
       hour,
@@ -96,8 +97,8 @@ function countHours(
   )
   return select<CountRow>(
     scope.sql,
-    `select input.webhook, input.hour, ${[counted('made', 'true'), ...['failed', 'retrying', 'pending'].map(inState)].join(', ')}
+    `select input.webhook, input.hour, ${[counted('total', 'true'), ...['failed', 'retrying', 'pending'].map(inState)].join(', ')}
      from ${jsonRows(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })}`,
-    [JSON.stringify(wanted)],
+    [JSON.stringify(ranges)],
   )
 }

@@ -1,10 +1,9 @@
-/** How many requests there were, counted as they are logged: what a page says of a million of them must not take reading them. */
+/** Counts of requests per minute and hour, updated when requests are logged: reading a million rows would be too slow. */
 import { insertText, type Sql } from '../database/statements.ts'
 
 export const MINUTE_MS = 60_000
 export const HOUR_MS = 60 * MINUTE_MS
 
-/** What is counted of a request. */
 export interface CountedRequest {
   accountId: string
   operationId: string | null
@@ -13,19 +12,19 @@ export interface CountedRequest {
   at: number
 }
 
-/** Durations are counted in bins: one below a millisecond, one from ten seconds on, and between them bins that are each 16 % wider than the
- *  one before. */
+/** Durations are counted in bins: the first below 1 ms, the last from 10 s, and between them each is 16 % wider than the
+ *  previous one. */
 export const BINS = 64
-const HIGHEST_MS = 10_000
-const GROWTH = Math.log(HIGHEST_MS) / (BINS - 2)
+const LAST_BIN_FROM_MS = 10_000
+const GROWTH = Math.log(LAST_BIN_FROM_MS) / (BINS - 2)
 
-export function binOf(durationMs: number): number {
+export function toBin(durationMs: number): number {
   if (durationMs < 1) return 0
-  return durationMs >= HIGHEST_MS ? BINS - 1 : 1 + Math.floor(Math.log(durationMs) / GROWTH)
+  return durationMs >= LAST_BIN_FROM_MS ? BINS - 1 : 1 + Math.floor(Math.log(durationMs) / GROWTH)
 }
 
-/** Where a bin begins and ends, in milliseconds. */
-export function edgesOf(bin: number): [low: number, high: number] {
+/** The limits of a bin, in milliseconds. */
+export function binEdges(bin: number): [low: number, high: number] {
   if (bin === 0) return [0, 1]
   return [Math.exp((bin - 1) * GROWTH), Math.exp(bin * GROWTH)]
 }
@@ -33,7 +32,7 @@ export function edgesOf(bin: number): [low: number, high: number] {
 export const binColumns = Array.from({ length: BINS }, (_, bin) => `d${bin}`)
 export const outcomes = ['ok', 'client_errors', 'server_errors'] as const
 
-export function outcomeOf(status: number): (typeof outcomes)[number] {
+export function toOutcome(status: number): (typeof outcomes)[number] {
   return status < 400 ? 'ok' : status < 500 ? 'client_errors' : 'server_errors'
 }
 
@@ -54,17 +53,21 @@ const COUNTS: CountTable = {
   counts: ['requests'],
 }
 
-/** Call it in the transaction that logs them. */
+/** Call it in the transaction that logs the requests. */
 export async function countRequests(sql: Sql, requests: CountedRequest[]): Promise<void> {
   const minutes = new Map<string, number[]>()
   const counts = new Map<string, number[]>()
   for (const { accountId, operationId, status, durationMs, at } of requests) {
-    const minute = rowOf(minutes, [accountId, at - (at % MINUTE_MS)], MINUTES)
-    increment(minute, outcomes.indexOf(outcomeOf(status)))
-    increment(minute, outcomes.length + binOf(durationMs))
+    const minute = findOrAddRow(minutes, [accountId, at - (at % MINUTE_MS)], MINUTES)
+    increment(minute, outcomes.indexOf(toOutcome(status)))
+    increment(minute, outcomes.length + toBin(durationMs))
     for (const spanMs of [MINUTE_MS, HOUR_MS])
       increment(
-        rowOf(counts, [accountId, spanMs, at - (at % spanMs), operationId ?? '', status], COUNTS),
+        findOrAddRow(
+          counts,
+          [accountId, spanMs, at - (at % spanMs), operationId ?? '', status],
+          COUNTS,
+        ),
         0,
       )
   }
@@ -72,7 +75,7 @@ export async function countRequests(sql: Sql, requests: CountedRequest[]): Promi
   await addCounts(sql, COUNTS, counts)
 }
 
-function rowOf(
+function findOrAddRow(
   rows: Map<string, number[]>,
   keys: (string | number)[],
   { counts }: CountTable,
@@ -87,7 +90,7 @@ function increment(row: number[], index: number): void {
   row[index] = (row[index] ?? 0) + 1
 }
 
-/** SQLite takes at most 32,766 variables in a statement. */
+/** SQLite accepts at most 32,766 in a statement. */
 const MAX_VARIABLES = 10_000
 
 async function addCounts(
@@ -96,17 +99,17 @@ async function addCounts(
   counted: Map<string, number[]>,
 ): Promise<void> {
   const { name, keys, counts } = table
-  // In one order, so that two nodes that write the same rows do not wait for each other.
+  // Sorted, so that two nodes that update the same rows cannot deadlock.
   const rows = [...counted]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([key, values]) => [...JSON.parse(key), ...values])
   const width = keys.length + counts.length
   const size = Math.floor(MAX_VARIABLES / width)
   for (let from = 0; from < rows.length; from += size) {
-    const some = rows.slice(from, from + size)
-    const statement = sql.raw(upsertText(table, some.length), some.flat())
-    // Most batches are of one minute of one account: PostgreSQL plans that once per connection.
-    await (some.length === 1 ? statement.options({ name: `add_${name}` }) : statement)
+    const batch = rows.slice(from, from + size)
+    const statement = sql.raw(upsertText(table, batch.length), batch.flat())
+    // Most batches have one row, so PostgreSQL plans that statement once per connection.
+    await (batch.length === 1 ? statement.options({ name: `add_${name}` }) : statement)
   }
 }
 
@@ -115,7 +118,7 @@ function upsertText({ name, keys, counts }: CountTable, rows: number): string {
     on conflict (${keys.join(',')}) do update set ${counts.map((count) => `${count}=c.${count}+excluded.${count}`).join(',')}`
 }
 
-/** Removes the counts of minutes and hours that ended before. */
+/** Deletes the counts of minutes and hours that ended before a time, in epoch milliseconds. */
 export async function deleteOldCounts(sql: Sql, before: number): Promise<void> {
   await sql('request_minutes')
     .where('minute', '<=', before - MINUTE_MS)

@@ -1,5 +1,5 @@
-/** Figures of requests: how many, how they ended, how long they took. Some ten thousand are read from the log; of more, the counts are read that
- *  were made as they were logged. A filter needs the log, so where there is too much of it, only the newest are searched. */
+/** Statistics of API requests: number, statuses, durations. Up to some ten thousand requests it reads the log, beyond that
+ *  the counts per minute. Filters need the log: with too many requests, they search only the newest. */
 import type { Scope } from '../database/scope.ts'
 import { select } from '../database/statements.ts'
 import {
@@ -8,23 +8,23 @@ import {
   type RequestEntry,
   type RequestFilter,
 } from '../request-log.ts'
-import { BINS, binColumns, edgesOf, HOUR_MS, MINUTE_MS } from './request-counts.ts'
+import { BINS, binColumns, binEdges, HOUR_MS, MINUTE_MS } from './request-counts.ts'
 
-/** Up to so many are read to count them: some 50 ms. */
-const READ_AT_MOST = 50_000
-/** Up to so many are searched for what a filter wants. */
-export const SEARCHED_AT_MOST = 200_000
+/** Requests read without a filter. Reading takes about 50 ms. */
+const MAX_READ_REQUESTS = 50_000
+/** Requests searched with a filter. */
+export const MAX_SEARCHED_REQUESTS = 200_000
 
 export interface Bucket {
-  /** Epoch milliseconds, as all times of records. */
+  /** Epoch milliseconds, like all times of records. */
   startsAt: number
-  /** Below 400. */
+  /** Statuses below 400. */
   ok: number
   clientErrors: number
   serverErrors: number
 }
 
-/** To within a few per cent, in milliseconds. */
+/** Milliseconds, accurate to a few per cent. */
 export interface Durations {
   p50: number
   p95: number
@@ -44,30 +44,30 @@ export interface Traffic {
   serverErrors: number
   /** Null: there were no requests. */
   durations: Durations | null
-  /** Of each operation, how often it answered with which status. */
+  /** Requests by operation and status. */
   operations: OperationCount[]
 }
 
-/** The part of a range that can be searched for what its filter wants: all of it, unless that is too much. Without a filter nothing is searched. */
-export async function searchable(scope: Scope, filter: RequestFilter): Promise<RequestFilter> {
-  return isFiltered(filter) ? { ...filter, from: await searchableFrom(scope, filter) } : filter
+/** The newest part of a filter's range that can be searched; all of it without a filter. */
+export async function toSearchable(scope: Scope, filter: RequestFilter): Promise<RequestFilter> {
+  return isFiltered(filter) ? { ...filter, from: await findSearchableStart(scope, filter) } : filter
 }
 
-/** From when on there are no more than can be searched. At least a minute's. */
-async function searchableFrom(scope: Scope, filter: RequestFilter): Promise<number> {
-  const { sql, bindings } = minutesOf(scope, filter)
+/** The start of the searchable part: at least one minute. */
+async function findSearchableStart(scope: Scope, filter: RequestFilter): Promise<number> {
+  const { sql, bindings } = minutesInRange(scope, filter)
   const [found] = await select<{
     first: number | null
     newest: number | null
     total: number | null
   }>(
     scope.sql,
-    `select min(case when running <= ${SEARCHED_AT_MOST} then minute end) as first, max(minute) as newest, max(running) as total
+    `select min(case when running <= ${MAX_SEARCHED_REQUESTS} then minute end) as first, max(minute) as newest, max(running) as total
      from (select minute, sum(ok + client_errors + server_errors) over (order by minute desc) as running
            from request_minutes where ${sql}) as minutes`,
     bindings,
   )
-  if (Number(found?.total ?? 0) <= SEARCHED_AT_MOST) return filter.from
+  if (Number(found?.total ?? 0) <= MAX_SEARCHED_REQUESTS) return filter.from
   return found?.first ?? found?.newest ?? filter.from
 }
 
@@ -75,7 +75,7 @@ export function isFiltered({ from, until, ...rest }: RequestFilter): boolean {
   return Object.values(rest).some((value) => value !== undefined)
 }
 
-/** `width` is of a bucket, in milliseconds. The last bucket is the one before `end`, and has all that came in later, too. */
+/** `width`: milliseconds per bucket. The last bucket ends at `end` and includes all later requests. */
 export async function findTraffic(
   scope: Scope,
   filter: RequestFilter,
@@ -84,13 +84,13 @@ export async function findTraffic(
 ): Promise<Traffic> {
   const range = { ...filter, width, buckets: Math.max(1, Math.ceil((end - filter.from) / width)) }
   if (isFiltered(filter)) return readTraffic(scope, range)
-  const counted = await countedMinutes(scope, range)
+  const counted = await countByMinutes(scope, range)
   const requests = counted.buckets.reduce(
     (sum, { ok, clientErrors, serverErrors }) => sum + ok + clientErrors + serverErrors,
     0,
   )
-  if (requests <= READ_AT_MOST) return readTraffic(scope, range)
-  return trafficOf(counted, await countedOperations(scope, filter))
+  if (requests <= MAX_READ_REQUESTS) return readTraffic(scope, range)
+  return toTraffic(counted, await countOperations(scope, filter))
 }
 
 type Range = RequestFilter & { width: number; buckets: number }
@@ -100,14 +100,14 @@ interface Counted {
   bins: Bin[]
 }
 
-/** Some durations: how many, and between which two they are. */
+/** A number of requests with durations from `low` to `high`, in milliseconds. */
 interface Bin {
   requests: number
   low: number
   high: number
 }
 
-function trafficOf({ buckets, bins }: Counted, operations: OperationCount[]): Traffic {
+function toTraffic({ buckets, bins }: Counted, operations: OperationCount[]): Traffic {
   const sum = (name: 'ok' | 'clientErrors' | 'serverErrors'): number =>
     buckets.reduce((total, bucket) => total + bucket[name], 0)
   const [clientErrors, serverErrors] = [sum('clientErrors'), sum('serverErrors')]
@@ -116,15 +116,15 @@ function trafficOf({ buckets, bins }: Counted, operations: OperationCount[]): Tr
     requests === 0
       ? null
       : {
-          p50: percentileOf(bins, 0.5),
-          p95: percentileOf(bins, 0.95),
-          p99: percentileOf(bins, 0.99),
+          p50: percentile(bins, 0.5),
+          p95: percentile(bins, 0.95),
+          p99: percentile(bins, 0.99),
         }
   return { buckets, requests, clientErrors, serverErrors, durations, operations }
 }
 
-/** Nearest rank, between the ends of the bin in which it is. */
-function percentileOf(bins: Bin[], share: number): number {
+/** Nearest rank, interpolated in its bin. */
+function percentile(bins: Bin[], share: number): number {
   const rank = Math.ceil(share * bins.reduce((total, { requests }) => total + requests, 0))
   let before = 0
   for (const { requests, low, high } of bins) {
@@ -135,7 +135,7 @@ function percentileOf(bins: Bin[], share: number): number {
   return 0
 }
 
-/** In SQLite, a number of JavaScript is no integer: what is divided by it is cast. */
+/** The cast is for SQLite, where numbers from JavaScript are not integers. */
 const bucketOf = (column: string): string => `cast(floor((${column} - ?) / ?) as integer)`
 
 function emptyBuckets({ from, width, buckets }: Range): Bucket[] {
@@ -147,8 +147,8 @@ function emptyBuckets({ from, width, buckets }: Range): Bucket[] {
   }))
 }
 
-/** The minutes of a range, from what was counted. */
-function minutesOf(
+/** The condition for the minutes of a range in `request_minutes`. */
+function minutesInRange(
   { accountId }: Scope,
   { from, until }: RequestFilter,
 ): { sql: string; bindings: (string | number)[] } {
@@ -164,8 +164,8 @@ type MinuteRow = {
   server_errors: number
 } & Record<string, number>
 
-async function countedMinutes(scope: Scope, range: Range): Promise<Counted> {
-  const { sql, bindings } = minutesOf(scope, range)
+async function countByMinutes(scope: Scope, range: Range): Promise<Counted> {
+  const { sql, bindings } = minutesInRange(scope, range)
   const sums = ['ok', 'client_errors', 'server_errors', ...binColumns]
     .map((column) => `sum(${column}) as ${column}`)
     .join(', ')
@@ -183,14 +183,14 @@ async function countedMinutes(scope: Scope, range: Range): Promise<Counted> {
     bucket.serverErrors += Number(row.server_errors)
   }
   const bins = Array.from({ length: BINS }, (_, bin): Bin => {
-    const [low, high] = edgesOf(bin)
+    const [low, high] = binEdges(bin)
     return { requests: rows.reduce((total, row) => total + Number(row[`d${bin}`]), 0), low, high }
   })
   return { buckets, bins }
 }
 
-/** Whole hours where there are any, and the minutes before and after them. */
-async function countedOperations(
+/** Reads whole hours, and the minutes before and after them. */
+async function countOperations(
   scope: Scope,
   { from, until }: RequestFilter,
 ): Promise<OperationCount[]> {
@@ -222,11 +222,11 @@ async function countedOperations(
   }))
 }
 
-/** 4 % wide, and each with the shortest and the longest that is in it: what is alone in its bin is exact. */
-const READ_BIN =
+/** Bins that are 4 % wide. */
+const DURATION_BIN =
   'cast(floor(ln(cast(case when duration_ms < 0.01 then 0.01 else duration_ms end as double precision)) * 25) as integer)'
 
-/** What each part has not is null. */
+/** Columns that a part does not have are null. */
 interface ReadRow {
   part: 'buckets' | 'durations' | 'operations'
   bucket: number
@@ -237,7 +237,7 @@ interface ReadRow {
   high: number
 }
 
-/** The rows are read once. */
+/** Reads the log once for all parts. */
 async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
   const { sql, bindings } = matchingRequests(scope, range)
   const none = 'cast(null as double precision)'
@@ -246,7 +246,7 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
     `with found as materialized (
        select ${bucketOf('created_at')} as bucket, status, duration_ms, operation_id from request_log where ${sql}
      ), binned as (
-       select count(*) as requests, min(duration_ms) as low, max(duration_ms) as high from found group by ${READ_BIN}
+       select count(*) as requests, min(duration_ms) as low, max(duration_ms) as high from found group by ${DURATION_BIN}
      )
      select 'buckets' as part, bucket, status, cast(null as text) as operation_id, count(*) as requests, ${none} as low, ${none} as high
      from found group by bucket, status
@@ -255,38 +255,38 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
      order by low`,
     [range.from, range.width, ...bindings],
   )
-  const of = (part: ReadRow['part']): ReadRow[] => rows.filter((row) => row.part === part)
+  const rowsOf = (part: ReadRow['part']): ReadRow[] => rows.filter((row) => row.part === part)
   const buckets = emptyBuckets(range)
-  for (const row of of('buckets')) {
+  for (const row of rowsOf('buckets')) {
     const bucket = buckets[Math.min(row.bucket, buckets.length - 1)]
     if (bucket)
       bucket[row.status < 400 ? 'ok' : row.status < 500 ? 'clientErrors' : 'serverErrors'] +=
         row.requests
   }
-  const operations = of('operations').map((row) => ({
+  const operations = rowsOf('operations').map((row) => ({
     operationId: row.operation_id,
     status: row.status,
     requests: row.requests,
   }))
-  return trafficOf({ buckets, bins: of('durations') }, operations)
+  return toTraffic({ buckets, bins: rowsOf('durations') }, operations)
 }
 
 export interface RateLimitUse {
   user: { id: string; fullName: string }
-  /** Of the busiest minute of the last hour. */
+  /** In the busiest minute of the last hour. */
   requests: number
-  /** In the whole hour: answered with 429. */
+  /** Responses with 429 in the last hour. */
   refused: number
 }
 
-/** The users who came nearest to their limit in the last hour. Of a very busy hour, in its newest part. */
+/** The users who came closest to their rate limit in the last hour, or in its searchable part. */
 export async function listRateLimitUse(
   scope: Scope,
   now: Date,
   limit: number,
 ): Promise<RateLimitUse[]> {
   const hour = { from: now.getTime() - (now.getTime() % MINUTE_MS) - 59 * MINUTE_MS, until: null }
-  const from = await searchableFrom(scope, hour)
+  const from = await findSearchableStart(scope, hour)
   const rows = await select<{
     user_id: string
     full_name: string | null
@@ -311,20 +311,20 @@ export async function listRateLimitUse(
 
 const BATCH_ROWS = 1_000
 
-/** All that match, the newest first, a batch at a time: memory does not grow with their number, and no statement searches more than a page does. */
+/** All matching requests in batches, newest first. No statement searches more than the searchable part. */
 export async function* eachMatch(
   scope: Scope,
   filter: RequestFilter,
 ): AsyncGenerator<RequestEntry[]> {
   for (let { until } = filter; ; ) {
-    const part = await searchable(scope, { ...filter, until })
+    const part = await toSearchable(scope, { ...filter, until })
     yield* eachRequest(scope, part, BATCH_ROWS)
     if (part.from <= filter.from) return
     until = part.from
   }
 }
 
-/** Has the API ever been asked anything, as far as the log knows? */
+/** Does the log have any request of the account? */
 export async function hasRequests(scope: Scope): Promise<boolean> {
   return (await scope.rows('request_minutes').first('minute')) !== undefined
 }

@@ -346,7 +346,9 @@ describe('one’s own page', () => {
       text: expect.stringContaining('This email cannot be used. Enter another one.'),
     })
     expect(refused.text).toContain(`value="${taken.email.toUpperCase()}"`)
-    expect((await change('nobody')).text).toContain('is not an email: use the form name@example.com.')
+    expect((await change('nobody')).text).toContain(
+      'is not an email: use the form name@example.com.',
+    )
     expect((await change(email)).text).toContain(`From now on, sign in as ${email}.`)
     expect(await signInStatus(person.email, PASSWORD)).toBe(401)
     expect(await signInStatus(email, PASSWORD)).toBe(303)

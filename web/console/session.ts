@@ -4,7 +4,12 @@ import { hashOfToken, startSession } from '../../auth/session.ts'
 import type { Db } from '../../records/database/open.ts'
 import { accountScope, type WriteScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { deleteSession, findSignedIn, type SignedIn, updateLastSeen } from '../../records/sessions.ts'
+import {
+  deleteSession,
+  findSignedIn,
+  type SignedIn,
+  updateLastSeen,
+} from '../../records/sessions.ts'
 import type { User } from '../../records/users.ts'
 import type { ConsoleServices } from './services.ts'
 

@@ -4,8 +4,8 @@ import {
   type Bucket,
   eachMatch,
   findTraffic,
-  SEARCHED_AT_MOST,
-  searchable,
+  MAX_SEARCHED_REQUESTS,
+  toSearchable,
 } from '../../../records/reports/traffic.ts'
 import {
   listRequests,
@@ -80,7 +80,7 @@ function rangeTabs({ range, input }: RequestQuery): Html {
 async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   const { scope } = visit
   const { input, olderThan, newerThan, bucketMs, chartEnd } = query
-  const filter = await searchable(scope, allowedFilter(visit, query))
+  const filter = await toSearchable(scope, allowedFilter(visit, query))
   const traffic = await findTraffic(scope, filter, bucketMs, chartEnd)
   const isFirstPage = !olderThan && !newerThan
   const requests = await listRequests(
@@ -142,7 +142,7 @@ function limitNote({ filter, input }: RequestQuery, from: number): Html {
   return note(
     'busy',
     html`This period has too many requests to search at once. Showing
-      the newest ${count(SEARCHED_AT_MOST)}, since ${utc(from)}.
+      the newest ${count(MAX_SEARCHED_REQUESTS)}, since ${utc(from)}.
       <a href="/console${earlier}">Search earlier requests</a>`,
   )
 }
