@@ -40,8 +40,9 @@ interface EndpointRow {
   deleted_at: number | null
 }
 
-/** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends: a send that starts before then
- *  starts before any change of its webhook. Skips locked webhooks, so that one of them does not delay the others. */
+/** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends: a send that
+ *  starts before then starts before any change of its webhook. Skips locked webhooks, so that one
+ *  of them does not delay the others. */
 export async function loadRequests(
   source: Pick<Trx, 'dialect' | 'sql'>,
   attempts: Pick<ScheduledAttempt, 'deliveryId' | 'webhookId'>[],
@@ -53,8 +54,8 @@ export async function loadRequests(
     isPostgres ? `{${ids.join(',')}}` : JSON.stringify(ids)
   const deliveryIds = attempts.map(({ deliveryId }) => deliveryId)
   const webhookIds = new Set(attempts.map(({ webhookId }) => webhookId))
-  // Planning two statements takes half as long as planning their join. The webhooks are read last, so what they
-  // forbid is never older than their deliveries.
+  // Planning two statements takes half as long as planning their join. The webhooks are read last,
+  // so what they forbid is never older than their deliveries.
   const [rows, endpointRows] = await runInOrder(
     source,
     () =>

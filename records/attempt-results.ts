@@ -10,7 +10,8 @@ export interface SentAttempt extends Omit<Attempt, 'deliveryId' | 'number'> {
   retryAfterAt: number | null
 }
 
-/** The end of an attempt: a request and its outcome, or nothing sent because the webhook is disabled or deleted. */
+/** The end of an attempt: a request and its outcome, or nothing sent because the webhook is
+ *  disabled or deleted. */
 export type AttemptResult = {
   orderingKey: string | null
   /** Epoch milliseconds. */
@@ -35,9 +36,9 @@ export interface LockedDelivery extends DeliveryProgress {
   webhook: { enabled: boolean; deleted: boolean }
 }
 
-/** Stores results and returns the progress of the deliveries. A success leads to `afterSuccess` from any state; for
- *  other results `decide` determines the progress. Assigns the final attempt numbers. Ignores a result that was stored
- *  before, by whichever process made the same attempt. */
+/** Stores results and returns the progress of the deliveries. A success leads to `afterSuccess`
+ *  from any state; for other results `decide` determines the progress. Assigns the final attempt
+ *  numbers. Ignores a result that was stored before, by whichever process made the same attempt. */
 export async function storeResults(
   trx: Trx,
   attempts: EndedAttempt[],
@@ -85,12 +86,13 @@ export function hasSucceeded(attempt: EndedAttempt): attempt is SuccessfulAttemp
   return 'sent' in attempt.result && attempt.result.sent.outcome === 'success'
 }
 
-/** The result is new: of the scheduled attempt, or of one that was cancelled in flight and has no successor yet.
- *  `storeOthers` applies the same rule. */
+/** The result is new: of the scheduled attempt, or of one that was cancelled in flight and has no
+ *  successor yet. `storeOthers` applies the same rule. */
 const IS_NEW_RESULT =
   '(deliveries.next_attempt_at = input.scheduled_at or deliveries.attempts = input.number - 1)'
 
-/** Nearly all results are successes. They need no read first: a success leads to the same progress from any state. */
+/** Nearly all results are successes. They need no read first: a success leads to the same progress
+ *  from any state. */
 async function storeSuccesses(
   trx: Trx,
   successes: SuccessfulAttempt[],

@@ -1,7 +1,8 @@
 /** What records announce to the delivery engine and the background jobs. */
 import type { Topic } from './database/announcements.ts'
 
-/** A scheduled attempt. Delivery ID and time identify it: no two attempts of a delivery are scheduled at the same time. */
+/** A scheduled attempt. Delivery ID and time identify it: no two attempts of a delivery are
+ *  scheduled at the same time. */
 export interface ScheduledAttempt {
   deliveryId: string
   /** Never changes for a delivery. */

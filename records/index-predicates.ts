@@ -1,5 +1,5 @@
-/** Predicates of partial indexes. The databases use such an index only for a query that repeats its predicate;
- *  test/records/schema.test.ts compares these with the catalogues. */
+/** Predicates of partial indexes. The databases use such an index only for a query that repeats its
+ *  predicate; test/records/schema.test.ts compares these with the catalogues. */
 
 /** `deliveries_undelivered` and `deliveries_undelivered_by_webhook` */
 export const UNDELIVERED = "state <> 'delivered'"
@@ -7,7 +7,8 @@ export const UNDELIVERED = "state <> 'delivered'"
 /** `deliveries_in_order` */
 export const UNFINISHED_IN_ORDER = "ordering_key is not null and state in ('pending', 'retrying')"
 
-/** `deliveries_unqueued`: the backlog by time. Differs from the next one, so that neither index serves both queries. */
+/** `deliveries_unqueued`: the backlog by time. Differs from the next one, so that neither index
+ *  serves both queries. */
 export const UNQUEUED = 'queued_at is null and next_attempt_at > 0'
 
 /** `deliveries_waiting`: the backlog by webhook. */

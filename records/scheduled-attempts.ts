@@ -1,5 +1,5 @@
-/** Scheduled attempts of all accounts: the backlog, and the attempts that are in the queue. These rows are the source of
- *  truth: everything in the queue can be rebuilt from them. */
+/** Scheduled attempts of all accounts: the backlog, and the attempts that are in the queue. These
+ *  rows are the source of truth: everything in the queue can be rebuilt from them. */
 import type { Db } from './database/open.ts'
 import { jsonRows, type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
@@ -40,8 +40,9 @@ export async function listUnqueued(
   return rows.map(attemptFromRow)
 }
 
-/** The backlog up to `until`: of each webhook as many attempts as its quota allows beside those in `queued`, earliest
- *  first, without the deliveries in `skip`. Reads no row beyond the quota, however long a backlog is. */
+/** The backlog up to `until`: of each webhook as many attempts as its quota allows beside those in
+ *  `queued`, earliest first, without the deliveries in `skip`. Reads no row beyond the quota,
+ *  however long a backlog is. */
 export async function listUnqueuedWithinQuota(
   db: Db,
   until: Date,
@@ -107,8 +108,8 @@ function attemptsFromRow({ webhook_id, due }: BacklogRow): ScheduledAttempt[] {
   )
 }
 
-/** Planner statistics for the backlog are always stale: it matches almost every row or almost none. Without this,
- *  PostgreSQL may read and sort all deliveries of a webhook. */
+/** Planner statistics for the backlog are always stale: it matches almost every row or almost none.
+ *  Without this, PostgreSQL may read and sort all deliveries of a webhook. */
 const FORCE_INDEX_ORDER = 'set local enable_sort = off'
 
 /** A condition with one parameter for any number of IDs. */
@@ -145,7 +146,8 @@ const stillScheduled = (dialect: Db['dialect']): string =>
 const attemptKeys = (attempts: ScheduledAttempt[]): string =>
   JSON.stringify(attempts.map(({ deliveryId, scheduledAt }) => ({ deliveryId, scheduledAt })))
 
-/** Marks attempts as queued, except those that were made or replaced meanwhile, and those whose rows are locked. */
+/** Marks attempts as queued, except those that were made or replaced meanwhile, and those whose
+ *  rows are locked. */
 export async function markQueued(
   { dialect, sql }: Trx,
   attempts: ScheduledAttempt[],
@@ -154,7 +156,8 @@ export async function markQueued(
   const isPostgres = dialect === 'postgres'
   // Losing these marks in a crash is harmless: the attempts are queued again.
   if (isPostgres) await sql.raw('set local synchronous_commit = off')
-  // Skips locked rows: waiting for them in another order than the transactions that store results would deadlock.
+  // Skips locked rows: waiting for them in another order than the transactions that store results
+  // would deadlock.
   await sql.raw(
     `update deliveries set queued_at = ? where id in (
        select deliveries.id from ${stillScheduled(dialect)}
@@ -222,8 +225,8 @@ export async function findEarliestScheduledAt(db: Db): Promise<number | undefine
   return times.length > 0 ? Math.min(...times) : undefined
 }
 
-/** Schedules the first delivery of an ordering key when none of the key is scheduled, for example after a delivery
- *  before it was cancelled. */
+/** Schedules the first delivery of an ordering key when none of the key is scheduled, for example
+ *  after a delivery before it was cancelled. */
 export async function scheduleStuckInOrder(db: Db, now: Date, limit: number): Promise<void> {
   // A scheduled delivery has the turn even with a later ID: clocks that create IDs differ slightly.
   const isUnfinished = (table: string): string =>

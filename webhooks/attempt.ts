@@ -8,11 +8,9 @@ export interface Lease {
   retryCount: number
 }
 
-/** One attempt on its way through the engine. Each stage adds its part. */
-export interface Attempt extends ScheduledAttempt {
-  lease?: Lease
-  /** Stays undefined when the delivery no longer wants this attempt. */
+/** An attempt on its way through the engine. */
+export interface LeasedAttempt extends ScheduledAttempt {
+  lease: Lease
+  /** Set when the attempt has ended. Stays undefined when the delivery no longer wants it. */
   result?: AttemptResult
 }
-
-export type LeasedAttempt = Attempt & { lease: Lease }

@@ -1,4 +1,6 @@
-/** Work at many deliveries: started by people, done in the background, at a rate that leaves room for what happens meanwhile. */
+/** Bulk operations on deliveries. They run in the background, at a rate that leaves capacity for
+ *  new events. Progress is committed with each batch, so a job can be interrupted anywhere and
+ *  resumes exactly where it stopped. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Refused } from '../errors.ts'
 import {
@@ -27,20 +29,21 @@ import { type EventRow, listEventRows } from '../records/events.ts'
 import { findWebhook, type Webhook } from '../records/webhooks.ts'
 import { newDelivery } from './emit.ts'
 
-/** Deliveries a second. */
+/** Deliveries per second. */
 export const DEFAULT_RATE = 50
 export const MAX_RATE = 500
 
 /** The clocks of two machines may differ by this much. */
-const CLOCKS_MS = 10_000
+const CLOCK_SKEW_MS = 10_000
 
 export interface Span {
   since?: Date
   until?: Date
 }
 
-/** What a webhook has missed since it was last disabled, or in the time given. What it has got does not count, so a little more time than that
- *  does no harm. Throws `Refused` when there is nothing to go by. */
+/** Selects the events that a webhook missed in the span, or since it was last disabled. Delivered
+ *  events are excluded later, so a slightly longer span is harmless. Throws `Refused` without a
+ *  start. */
 export function missedBy(webhook: Webhook, { since, until }: Span, now: Date): BulkSelection {
   if (since === undefined && webhook.disabledAt === null)
     throw new Refused(
@@ -50,30 +53,31 @@ export function missedBy(webhook: Webhook, { since, until }: Span, now: Date): B
     kind: 'send_missed',
     webhookId: webhook.id,
     eventTypes: webhook.eventTypes.includes('*') ? null : webhook.eventTypes,
-    since: since?.getTime() ?? Math.max(webhook.createdAt, (webhook.disabledAt ?? 0) - CLOCKS_MS),
-    until: until?.getTime() ?? now.getTime() + CLOCKS_MS,
+    since:
+      since?.getTime() ?? Math.max(webhook.createdAt, (webhook.disabledAt ?? 0) - CLOCK_SKEW_MS),
+    until: until?.getTime() ?? now.getTime() + CLOCK_SKEW_MS,
   }
 }
 
-/** What failed in that time, and how: all types where none are given. */
+/** Selects the deliveries that failed in the span; without `eventTypes`, of all types. */
 export function failedIn(
   webhookId: string | null,
   eventTypes: string[] | null,
   { since, until }: Span & { since: Date },
   now: Date,
 ): BulkSelection {
-  // What fails again after the start is not this job's.
+  // Excludes deliveries that fail again after the job has started.
   const end = Math.min(until?.getTime() ?? Number.POSITIVE_INFINITY, now.getTime())
   return { kind: 'retry_failed', webhookId, eventTypes, since: since.getTime(), until: end }
 }
 
 export interface StartOptions {
-  /** Deliveries a second, from 1 to `MAX_RATE`. */
+  /** Deliveries per second, from 1 to `MAX_RATE`. */
   rate: number
   createdBy: string | null
 }
 
-/** Counts what there is to do and starts it. Throws as `insertBulkJob` does. */
+/** Counts the selected deliveries and starts the job. Throws as `insertBulkJob` does. */
 export async function startBulkJob(
   db: Db,
   accountId: string,
@@ -90,16 +94,16 @@ export async function startBulkJob(
   )
 }
 
-/** Then other jobs have their turn. */
+/** How long a job runs before other jobs run. */
 const TURN_MS = 5_000
-/** Batches in a second: so soon a job is paused or cancelled. */
+/** Also determines how soon a job is paused or cancelled. */
 const BATCHES_PER_SECOND = 4
-/** How much of its rate a job may catch up on, after a turn of another or a stop. */
-const CATCH_UP_MS = 1_000
-const LONGEST_WAIT_MS = 1_000
+/** The part of its rate that a job may make up for after an interruption. */
+const MAX_CATCH_UP_MS = 1_000
+const MAX_WAIT_MS = 1_000
 const COMMIT_WAIT_MS = 200
 
-/** Works at one job for some seconds, or until it ends, somebody pauses or cancels it, or `signal` aborts. */
+/** Runs a job for a turn, or until it ends, is paused or cancelled, or `signal` aborts. */
 export async function runBulkJob(
   db: Db,
   id: string,
@@ -114,8 +118,8 @@ export async function runBulkJob(
       await pause(COMMIT_WAIT_MS, signal)
       continue
     }
-    // However the clock is set, it does not take longer.
-    await pause(Math.min(job.nextAt - now().getTime(), LONGEST_WAIT_MS), signal)
+    // Limited, because the wall clock may jump.
+    await pause(Math.min(job.nextAt - now().getTime(), MAX_WAIT_MS), signal)
     const batch = await readBatch(db, job, Math.ceil(job.rate / BATCHES_PER_SECOND))
     if (!signal.aborted) await transaction(db, (trx) => doBatch(trx, job, batch, now()))
   }
@@ -138,21 +142,21 @@ async function doBatch(
   if (blockingReason !== null) return stopBlockedJob(trx, job.id, blockingReason, now)
   const done = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
   const nextAt =
-    Math.max(job.nextAt, now.getTime() - CATCH_UP_MS) + Math.round((done * 1_000) / job.rate)
+    Math.max(job.nextAt, now.getTime() - MAX_CATCH_UP_MS) + Math.round((done * 1_000) / job.rate)
   await storeProgress(trx, job, { done, nextAt, next }, now)
 }
 
-/** Each says how many needed it. */
+/** Each returns the number of deliveries it created or changed. */
 const WORK: Record<
   RunningBulkJob['stage'],
   (scope: WriteScope, job: RunningBulkJob, ids: string[], now: Date) => Promise<number>
 > = {
   cut_off: (scope, _, ids, now) => resumeDeliveries(scope, ids, now),
-  missed: makeDeliveries,
+  missed: createDeliveries,
   failed: (scope, _, ids, now) => retryFailedDeliveries(scope, ids, now),
 }
 
-async function makeDeliveries(
+async function createDeliveries(
   scope: WriteScope,
   { webhookId }: RunningBulkJob,
   eventIds: string[],
@@ -161,12 +165,12 @@ async function makeDeliveries(
   const webhook = webhookId === null ? undefined : await findWebhook(scope, webhookId)
   if (webhook === undefined) return 0
   const events = await listEventRows(scope, eventIds)
-  const deliveries = events.map((event) => newDelivery(webhook, event.id, payloadOf(event)))
+  const deliveries = events.map((event) => newDelivery(webhook, event.id, toPayload(event)))
   await insertDeliveries(scope, deliveries, now)
   return deliveries.length
 }
 
-function payloadOf(event: EventRow): Parameters<typeof newDelivery>[2] {
+function toPayload(event: EventRow): Parameters<typeof newDelivery>[2] {
   const { id, event_type, resource_type, resource_id, data } = event
   return {
     id,

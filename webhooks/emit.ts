@@ -11,18 +11,18 @@ import { findWebhook, listSubscribedWebhooks, type Webhook } from '../records/we
 
 export interface NewEvent<T extends EventType = EventType> {
   eventType: T
-  /** The record that it happened to. */
+  /** The changed record. */
   resourceId: string
   data: EventData[T]
 }
 
-/** An event that asyncapi.yaml does not allow: a mistake of ours. */
+/** A bug: the event breaks asyncapi.yaml. */
 export class InvalidEvent extends Error {
   override name = 'InvalidEvent'
 }
 
-/** Says that something happened, in the transaction that makes it true: stores the event and one delivery for each enabled webhook that is
- *  subscribed to it. A rollback takes all of it back. Throws `InvalidEvent`. */
+/** Stores an event, and one delivery for each enabled webhook that is subscribed to it, in the
+ *  transaction of the change itself. Throws `InvalidEvent`. */
 export async function emit<T extends EventType>(
   scope: WriteScope,
   eventType: T,
@@ -33,7 +33,7 @@ export async function emit<T extends EventType>(
   await emitMany(scope, [{ eventType, resourceId, data }], now)
 }
 
-/** The same for several things at once, in their order. */
+/** Stores several events in their order. Throws `InvalidEvent`. */
 export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date): Promise<void> {
   if (events.length === 0) return
   const webhooks = await listSubscribedWebhooks(scope)
@@ -74,7 +74,8 @@ function eventRow(id: string, event: NewEvent, now: Date): EventRow {
   }
 }
 
-/** The body of a delivery; of an event, with the event's id. */
+/** The body of a delivery. It is validated with the ID of the event and sent with the ID of the
+ *  delivery. */
 interface Payload {
   id: string
   event_type: DeliveredType
@@ -84,9 +85,11 @@ interface Payload {
 
 type InvalidEventWatcher = (eventType: DeliveredType, errors: Validator['errors']) => void
 
+/** Module state: `emit` is called from many places, and metrics count the invalid events of the
+ *  whole process. */
 const watchers = new Set<InvalidEventWatcher>()
 
-/** Calls `watch` for each event of this process that asyncapi.yaml does not allow. Returns what ends that. */
+/** Calls `watch` for each `InvalidEvent` in this process. Returns a function that ends the watch. */
 export function watchInvalidEvents(watch: InvalidEventWatcher): () => void {
   watchers.add(watch)
   return () => void watchers.delete(watch)
@@ -104,8 +107,7 @@ function assertPayload(payload: Payload): void {
   )
 }
 
-/** What webhooks want in order is each resource's events. The body is serialised here and never again: these bytes are stored, signed, sent and
- *  shown. */
+/** The body is serialised here and never again: the same bytes are stored, signed, sent and shown. */
 export function newDelivery(
   { id: webhookId, ordering }: Pick<Webhook, 'id' | 'ordering'>,
   eventId: string,
@@ -125,8 +127,9 @@ export function newDelivery(
   }
 }
 
-/** Sends a test event to one webhook, subscribed or not: one attempt, and no event on record. Undefined when there is no such webhook; throws
- *  `DeliveryRefused` when it is disabled. */
+/** Sends a test event to one webhook, subscribed or not: one attempt, and no stored event. Returns
+ *  the delivery ID, or undefined without such a webhook. Throws `DeliveryRefused` when it is
+ *  disabled. */
 export async function emitTest(
   scope: WriteScope,
   webhookId: string,

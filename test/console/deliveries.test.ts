@@ -69,7 +69,7 @@ describe('a delivery', () => {
     expect(said).toMatch(/Attempt 2 in (9 min \d+ s|10 min 0 s)/)
     expect(text).toMatch(/<time datetime="[^"]+" title="[^"]+ UTC" data-countdown>/)
     expect(said).toContain('Attempt 1 503')
-    expect(said).toContain('The endpoint answered 503.')
+    expect(said).toContain('The endpoint responded with status 503.')
     expect(said).toMatch(/Connect [\d.]+ ms Waiting [\d.]+ ms Body [\d.]+ ms/)
     expect(said).toContain('Connected to 127.0.0.1')
     expect(blockIn(text, 'response headers')).toContain('x-shop: closed')

@@ -208,7 +208,7 @@ describe('creating and changing a webhook', () => {
     const answer = await office.visitor.post('/webhooks', wrong)
     expect(answer.status).toBe(422)
     expect(errorsIn(answer.text)).toEqual({
-      url: 'The URL must lead to a public address, and 169.254.169.254 is not one.',
+      url: 'The URL must point to a public IP address, and 169.254.169.254 is not public.',
       description: 'The description must be at most 200 characters long.',
       event_types: 'There is no event “task.exploded”.',
       ordering: 'Choose an order.',
@@ -223,7 +223,7 @@ describe('creating and changing a webhook', () => {
 
     const nothing = await office.visitor.post('/webhooks', {})
     expect(errorsIn(nothing.text)).toEqual({
-      url: 'The URL must be a complete address such as https://example.com/webhooks.',
+      url: 'Enter a complete URL, for example https://example.com/webhooks.',
       event_types: 'Choose at least one event.',
     })
     expect(await office.scope.rows('webhooks')).toEqual([])

@@ -1,4 +1,5 @@
-/** Whose attempt it is: claims that end with their process, that outlast a slow endpoint, and that a stale process cannot use any more. */
+/** Whose attempt it is: claims that end with their process, that outlast a slow endpoint, and that
+ *  a stale process cannot use any more. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
@@ -11,7 +12,8 @@ import {
 } from '../receiver.ts'
 
 const database = inject('database')
-/** Time enough for a slow attempt on a busy machine, and little enough for a frozen one to time out while its worker ends. */
+/** Time enough for a slow attempt on a busy machine, and little enough for a frozen one to time out
+ *  while its worker ends. */
 const TIMEOUT_MS = 20_000
 const ENVIRONMENT = {
   WEBHOOK_RETRY_DELAYS: '1,1,1,1,1,1,1,1,1',
@@ -110,7 +112,8 @@ test.skipIf(database !== 'postgres')(
     const killedAt = Date.now()
     const live = await cluster.addNode('live', 'worker')
     const idle = await cluster.addNode('idle', 'worker')
-    // Whichever of the two holds them, the other would make them as soon as their claims lapse. That is looked for every few seconds.
+    // Whichever of the two holds them, the other would make them as soon as their claims lapse.
+    // That is looked for every few seconds.
     for (const restMs of SPREAD_MS) {
       await post(cluster, api, JOB)
       await delay(restMs)
@@ -124,7 +127,8 @@ test.skipIf(database !== 'postgres')(
     await ofFrozen.received(3, ORPHAN_WITHIN_MS)
     await ended(cluster, ofFrozen)
 
-    // Its own attempts have timed out by now, or do so before it ends: one that another has made, and one that another is at.
+    // Its own attempts have timed out by now, or do so before it ends: one that another has made,
+    // and one that another is at.
     frozen.thaw()
     expect(await frozen.stop()).toBe(0)
     expect(await ended(cluster, ofFrozen)).toEqual([

@@ -283,7 +283,7 @@ test('undelivered: pending, retrying and failed over all webhooks, newest first,
       state: 'failed',
       failureReason: 'cancelled',
       attempts: 1,
-      lastError: 'The endpoint answered 500.',
+      lastError: 'The endpoint responded with status 500.',
     },
   ])
   const [newest, oldest] = await listUndelivered(tenant.scope, { limit: 9 })

@@ -142,7 +142,11 @@ describe('one engine', () => {
     {
       name: 'a body without end',
       answers: ['drip', 204] as const,
-      want: { outcome: 'timeout', status: 200, error: 'The response did not end within 1 second.' },
+      want: {
+        outcome: 'timeout',
+        status: 200,
+        error: 'The response did not finish within 1 second.',
+      },
     },
     {
       name: 'a connection that is cut',
@@ -150,7 +154,7 @@ describe('one engine', () => {
       want: {
         outcome: 'unreachable',
         status: null,
-        error: 'The endpoint closed the connection before it answered.',
+        error: 'The endpoint closed the connection before it responded.',
       },
     },
     {
@@ -169,7 +173,7 @@ describe('one engine', () => {
         outcome: 'http_error',
         status: 410,
         responseBody: 'gone',
-        error: 'The endpoint answered 410.',
+        error: 'The endpoint responded with status 410.',
       },
     },
   ])('$name: a failed attempt that says why, and a retry', async ({ answers, want }) => {
@@ -390,7 +394,8 @@ describe('one engine', () => {
   test('a job that vanished is made again', async () => {
     await using subscriber = await newSubscriber({ answers: [500, 204] })
     const { tenant, receiver } = subscriber
-    // The records say that the queue has it, and the queue has nothing: as after a loss of the queue's tables.
+    // The records say that the queue has it, and the queue has nothing: as after a loss of the
+    // queue's tables.
     await tenant.write(async (own) => {
       await emit(own, 'participant.created', randomUUID(), [], new Date(Date.now() - 60_000))
       await own.rows('deliveries').update({ queued_at: Date.now() - 30_000 })

@@ -1,4 +1,5 @@
-/** The specified schedule to the millisecond, by a clock that the test moves, and the same bytes whatever happens. */
+/** The specified schedule to the millisecond, by a clock that the test moves, and the same bytes
+ *  whatever happens. */
 import { createHmac, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
@@ -75,8 +76,8 @@ test('whatever the body holds, every attempt sends, signs and keeps the same byt
   await using bench = await newBench()
   await bench.start({ delays: '0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02' })
   const tenant = await newTenant(bench.db)
-  // As JSON.stringify writes it, and as nobody would write it again: emoji, separators, escaped halves of pairs, numbers that do not fit, keys in
-  // an order that objects do not keep, blanks.
+  // As JSON.stringify writes it, and as nobody would write it again: emoji, separators, escaped
+  // halves of pairs, numbers that do not fit, keys in an order that objects do not keep, blanks.
   const body = Buffer.from(
     `{"id":"x", "2":1,"1":2,\t"data":{"emoji":"👩‍👩‍👧‍👦 \u2028\u2029 é e\u0301","half":"\\ud83d","nul":"\\u0000","big":123456789012345678901234567890.10,"exp":1E400,"neg":-0,"deep":${'['.repeat(50)}${']'.repeat(50)}}}`,
   )

@@ -15,7 +15,8 @@ import { startNameServer } from '../dns.ts'
 import { type Listener, startListener, startReceiver } from '../receiver.ts'
 import { type Deliveries, startDeliveries } from './deliveries.ts'
 
-/** Every range that is not the public internet, by its first and last address or the one that is sought in it. */
+/** Every range that is not the public internet, by its first and last address or the one that is
+ *  sought in it. */
 const ADDRESSES: [what: string, ...addresses: string[]][] = [
   ['this network (RFC 1122)', '0.0.0.0', '0.255.255.255'],
   ['loopback (RFC 1122, 4291)', '127.0.0.1', '127.0.0.2', '127.255.255.255', '::1'],
@@ -151,7 +152,8 @@ const cidrs = (...ranges: string[]): ReturnType<typeof ipaddr.parseCIDR>[] =>
   ranges.map((range) => ipaddr.parseCIDR(range))
 const post = { headers: {}, body: Buffer.from('{}'), timeoutMs: 5_000 }
 
-/** Sends, and counts the connections that this process began meanwhile, whether or not anything answered. */
+/** Sends, and counts the connections that this process began meanwhile, whether or not anything
+ *  answered. */
 async function sendTo(
   url: string,
   { allow = cidrs(), lookup }: { allow?: ReturnType<typeof cidrs>; lookup?: Lookup } = {},
@@ -210,7 +212,7 @@ describe('an address', () => {
         const sent = await sendTo(url)
         expectBlocked(sent)
         expect(sent.result.error).toMatch(
-          /^The address [\da-f.:]+ is not public, and webhooks may not connect to it\.$/,
+          /^Webhooks may not connect to the IP address [\da-f.:]+, which is not public\.$/,
         )
       }
     },
@@ -220,7 +222,7 @@ describe('an address', () => {
     '$host, $what: refused at creation, blocked at delivery',
     async ({ host }) => {
       const url = `https://${host}:${listener.port}/`
-      expect(() => assertWebhookUrl(url, [])).toThrow('The URL must lead to a public address')
+      expect(() => assertWebhookUrl(url, [])).toThrow('The URL must point to a public IP address')
       const sent = await sendTo(url)
       expectBlocked(sent)
       expect(sent.result.error).toContain('not public')
@@ -229,7 +231,7 @@ describe('an address', () => {
 
   test.each(LOCALHOSTS)('%s: refused at creation, blocked at delivery', async (host) => {
     const url = `https://${host}:${listener.port}/`
-    expect(() => assertWebhookUrl(url, [])).toThrow('The URL must lead to a public address')
+    expect(() => assertWebhookUrl(url, [])).toThrow('The URL must point to a public IP address')
     const { result, connects } = await sendTo(url)
     expect([connects, result.status]).toEqual([0, null])
     // Not every system knows the names below localhost.
@@ -257,7 +259,7 @@ describe('an address', () => {
     for (const host of ['93.184.216.34', '[2606:4700:4700::1111]']) {
       const sent = await sendTo(`http://${host}:${listener.port}/`, { allow: cidrs('10.0.0.0/8') })
       expectBlocked(sent)
-      expect(sent.result.error).toContain('may only be reached over https')
+      expect(sent.result.error).toContain('over https')
     }
   })
 })
@@ -437,7 +439,7 @@ describe('the engine', () => {
     )
     expect(new Set(attempts.map(({ error }) => error))).toEqual(new Set([attempts[0]?.error]))
     expect(attempts[0]?.error).toMatch(
-      /^The address \S+ is not public, and webhooks may not connect to it\.$/,
+      /^Webhooks may not connect to the IP address \S+, which is not public\.$/,
     )
     expect(other.connections()).toBe(0)
   })

@@ -1,4 +1,5 @@
-/** Receivers that misbehave. Each costs one attempt, which says what was wrong, and no more than its deadline. */
+/** Receivers that misbehave. Each costs one attempt, which says what was wrong, and no more than
+ *  its deadline. */
 import { connect, type Socket } from 'node:net'
 import tls from 'node:tls'
 import { gzipSync } from 'node:zlib'
@@ -85,12 +86,12 @@ describe('what ends at once', () => {
   const closed = {
     outcome: 'unreachable',
     status: null,
-    error: 'The endpoint closed the connection before it answered.',
+    error: 'The endpoint closed the connection before it responded.',
   } as const
   const notHttp = {
     outcome: 'unreachable',
     status: null,
-    error: 'The endpoint answered with something that is not HTTP/1.1.',
+    error: 'The response is not valid HTTP/1.1.',
   } as const
   const tooLarge = {
     outcome: 'unreachable',
@@ -100,7 +101,7 @@ describe('what ends at once', () => {
   const notAsLong = {
     outcome: 'unreachable',
     status: null,
-    error: 'The response is not as long as its Content-Length says.',
+    error: 'The length of the response does not match its Content-Length.',
   } as const
   const onlyInterim = {
     outcome: 'unreachable',
@@ -136,7 +137,7 @@ describe('what ends at once', () => {
       want: {
         outcome: 'unreachable',
         status: null,
-        error: 'The endpoint answered 100 Continue, which was not asked for.',
+        error: 'The endpoint responded with 100 Continue, which was not requested.',
       },
     },
     {
@@ -147,7 +148,7 @@ describe('what ends at once', () => {
       want: {
         outcome: 'unreachable',
         status: null,
-        error: 'The endpoint answered 101 Switching Protocols, which was not asked for.',
+        error: 'The endpoint responded with 101 Switching Protocols, which was not requested.',
       },
     },
     { what: 'another protocol', answer: says('220 mail.example.com ESMTP\r\n'), want: notHttp },
@@ -175,7 +176,7 @@ describe('what ends at once', () => {
         outcome: 'http_error',
         status: 500,
         responseBody: 'sorry',
-        error: 'The endpoint answered 500.',
+        error: 'The endpoint responded with status 500.',
       },
     },
     {
@@ -185,7 +186,7 @@ describe('what ends at once', () => {
         outcome: 'http_error',
         status: 500,
         responseBody: 'a'.repeat(16_384),
-        error: 'The endpoint answered 500.',
+        error: 'The endpoint responded with status 500.',
       },
     },
   ])('$what: a failed attempt', async ({ answer, want }) => {
@@ -230,7 +231,8 @@ describe('what ends at once', () => {
       answer: flood('1\r\na\r\n', `${HEAD}transfer-encoding: chunked\r\n\r\n`),
       body: 'a'.repeat(16_384),
     },
-    // Not unpacked: a body of zeros would be 16 KiB of replaced NULs, and the packed one begins with its magic number.
+    // Not unpacked: a body of zeros would be 16 KiB of replaced NULs, and the packed one begins
+    // with its magic number.
     {
       what: 'a gzip bomb',
       answer: { status: 200, headers: { 'content-encoding': 'gzip' }, body: bomb },
@@ -290,7 +292,7 @@ describe.concurrent('what never ends is ended at the deadline', () => {
   const noEnd = {
     outcome: 'timeout',
     status: 200,
-    error: 'The response did not end within 1 second.',
+    error: 'The response did not finish within 1 second.',
   } as const
 
   test.each<{ what: string; answer: Answer; want: Result }>([
@@ -349,7 +351,7 @@ describe.concurrent('what never ends is ended at the deadline', () => {
       outcome: 'timeout',
       status: null,
       address: '127.0.0.1',
-      error: 'The TLS handshake with 127.0.0.1 did not end within 1 second.',
+      error: 'The TLS handshake with 127.0.0.1 did not finish within 1 second.',
       phases: {
         dns: null,
         connect: expect.any(Number),
@@ -470,7 +472,7 @@ describe('TLS', () => {
     expect(attempts).toHaveLength(10)
     expect(attempts[0]).toMatchObject({
       outcome: 'unreachable',
-      error: 'A secure connection could not be made: the TLS handshake failed.',
+      error: 'The TLS handshake failed.',
     })
     expect(receiver.requests).toHaveLength(0)
   })
@@ -480,7 +482,9 @@ describe('TLS', () => {
     const { attempts } = await engine.deliver(receiver.url.replace('https:', 'http:'))
     expect(attempts).toHaveLength(10)
     expect(attempts[0]).toMatchObject({ outcome: 'unreachable', status: null })
-    expect(attempts[0]?.error).toMatch(/closed the connection before it answered|not HTTP\/1\.1/)
+    expect(attempts[0]?.error).toMatch(
+      /closed the connection before it responded|not valid HTTP\/1\.1/,
+    )
     expect(receiver.requests).toHaveLength(0)
   })
 })

@@ -27,8 +27,8 @@ export interface DeliverOptions {
 
 const RETRY_MS = 500
 
-/** Makes the attempts and resolves when they have ended. Calls `onStarted` when the first sends have started. Starts no
- *  more sends once `stopping` aborts. */
+/** Makes the attempts and resolves when they have ended. Calls `onStarted` when the first sends
+ *  have started. Starts no more sends once `stopping` aborts. */
 export async function deliver(
   options: DeliverOptions,
   attempts: LeasedAttempt[],
@@ -53,8 +53,8 @@ interface StartedAttempts {
   remaining: LeasedAttempt[]
 }
 
-/** Loads the requests and starts the attempts. On PostgreSQL the webhooks are locked meanwhile, so no send starts after
- *  a committed change that forbids it. */
+/** Loads the requests and starts the attempts. On PostgreSQL the webhooks are locked meanwhile, so
+ *  no send starts after a committed change that forbids it. */
 async function startAttempts(
   options: DeliverOptions,
   attempts: LeasedAttempt[],

@@ -1,5 +1,6 @@
 /** The delivery engine. A delivery passes the stages in this order; each calls only later ones:
- *  enqueue.ts (records → queue), worker.ts (leases), deliver.ts (one attempt), store.ts (results → records). */
+ *  enqueue.ts (records → queue), worker.ts (leases), deliver.ts (one attempt), store.ts (results →
+ *  records). */
 import type { Logger } from 'pino'
 import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
 import type { Db } from '../../records/database/open.ts'
@@ -37,7 +38,8 @@ export interface EngineOptions {
   config: EngineConfig
   log: Logger
   now?: () => Date
-  /** How far ahead attempts are enqueued. Later ones stay in the records, where they do not slow down leases. */
+  /** How far ahead attempts are enqueued. Later ones stay in the records, where they do not slow
+   *  down leases. */
   horizonMs?: number
   /** Background work by queue name. */
   jobs?: Record<string, BackgroundJobs>
@@ -51,8 +53,8 @@ export interface Engine {
   stats(): EngineCounts
   /** How long the oldest due attempt has been due; 0 without one. */
   oldestDueAgeMs(): Promise<number>
-  /** Leases nothing more, finishes the attempts in flight for up to `graceMs`, stores their results and closes
-   *  everything. Unfinished attempts stay in the records. */
+  /** Leases nothing more, finishes the attempts in flight for up to `graceMs`, stores their results
+   *  and closes everything. Unfinished attempts stay in the records. */
   stop(graceMs: number): Promise<void>
 }
 

@@ -5,7 +5,8 @@ import type { ScheduledAttempt } from '../../records/due-work.ts'
 import type { LeasedAttempt } from '../attempt.ts'
 import { type EndpointHealth, healthAfter, isAtLimit, MAX_IN_FLIGHT } from '../policy/fairness.ts'
 
-/** leased: this process owns the attempt. sending: its request is open. storing: its result is not stored yet. */
+/** leased: this process owns the attempt. sending: its request is open. storing: its result is not
+ *  stored yet. */
 type Phase = 'leased' | 'sending' | 'storing'
 
 interface Entry {
@@ -30,8 +31,9 @@ const NEW_ENDPOINT: EndpointHealth = {
   quickAt: Number.NEGATIVE_INFINITY,
 }
 
-/** The state that the stages of the engine share: the attempts in flight in this process, the health of their
- *  endpoints, and the attempts that this process has enqueued as the leader and not marked in the records yet. */
+/** The state that the stages of the engine share: the attempts in flight in this process, the
+ *  health of their endpoints, and the attempts that this process has enqueued as the leader and not
+ *  marked in the records yet. */
 export class InFlight {
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
@@ -85,8 +87,8 @@ export class InFlight {
     return entries.some(({ phase, attempt }) => phase === 'sending' || attempt.result !== undefined)
   }
 
-  /** Takes a slot for each attempt. Returns the attempts that are new here: the lease of an attempt in flight may have
-   *  expired and come back to this process, and then only its lease is replaced. */
+  /** Takes a slot for each attempt. Returns the attempts that are new here: the lease of an attempt
+   *  in flight may have expired and come back to this process, and then only its lease is replaced. */
   lease(attempts: LeasedAttempt[]): LeasedAttempt[] {
     this.#leasedCount += attempts.length
     const added: LeasedAttempt[] = []

@@ -6,7 +6,8 @@ import type { InFlight } from './in-flight.ts'
 const ACTIVE_MS = 5_000
 const IDLE_POLL_MS = 1_000
 
-/** The workers in other processes, as the leader sees them. They do not announce finished attempts, so it polls. */
+/** The workers in other processes, as the leader sees them. They do not announce finished attempts,
+ *  so it polls. */
 export class Peers {
   readonly #db: Db
   readonly #inFlight: InFlight

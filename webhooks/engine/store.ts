@@ -119,8 +119,8 @@ export class ResultStore {
     if (db.dialect === 'postgres') {
       const progress = await transaction(db, async (trx) => {
         const completed = await jobs.complete(batch, trx)
-        // A process that was suspended has lost its leases: a failure counts only from the process that owns the
-        // attempt now.
+        // A process that was suspended has lost its leases: a failure counts only from the process
+        // that owns the attempt now.
         const owned = batch
           .filter(hasResult)
           .filter((attempt) => completed.has(attempt.lease.jobId) || hasSucceeded(attempt))
@@ -131,7 +131,8 @@ export class ResultStore {
     const ended = batch.filter(hasResult)
     const progress =
       ended.length > 0 ? await transaction(db, (trx) => this.#storeIn(trx, ended)) : []
-    // The next batch need not wait for the queue. A job that stays behind is recognised as stale when it is leased.
+    // The next batch need not wait for the queue. A job that stays behind is recognised as stale
+    // when it is leased.
     const completion = jobs.complete(batch).then(
       () => this.#finish(batch, progress),
       (error: unknown) => {

@@ -98,8 +98,8 @@ export class Worker {
     }
   }
 
-  /** Returns how many attempts were leased. Fewer than `count` does not mean that the queue is empty: concurrency limits
-   *  may exclude the rest. */
+  /** Returns how many attempts were leased. Fewer than `count` does not mean that the queue is
+   *  empty: concurrency limits may exclude the rest. */
   async #lease(count: number): Promise<number> {
     const { endpoints } = this.#options.inFlight
     const leased = await this.#startRound(count, normalRound(endpoints, performance.now()))

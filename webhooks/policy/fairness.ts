@@ -31,8 +31,9 @@ export function webhooksAtQuota(queued: ReadonlyMap<string, number>, quota: numb
   return new Set([...queued].filter(([, count]) => count >= quota).map(([webhookId]) => webhookId))
 }
 
-/** The attempts that fit into the queue quota of their webhooks, in their order. Attempts scheduled after `nowMs`
- *  take none of it. Without a quota the backlog of one hanging endpoint, which is the oldest, would fill every batch. */
+/** The attempts that fit into the queue quota of their webhooks, in their order. Attempts scheduled
+ *  after `nowMs` take none of it. Without a quota the backlog of one hanging endpoint, which is the
+ *  oldest, would fill every batch. */
 export function selectWithinQuota<T extends { webhookId: string; scheduledAt: number }>(
   attempts: T[],
   queued: ReadonlyMap<string, number>,
@@ -60,7 +61,8 @@ export interface EndpointHealth {
 
 type Endpoints = ReadonlyMap<string, EndpointHealth>
 
-/** The most attempts of one webhook in flight, over all processes. A slow endpoint is probed one attempt at a time. */
+/** The most attempts of one webhook in flight, over all processes. A slow endpoint is probed one
+ *  attempt at a time. */
 export function concurrencyLimit(
   { timeoutsInARow, quickAt }: Omit<EndpointHealth, 'inFlight'>,
   nowMs: number,
@@ -69,7 +71,8 @@ export function concurrencyLimit(
   return nowMs - quickAt < QUICK_FOR_MS ? QUICK_LIMIT : NORMAL_LIMIT
 }
 
-/** One request for leases: due attempts of all webhooks except `skip`, up to `limit` in flight for each webhook. */
+/** One request for leases: due attempts of all webhooks except `skip`, up to `limit` in flight for
+ *  each webhook. */
 export interface LeaseRound {
   limit: number
   skip: string[]
@@ -80,8 +83,8 @@ export function normalRound(endpoints: Endpoints, nowMs: number): LeaseRound {
   return { limit: NORMAL_LIMIT, skip: listSlow(endpoints, nowMs) }
 }
 
-/** The round after a normal one that found nothing: more attempts of quick endpoints that have reached the normal
- *  limit. Undefined: there is no such endpoint. */
+/** The round after a normal one that found nothing: more attempts of quick endpoints that have
+ *  reached the normal limit. Undefined: there is no such endpoint. */
 export function quickRound(endpoints: Endpoints, nowMs: number): LeaseRound | undefined {
   const isQuick = (health: EndpointHealth) => concurrencyLimit(health, nowMs) === QUICK_LIMIT
   const full = [...endpoints].filter(([, { inFlight }]) => inFlight >= NORMAL_LIMIT)

@@ -15,10 +15,11 @@ export const AFTER_SUCCESS: DeliveryProgress = {
   nextTrigger: null,
 }
 
-/** The progress of a delivery after an attempt. `delaysMs` are the delays before attempts 2, 3 and so on, each counted
- *  from the end of the attempt before. An endpoint may ask for a longer delay, not for a shorter one. After the last
- *  delay the delivery has failed. Manual attempts are outside the schedule: one each, and a delivered delivery stays
- *  delivered whatever their result. service-spec §8 "Webhook attempt schedule". */
+/** The progress of a delivery after an attempt. `delaysMs` are the delays before attempts 2, 3 and
+ *  so on, each counted from the end of the attempt before. An endpoint may ask for a longer delay,
+ *  not for a shorter one. After the last delay the delivery has failed. Manual attempts are outside
+ *  the schedule: one each, and a delivered delivery stays delivered whatever their result.
+ *  service-spec §8 "Webhook attempt schedule". */
 export function progressAfter(
   delivery: ScheduledDelivery,
   { number, scheduledAt, result }: Pick<EndedAttempt, 'number' | 'scheduledAt' | 'result'>,

@@ -26,8 +26,8 @@ interface JobData {
 export class AttemptJobs {
   readonly #boss: Boss
   readonly #onCompleted: (count: number) => void
-  /** Job IDs that an open transaction is completing. A renewal leaves them out: both lock rows, each in its own order,
-   *  and would deadlock. */
+  /** Job IDs that an open transaction is completing. A renewal leaves them out: both lock rows,
+   *  each in its own order, and would deadlock. */
   readonly #completing = new Set<string>()
   #renewal: Promise<unknown> = Promise.resolve()
 
@@ -58,7 +58,8 @@ export class AttemptJobs {
     await this.#boss.jobs.insert(QUEUE, jobs)
   }
 
-  /** Leases at most `count` due attempts. Returns none although attempts are due when all webhooks are at their limit. */
+  /** Leases at most `count` due attempts. Returns none although attempts are due when all webhooks
+   *  are at their limit. */
   async lease(count: number, { limit, skip }: LeaseRound): Promise<LeasedAttempt[]> {
     const jobs = await this.#boss.jobs.fetch<JobData>(QUEUE, {
       batchSize: count < LEASE_STEP ? count : count - (count % LEASE_STEP),
@@ -83,8 +84,8 @@ export class AttemptJobs {
     return renewal
   }
 
-  /** Removes the jobs, except those whose lease another process has by now. Returns the IDs of the removed jobs.
-   *  `trx`: removes them when that transaction commits (PostgreSQL). */
+  /** Removes the jobs, except those whose lease another process has by now. Returns the IDs of the
+   *  removed jobs. `trx`: removes them when that transaction commits (PostgreSQL). */
   async complete(attempts: LeasedAttempt[], trx?: Trx): Promise<Set<string>> {
     if (attempts.length === 0) return new Set()
     if (trx) await this.#suspendRenewal(attempts, trx)

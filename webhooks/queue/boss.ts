@@ -34,21 +34,24 @@ export interface QueueSettings {
 
 /** A lease expires when it is not renewed for this long. pg-boss allows no less than 10. */
 const LEASE_SECONDS = 10
-/** How often pg-boss looks for expired leases. It takes up to twice as long after the process that did so has died. */
+/** How often pg-boss looks for expired leases. It takes up to twice as long after the process that
+ *  did so has died. */
 const SUPERVISE_SECONDS = 2
 const BOSS_CONNECTIONS = 6
 const NO_WARNING_SIZE = 1_000_000
-/** Leases that a database crash loses are simply made again, so commits need not wait for the disk. The table is empty
- *  one moment and full the next, so planner statistics are useless: without the `enable_` settings each lease reads and
- *  sorts the whole queue instead of its first rows by index. With them PostgreSQL before 18 overestimates the cost of
- *  unavoidable sequential scans and would compile them. */
+/** Leases that a database crash loses are simply made again, so commits need not wait for the disk.
+ *  The table is empty one moment and full the next, so planner statistics are useless: without the
+ *  `enable_` settings each lease reads and sorts the whole queue instead of its first rows by
+ *  index. With them PostgreSQL before 18 overestimates the cost of unavoidable sequential scans and
+ *  would compile them. */
 const SESSION_SETTINGS = {
   synchronous_commit: 'off',
   enable_bitmapscan: 'off',
   enable_seqscan: 'off',
   jit: 'off',
 }
-/** PGlite is in memory, so WAL is wasted; queues are never deleted, and the foreign-key check costs 10 % per job. */
+/** PGlite is in memory, so WAL is wasted; queues are never deleted, and the foreign-key check costs
+ *  10 % per job. */
 const REMOVE_OVERHEAD = `
   alter table pgboss.job_common set unlogged;
   alter table pgboss.job_common drop constraint if exists q_fkey, drop constraint if exists dlq_fkey`
@@ -120,10 +123,10 @@ function connection(connectionString: string | undefined) {
   }
 }
 
-/** Names the statements with parameters, so that PostgreSQL plans each once per connection. pg-boss has few statements,
- *  and planning one takes longer than running it for a few jobs. */
+/** Names the statements with parameters, so that PostgreSQL plans each once per connection. pg-boss
+ *  has few statements, and planning one takes longer than running it for a few jobs. */
 class PreparingClient extends pg.Client {
-  // biome-ignore lint/suspicious/noExplicitAny: `query` has many signatures, and all but one are passed on unchanged.
+  // biome-ignore lint/suspicious/noExplicitAny: `query` has many signatures.
   override query(...input: any[]): any {
     const [text, values, ...others] = input
     const query = super.query as (...args: unknown[]) => unknown

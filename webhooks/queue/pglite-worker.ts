@@ -1,4 +1,5 @@
-/** Embedded PostgreSQL in memory. It is synchronous, so it has its own thread, where it blocks no request. */
+/** Embedded PostgreSQL in memory. It is synchronous, so it has its own thread, where it blocks no
+ *  request. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -28,8 +29,8 @@ export type PgliteResponse = { id: number } & (
 
 const { serialize } = protocol
 
-/** The database files are in memory too: a large cache would store the queue twice. Nothing is ever recovered from the
- *  WAL, so as little as possible is written to it. */
+/** The database files are in memory too: a large cache would store the queue twice. Nothing is ever
+ *  recovered from the WAL, so as little as possible is written to it. */
 const SERVER_SETTINGS = {
   shared_buffers: '16MB',
   wal_level: 'minimal',

@@ -1,4 +1,5 @@
-/** Embedded PostgreSQL in a worker thread. When the thread ends by itself, it is restarted with an empty database. */
+/** Embedded PostgreSQL in a worker thread. When the thread ends by itself, it is restarted with an
+ *  empty database. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'

@@ -15,7 +15,8 @@ export interface Queue {
   restarts(): number
   /** Creates a queue for background work and runs its jobs. */
   work(name: string, run: BackgroundJobs['run']): Promise<BackgroundQueue>
-  /** Calls `onNotify` with the payload of each NOTIFY of a channel, and without one after each reconnection. */
+  /** Calls `onNotify` with the payload of each NOTIFY of a channel, and without one after each
+   *  reconnection. */
   listen(channel: string, onNotify: (payload?: string) => void): Promise<void>
   isReady(): Promise<boolean>
   stop(graceMs: number): Promise<void>
@@ -26,8 +27,8 @@ export interface QueueOptions extends BossOptions {
   attemptTimeoutMs: number
 }
 
-/** PGlite runs neither autovacuum nor checkpoints; without these two statements it grows with every delivery, and slowly
- *  by the rounds of pg-boss even without deliveries. */
+/** PGlite runs neither autovacuum nor checkpoints; without these two statements it grows with every
+ *  delivery, and slowly by the rounds of pg-boss even without deliveries. */
 const VACUUM = ['vacuum pgboss.job_common', 'checkpoint']
 const VACUUM_AFTER_JOBS = 10_000
 const VACUUM_INTERVAL_MS = 60_000

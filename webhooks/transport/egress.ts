@@ -1,5 +1,6 @@
-/** Where webhooks may connect to: to the public internet over https, and to what the operator allows. Decided on the address that is
- *  actually connected to, so a name that changes its mind (DNS rebinding) gains nothing. What cannot be decided is refused. */
+/** Egress control: webhooks may connect to the public internet over https, and to the ranges that
+ *  the operator allows. The check covers the IP address of the actual connection, so DNS rebinding
+ *  is useless. Undecidable cases are refused. */
 import {
   type LookupAddress,
   type LookupAllOptions,
@@ -14,12 +15,12 @@ import { Refused } from '../../errors.ts'
 /** An IP address range: its first address and the bits of its prefix. */
 export type Cidr = ReturnType<typeof ipaddr.parseCIDR>
 
-/** A connection that was refused before a byte was sent. */
+/** A connection was refused before a byte was sent. */
 export class BlockedAddress extends Error {
   override name = 'BlockedAddress'
 }
 
-/** A webhook's address that cannot be accepted. Its message is for the person who entered it. */
+/** The URL of a webhook is not acceptable. The message is for the person who entered it. */
 export class UnacceptableUrl extends Refused {
   override name = 'UnacceptableUrl'
 }
@@ -28,11 +29,12 @@ const MAX_URL_LENGTH = 2_048
 
 type Verdict = 'public' | 'allowed' | 'blocked'
 
-/** What kind of address this is. Text that is no IP address is blocked. */
+/** Classifies an IP address. Other text is blocked. */
 export function judgeAddress(address: string, allow: Cidr[]): Verdict {
-  // IPv4-compatible IPv6 (RFC 4291 §2.5.5.1, deprecated) is an address of its own, but ipaddr.js reads ::8.8.8.8 as 8.8.8.8.
+  // IPv4-compatible IPv6 (RFC 4291 §2.5.5.1, deprecated) is a different address, but ipaddr.js
+  // reads ::8.8.8.8 as 8.8.8.8.
   if (!ipaddr.isValid(address) || /^::\d+\./.test(address)) return 'blocked'
-  // `process` turns IPv4-mapped IPv6 (::ffff:127.0.0.1) into the IPv4 address that the system connects to.
+  // `process` converts IPv4-mapped IPv6 (::ffff:127.0.0.1) to the IPv4 address that the system connects to.
   const ip = ipaddr.process(address)
   const allowed = allow.some(
     ([range, bits]) => range.kind() === ip.kind() && ip.match([range, bits]),
@@ -40,57 +42,61 @@ export function judgeAddress(address: string, allow: Cidr[]): Verdict {
   if (allowed) return 'allowed'
   if (ip.range() !== 'unicast' || ip.toString() === AZURE_PLATFORM) return 'blocked'
   if (ip.kind() === 'ipv4') return 'public'
-  // IANA IPv6 address space: only 2000::/3 is given out.
+  // IANA IPv6 address space: only 2000::/3 is allocated.
   return ip.match(GLOBAL_UNICAST) ? 'public' : 'blocked'
 }
 
-/** Public by number, but each virtual machine there reaches its own platform by it, metadata included. */
+/** A public address by its number, but virtual machines on Azure reach their platform and its
+ *  metadata through it. */
 const AZURE_PLATFORM = '168.63.129.16'
 const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3')
 
-/** Why this protocol may not go to this address, if so. Plain http only to what the operator allows. */
+/** The reason why this protocol may not connect to this IP address. Plain http may only reach
+ *  allowed ranges. */
 function refusal(address: string, protocol: string, allow: Cidr[]): BlockedAddress | undefined {
   const verdict = judgeAddress(address, allow)
   if (verdict === 'blocked')
     return new BlockedAddress(
-      `The address ${address} is not public, and webhooks may not connect to it.`,
+      `Webhooks may not connect to the IP address ${address}, which is not public.`,
     )
   if (verdict === 'public' && protocol !== 'https:')
-    return new BlockedAddress(`The address ${address} may only be reached over https.`)
+    return new BlockedAddress(`Webhooks may only connect to the IP address ${address} over https.`)
   return undefined
 }
 
-/** Accepts the address of a new webhook, normalised. Throws `UnacceptableUrl`. Names are checked when they are connected to. */
+/** Returns the normalised URL. Throws `UnacceptableUrl`. Host names are checked later, with each
+ *  connection. */
 export function assertWebhookUrl(text: string, allow: Cidr[]): string {
   if (text.length > MAX_URL_LENGTH)
     throw new UnacceptableUrl(`The URL must be at most ${MAX_URL_LENGTH} characters long.`)
   if (!URL.canParse(text))
-    throw new UnacceptableUrl(
-      'The URL must be a complete address such as https://example.com/webhooks.',
-    )
+    throw new UnacceptableUrl('Enter a complete URL, for example https://example.com/webhooks.')
   const url = new URL(text)
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     throw new UnacceptableUrl('The URL must begin with https://.')
   if (url.username !== '' || url.password !== '')
-    throw new UnacceptableUrl('The URL must not hold a user name or password.')
+    throw new UnacceptableUrl('The URL must not contain a user name or password.')
   if (url.href.length > MAX_URL_LENGTH)
     throw new UnacceptableUrl(`The URL must be at most ${MAX_URL_LENGTH} characters long.`)
   url.hash = ''
 
-  const host = unbracketed(url.hostname).replace(/\.+$/, '')
+  const host = removeBrackets(url.hostname).replace(/\.+$/, '')
   if (isIP(host) === 0) {
-    // RFC 6761 §6.3: localhost is always loopback, so it is decided here like a literal.
+    // RFC 6761 §6.3: localhost is always loopback, so it is checked here like a literal.
     const loopback = /^(.*\.)?localhost$/i.test(host) ? '127.0.0.1' : undefined
     if (loopback && judgeAddress(loopback, allow) !== 'allowed')
-      throw new UnacceptableUrl('The URL must lead to a public address.')
-    // With http, the addresses that the name has when it is connected to must all be allowed: there must be such ranges at least.
+      throw new UnacceptableUrl('The URL must point to a public IP address.')
+    // With http every IP address of the name must be allowed when connecting, so without ranges it
+    // can only fail.
     if (url.protocol === 'http:' && allow.length === 0)
       throw new UnacceptableUrl('The URL must begin with https://.')
     return url.href
   }
   const verdict = judgeAddress(host, allow)
   if (verdict === 'blocked')
-    throw new UnacceptableUrl(`The URL must lead to a public address, and ${host} is not one.`)
+    throw new UnacceptableUrl(
+      `The URL must point to a public IP address, and ${host} is not public.`,
+    )
   if (verdict === 'public' && url.protocol === 'http:')
     throw new UnacceptableUrl('The URL must begin with https://.')
   return url.href
@@ -99,15 +105,16 @@ export function assertWebhookUrl(text: string, allow: Cidr[]): string {
 const KEEP_ALIVE_MS = 4_000
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** All addresses of a name, as `dns.lookup` finds them. */
+/** All IP addresses of a name, as `dns.lookup` finds them. */
 export type Lookup = (
   hostname: string,
   options: LookupAllOptions,
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** Connections that are checked three times: the host if it is a literal (the system looks no literal up), every address that its name has,
- *  and the address that was connected to. A request that brings a `Trace` as its `opaque` learns which of them carries it. */
+/** An agent whose connections are checked three times: the host if it is an IP literal (no lookup
+ *  happens for literals), every IP address of its name, and the IP address of the connection. A
+ *  `Trace` in `opaque` of a request receives the connection that carries the request. */
 export function guardedAgent(
   allow: Cidr[],
   { lookup = systemLookup }: { lookup?: Lookup } = {},
@@ -125,14 +132,14 @@ export function guardedAgent(
   return new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // The deadline of the attempt covers all of it, a slow trickle too.
+    // The deadline of the attempt covers everything, including a slow trickle.
     headersTimeout: 0,
     bodyTimeout: 0,
     factory: (origin, options) => new Pool(origin, { ...options, factory: newClient }),
   })
 }
 
-/** Which connection carries a request. */
+/** The connection that carries a request. */
 export class Trace {
   client: TracedClient | undefined
 
@@ -141,12 +148,13 @@ export class Trace {
   }
 }
 
-/** undici passes them on to the client as they are. */
+/** undici passes these options on to the client unchanged. */
 export interface TracedOptions extends Dispatcher.DispatchOptions {
   opaque?: Trace
 }
 
-/** A client has one connection at a time, and the agent's pools give it one request at a time. */
+/** A client has one connection at a time, and receives one request at a time from the pools of the
+ *  agent. */
 class TracedClient extends Client {
   connection: Connection | undefined
 
@@ -169,15 +177,15 @@ class TracedClient extends Client {
   }
 }
 
-/** A connection and when each step of making it was done, in milliseconds of `performance.now()`. */
+/** A connection and the times when its steps were done, in milliseconds of `performance.now()`. */
 export class Connection {
   readonly startedAt = performance.now()
-  /** Stays undefined for an IP literal, as there is nothing to look up. */
+  /** Undefined for an IP literal, which needs no lookup. */
   lookedUpAt: number | undefined
   connectedAt: number | undefined
-  /** When requests could be sent: with TLS, when the handshake was done. */
+  /** When requests could be sent; with TLS, after the handshake. */
   readyAt: number | undefined
-  /** The IP address that was connected to. */
+  /** The IP address of the connection. */
   address: string | null = null
   readonly isNamed: boolean
   readonly isSecure: boolean
@@ -188,7 +196,7 @@ export class Connection {
     this.isSecure = protocol === 'https:'
   }
 
-  /** Calls `onConnect` with the address, before anything is sent. */
+  /** Calls `onConnect` with the IP address, before anything is sent. */
   watch(socket: Socket, onConnect: (address: string) => void): void {
     this.#socket = socket
     socket.once('lookup', (error) => {
@@ -201,13 +209,13 @@ export class Connection {
     })
   }
 
-  /** Gives up making it. Does nothing once it is made. */
+  /** Stops connecting. Does nothing once the connection is ready. */
   abandon(reason: Error): void {
     if (this.readyAt === undefined) this.#socket?.destroy(reason)
   }
 }
 
-/** Undefined: the host is a literal that may not be connected to. The callback has been called then. */
+/** Returns undefined after it has called back with an error, for a blocked IP literal. */
 type GuardedConnector = (
   target: buildConnector.Options,
   callback: buildConnector.Callback,
@@ -219,16 +227,16 @@ function guardedConnector(
   lookup: Lookup,
 ): GuardedConnector {
   const connect = buildConnector({
-    // The deadline of the attempt abandons it.
+    // The deadline of the attempt covers connecting.
     timeout: 0,
     lookup: guardedLookup(protocol, allow, lookup),
-    // Node's 250 ms would give up on a distant host that has several addresses.
+    // Node's default of 250 ms is too short for a distant host with several IP addresses.
     autoSelectFamilyAttemptTimeout: 2_000,
-    // Its type says void.
+    // Declared as void, but returns the socket.
   } as buildConnector.BuildOptions) as (...args: Parameters<buildConnector.connector>) => Socket
 
   return (target, callback) => {
-    const host = unbracketed(target.hostname)
+    const host = removeBrackets(target.hostname)
     if (isIP(host) !== 0) {
       const blocked = refusal(host, protocol, allow)
       if (blocked) {
@@ -251,9 +259,10 @@ function guardedConnector(
   }
 }
 
-/** A name with any bad address is refused whole: which of them would be connected to is not ours to say. */
-function guardedLookup(protocol: string, allow: Cidr[], ask: Lookup): LookupFunction {
-  const lookup = shared(ask)
+/** Refuses a name when any of its IP addresses is blocked: we do not choose the one that is
+ *  connected to. */
+function guardedLookup(protocol: string, allow: Cidr[], systemLookup: Lookup): LookupFunction {
+  const lookup = coalesced(systemLookup)
   return (
     hostname: string,
     options: LookupOptions,
@@ -273,8 +282,9 @@ function guardedLookup(protocol: string, allow: Cidr[], ask: Lookup): LookupFunc
   }
 }
 
-/** One question for each name at a time: the system answers few at once, and a name that hangs must not take all of those. */
-function shared(ask: Lookup): Lookup {
+/** One lookup per name at a time: the system runs few lookups at once, and a name that hangs must
+ *  not block them all. */
+function coalesced(lookup: Lookup): Lookup {
   const waiting = new Map<string, Parameters<Lookup>[2][]>()
   return (hostname, options, callback) => {
     const key = `${options.family} ${hostname}`
@@ -285,13 +295,13 @@ function shared(ask: Lookup): Lookup {
     }
     const all = [callback]
     waiting.set(key, all)
-    ask(hostname, options, (...answer) => {
+    lookup(hostname, options, (...result) => {
       waiting.delete(key)
-      for (const each of all) each(...answer)
+      for (const each of all) each(...result)
     })
   }
 }
 
-function unbracketed(hostname: string): string {
+function removeBrackets(hostname: string): string {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
 }

@@ -1,4 +1,4 @@
-/** Signing secrets: made, and sealed for storage. They are never logged. */
+/** Signing secrets: created, and encrypted for storage. They are never logged. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -14,7 +14,7 @@ const VERSION = 'v1'
 const IV_BYTES = 12
 const TAG_BYTES = 16
 
-/** The stored secret cannot be read: it was sealed under another key or for another webhook, or it was changed. */
+/** The stored secret was encrypted with another key or for another webhook, or was changed. */
 export class SecretUnreadable extends Error {
   override name = 'SecretUnreadable'
 }
@@ -24,11 +24,12 @@ export function newSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString('base64')
 }
 
-/** What a secret signs with. Made once for many signatures: to take in a key costs several times what a signature does. */
+/** The keys of a secret. Created once for many signatures: importing a key costs several times as
+ *  much as signing. */
 export interface SigningKeys {
-  /** The whole secret, as it is written. */
+  /** The whole secret as text, with its prefix. */
   whole: KeyObject
-  /** The bytes that it stands for. */
+  /** The decoded bytes. */
   decoded: KeyObject
 }
 
@@ -39,18 +40,19 @@ export function signingKeys(secret: string): SigningKeys {
   }
 }
 
-/** Encrypts a secret under the installation's key: `v1.` and base64url of nonce, tag and ciphertext. Bound to the webhook's id, so that a
- *  sealed secret copied to another row does not open there. */
+/** Encrypts a secret with the key of the installation: `v1.` and base64url of nonce, tag and
+ *  ciphertext. The webhook ID is authenticated: a sealed secret that is copied to another row
+ *  cannot be opened there. */
 export function sealSecret(secretKey: string, webhookId: string, secret: string): string {
   const iv = randomBytes(IV_BYTES)
-  const cipher = createCipheriv('aes-256-gcm', keyFor(secretKey), iv, {
+  const cipher = createCipheriv('aes-256-gcm', deriveKey(secretKey), iv, {
     authTagLength: TAG_BYTES,
   }).setAAD(Buffer.from(webhookId))
   const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
   return `${VERSION}.${Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url')}`
 }
 
-/** The secret that `sealSecret` was given. Throws `SecretUnreadable`. */
+/** Decrypts the result of `sealSecret`. Throws `SecretUnreadable`. */
 export function openSecret(secretKey: string, webhookId: string, sealed: string): string {
   const [version, text] = sealed.split('.')
   if (version !== VERSION || text === undefined)
@@ -58,7 +60,7 @@ export function openSecret(secretKey: string, webhookId: string, sealed: string)
   const bytes = Buffer.from(text, 'base64url')
   try {
     const iv = bytes.subarray(0, IV_BYTES)
-    const decipher = createDecipheriv('aes-256-gcm', keyFor(secretKey), iv, {
+    const decipher = createDecipheriv('aes-256-gcm', deriveKey(secretKey), iv, {
       authTagLength: TAG_BYTES,
     })
       .setAAD(Buffer.from(webhookId))
@@ -72,11 +74,12 @@ export function openSecret(secretKey: string, webhookId: string, sealed: string)
   }
 }
 
-const KEPT_SECRETS = 1_000
+const MAX_CACHED_SECRETS = 1_000
 
 export type SecretOpener = (webhookId: string, sealed: string) => SigningKeys
 
-/** An `openSecret` that remembers what it opened. Keyed by webhook and ciphertext, so a changed secret is never an old one. */
+/** `openSecret` with a cache. Its key is webhook and ciphertext, so a rotated secret never returns
+ *  the old one. */
 export function secretOpener(secretKey: string): SecretOpener {
   const opened = new Map<string, SigningKeys>()
   return (webhookId, sealed) => {
@@ -84,18 +87,19 @@ export function secretOpener(secretKey: string): SecretOpener {
     const known = opened.get(id)
     if (known) return known
     const keys = signingKeys(openSecret(secretKey, webhookId, sealed))
-    if (opened.size >= KEPT_SECRETS) opened.clear()
+    if (opened.size >= MAX_CACHED_SECRETS) opened.clear()
     opened.set(id, keys)
     return keys
   }
 }
 
-const keys = new Map<string, Buffer>()
+/** Module state: a cache of a pure function, for the one or two keys of a process. */
+const derivedKeys = new Map<string, Buffer>()
 
-function keyFor(secretKey: string): Buffer {
-  const known = keys.get(secretKey)
+function deriveKey(secretKey: string): Buffer {
+  const known = derivedKeys.get(secretKey)
   if (known) return known
   const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'muster webhook secrets', 32))
-  keys.set(secretKey, key)
+  derivedKeys.set(secretKey, key)
   return key
 }

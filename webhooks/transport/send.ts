@@ -1,4 +1,4 @@
-/** One POST. The only file that sends requests out. */
+/** Sends one request. No other file sends requests to endpoints. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Agent, type Dispatcher, errors } from 'undici'
 import type { Outcome, Phases } from '../../records/attempts.ts'
@@ -9,16 +9,17 @@ export interface SendResult {
   status: number | null
   responseHeaders: Record<string, string> | null
   responseBody: string | null
-  /** A sentence for the person who looks at the delivery. Null: it succeeded. */
+  /** A sentence for the reader of the delivery log. Null: success. */
   error: string | null
   /** Epoch milliseconds. */
   startedAt: number
   durationMs: number
-  /** The IP address that was connected to, when one was. */
+  /** The IP address of the connection. */
   address: string | null
-  /** They add up to the duration: the last one lasts until the end, however it came. Null: no connection was begun. */
+  /** They add up to the duration: the last phase lasts until the end of the attempt. Null: no
+   *  connection was started. */
   phases: Phases | null
-  /** When a 429 or 503 asked to be tried again, in epoch milliseconds. */
+  /** The time of `Retry-After` in a 429 or 503, in epoch milliseconds. */
   retryAfterAt: number | null
 }
 
@@ -32,20 +33,21 @@ export interface SendRequest {
 
 const MAX_BODY_BYTES = 16 * 1024
 const MAX_HEADER_CHARACTERS = 16 * 1024
-/** More than one a second, within any deadline. */
+/** More than one per second within any deadline. */
 const MAX_INTERIM_RESPONSES = 100
 
 class TimedOut extends Error {}
 class TooManyInterimResponses extends Error {}
 
-/** Sends one request and follows no redirect. Never throws: whatever happens is an outcome. */
+/** Sends one request and follows no redirects. Never throws: every failure is an outcome. */
 export function send(agent: Agent, request: SendRequest): Promise<SendResult> {
   return new Promise((resolve) => {
-    new Exchange(request, resolve).begin(agent)
+    new Exchange(request, resolve).start(agent)
   })
 }
 
-/** A request and what comes of it, as undici's handler of one: without streams and signals, of which nothing here has a use. */
+/** A request and its response, as a handler of undici. Its streams and abort signals are not needed
+ *  here and cost time. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: SendRequest
   readonly #resolve: (result: SendResult) => void
@@ -56,7 +58,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined
   #connection: Connection | undefined
   #respondedAt: number | undefined
-  #answer:
+  #response:
     | { status: number; responseHeaders: Record<string, string>; retryAfterAt: number | null }
     | undefined
   readonly #chunks: Buffer[] = []
@@ -71,10 +73,10 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#timer = setTimeout(() => this.#stop(new TimedOut()), request.timeoutMs)
   }
 
-  begin(agent: Agent): void {
+  start(agent: Agent): void {
     const { url, headers, body } = this.#request
     const target = URL.parse(url)
-    // Others are not stored; if one is, it goes nowhere.
+    // Only complete http and https URLs are stored; this is a second check.
     if (!target || !/^https?:$/.test(target.protocol)) {
       this.#end(
         new BlockedAddress('Nothing was sent: the URL is not a complete http or https address.'),
@@ -110,7 +112,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
     this.#respondedAt = performance.now()
     this.#connection = this.#trace.connection
-    this.#answer = {
+    this.#response = {
       status,
       responseHeaders: storableHeaders(headers),
       retryAfterAt: retryAfterAt(status, headers, Date.now()),
@@ -122,7 +124,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#bytes += chunk.length
     if (this.#bytes < MAX_BODY_BYTES) return
     this.#end()
-    controller.abort(new Error('No more of an answer is kept'))
+    controller.abort(new Error('The rest of the response is not stored'))
   }
 
   onResponseEnd(): void {
@@ -147,16 +149,16 @@ class Exchange implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     const ended = performance.now()
     this.#connection ??= this.#trace.connection
-    const answer = this.#answer
-      ? { ...this.#answer, responseBody: storableText(this.#chunks) }
-      : NO_ANSWER
+    const response = this.#response
+      ? { ...this.#response, responseBody: storableText(this.#chunks) }
+      : NO_RESPONSE
     this.#resolve({
-      ...answer,
-      ...this.#judge(error),
+      ...response,
+      ...this.#classify(error),
       startedAt: this.#startedAt,
       durationMs: Math.round(ended - this.#started),
       address: this.#connection?.address ?? null,
-      phases: phasesOf(this.#connection, {
+      phases: measurePhases(this.#connection, {
         started: this.#started,
         respondedAt: this.#respondedAt,
         ended,
@@ -164,15 +166,15 @@ class Exchange implements Dispatcher.DispatchHandler {
     })
   }
 
-  /** What goes wrong after the status has come changes nothing: only the deadline does. */
-  #judge(error: Error | undefined): Pick<SendResult, 'outcome' | 'error'> {
+  /** After the status has arrived, only the deadline changes the outcome. */
+  #classify(error: Error | undefined): Pick<SendResult, 'outcome' | 'error'> {
     const { url, timeoutMs } = this.#request
-    if (this.#answer) {
-      const { status } = this.#answer
+    if (this.#response) {
+      const { status } = this.#response
       if (this.#stoppedBy)
         return {
           outcome: 'timeout',
-          error: `The response did not end within ${seconds(timeoutMs)}.`,
+          error: `The response did not finish within ${formatSeconds(timeoutMs)}.`,
         }
       if (status >= 200 && status < 300) return { outcome: 'success', error: null }
       if (status >= 300 && status < 400)
@@ -180,7 +182,7 @@ class Exchange implements Dispatcher.DispatchHandler {
           outcome: 'http_error',
           error: `The endpoint redirected (${status}). Redirects are not followed.`,
         }
-      return { outcome: 'http_error', error: `The endpoint answered ${status}.` }
+      return { outcome: 'http_error', error: `The endpoint responded with status ${status}.` }
     }
     const blocked = causes(error).find((cause) => cause instanceof BlockedAddress)
     if (blocked) return { outcome: 'blocked', error: blocked.message }
@@ -188,16 +190,16 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#stoppedBy instanceof TimedOut)
       return {
         outcome: 'timeout',
-        error: `${missing(this.#connection, host)} within ${seconds(timeoutMs)}.`,
+        error: `${unfinishedStep(this.#connection, host)} within ${formatSeconds(timeoutMs)}.`,
       }
     return { outcome: 'unreachable', error: explain(error, host) }
   }
 }
 
-const NO_ANSWER = { status: null, responseHeaders: null, responseBody: null, retryAfterAt: null }
+const NO_RESPONSE = { status: null, responseHeaders: null, responseBody: null, retryAfterAt: null }
 
-/** How the time was spent: each phase until the next began, the last one until the end. */
-function phasesOf(
+/** The duration of each phase: until the next one started, and of the last one until the end. */
+function measurePhases(
   connection: Connection | undefined,
   {
     started,
@@ -225,62 +227,61 @@ function phasesOf(
   return phases
 }
 
-/** RFC 9110 §10.2.3: seconds, or a date. Null when there is none that can be read. */
+/** RFC 9110 §10.2.3: seconds or a date. Null when the header is missing or malformed. */
 function retryAfterAt(status: number, headers: IncomingHttpHeaders, now: number): number | null {
   if (status !== 429 && status !== 503) return null
   const [value = ''] = [headers['retry-after']].flat()
   if (/^\d+$/.test(value)) return now + Math.min(Number(value), MAX_RETRY_AFTER_SECONDS) * 1000
-  // §5.6.7: all three forms of a date begin with the day of the week and are in GMT, which the oldest does not say.
+  // §5.6.7: all three date formats start with the weekday and are in GMT. The oldest does not contain GMT.
   if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(value)) return null
   const at = Date.parse(value.endsWith('GMT') ? value : `${value} GMT`)
   return Number.isNaN(at) ? null : at
 }
 
-/** Beyond any sense: keeps the sum a date. */
+/** Far beyond any sensible value; keeps the sum within the range of dates. */
 const MAX_RETRY_AFTER_SECONDS = 1e9
 
-/** The first 16 KiB. */
 function storableText(chunks: Buffer[]): string {
   if (chunks.length === 0) return ''
   const bytes = Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES)
-  // `stream` leaves out a character that the cut has halved.
+  // `stream` drops an incomplete character at the end.
   return storable(new TextDecoder().decode(bytes, { stream: true }))
 }
 
 function storableHeaders(headers: IncomingHttpHeaders): Record<string, string> {
-  const kept: Record<string, string> = {}
-  let room = MAX_HEADER_CHARACTERS
+  const stored: Record<string, string> = {}
+  let free = MAX_HEADER_CHARACTERS
   for (const [name, value] of Object.entries(headers)) {
     const text = storable(Array.isArray(value) ? value.join(', ') : (value ?? ''))
-    room -= name.length + text.length
-    if (room < 0) break
-    kept[storable(name)] = text
+    free -= name.length + text.length
+    if (free < 0) break
+    stored[storable(name)] = text
   }
-  return kept
+  return stored
 }
 
-/** PostgreSQL stores neither NUL nor half a surrogate pair. */
+/** PostgreSQL stores neither NUL nor a lone surrogate. */
 function storable(text: string): string {
   return text.replaceAll('\0', '\uFFFD').toWellFormed()
 }
 
-function seconds(ms: number): string {
+function formatSeconds(ms: number): string {
   return ms === 1000 ? '1 second' : `${ms / 1000} seconds`
 }
 
-/** An error and what caused it; for an `AggregateError` (one address of several after the other) each of them. */
+/** An error and its causes. An `AggregateError` has one error per IP address that was tried. */
 function causes(error: unknown, depth = 0): Error[] {
   if (!(error instanceof Error) || depth > 5) return []
   const inner = error instanceof AggregateError ? error.errors : []
   return [error, ...[error.cause, ...inner].flatMap((cause) => causes(cause, depth + 1))]
 }
 
-/** What the codes of Node's system, DNS, TLS and HTTP errors mean to the owner of an endpoint. */
+/** Error codes of Node (system, DNS, TLS, HTTP), explained to the owner of an endpoint. */
 const SENTENCES: Record<string, (host: string) => string> = {
   ECONNREFUSED: (host) => `Connection refused: nothing listens at ${host}.`,
-  ECONNRESET: () => 'The endpoint closed the connection before it answered.',
-  EPIPE: () => 'The endpoint closed the connection before it answered.',
-  UND_ERR_SOCKET: () => 'The endpoint closed the connection before it answered.',
+  ECONNRESET: () => 'The endpoint closed the connection before it responded.',
+  EPIPE: () => 'The endpoint closed the connection before it responded.',
+  UND_ERR_SOCKET: () => 'The endpoint closed the connection before it responded.',
   ENOTFOUND: (host) => `The name ${host} could not be resolved.`,
   ENODATA: (host) => `The name ${host} could not be resolved.`,
   EAI_AGAIN: (host) => `The name ${host} could not be resolved at the moment.`,
@@ -298,27 +299,26 @@ const SENTENCES: Record<string, (host: string) => string> = {
     'The certificate of the endpoint was issued by an authority that is not trusted.',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: () =>
     'The endpoint does not send its whole certificate chain.',
-  // One certificate alone: which of the two it is cannot be told.
+  // With a single certificate, both causes look the same.
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: () =>
-    'The certificate of the endpoint was issued by an authority that is not trusted, or the endpoint does not send its whole chain.',
+    'The certificate is from an authority that is not trusted, or its chain is incomplete.',
   ERR_TLS_CERT_ALTNAME_INVALID: (host) => `The certificate of the endpoint is not for ${host}.`,
-  // undici's own, of a status below 100.
-  ERR_ASSERTION: () => 'The endpoint answered with something that is not HTTP/1.1.',
+  // From undici, for a status below 100.
+  ERR_ASSERTION: () => 'The response is not valid HTTP/1.1.',
   UND_ERR_HEADERS_OVERFLOW: () => 'The headers of the response are too large.',
 }
 
-/** What undici refuses about a response, by its own class or message. */
+/** Explains errors that undici raises about a response. */
 function explainProtocol(error: Error): string | undefined {
   if (error instanceof TooManyInterimResponses)
     return 'The endpoint sent only interim responses (1xx), more than 100 of them.'
-  if (error instanceof errors.HTTPParserError)
-    return 'The endpoint answered with something that is not HTTP/1.1.'
+  if (error instanceof errors.HTTPParserError) return 'The response is not valid HTTP/1.1.'
   if (error instanceof errors.ResponseContentLengthMismatchError)
-    return 'The response is not as long as its Content-Length says.'
+    return 'The length of the response does not match its Content-Length.'
   if (error instanceof errors.SocketError && error.message === 'bad response')
-    return 'The endpoint answered 100 Continue, which was not asked for.'
+    return 'The endpoint responded with 100 Continue, which was not requested.'
   if (error instanceof errors.SocketError && error.message === 'bad upgrade')
-    return 'The endpoint answered 101 Switching Protocols, which was not asked for.'
+    return 'The endpoint responded with 101 Switching Protocols, which was not requested.'
   return undefined
 }
 
@@ -332,15 +332,15 @@ function explain(error: unknown, host: string): string {
   if (
     chain.some((cause) => 'code' in cause && /^(EPROTO|ERR_SSL_|ERR_TLS_)/.test(String(cause.code)))
   )
-    return 'A secure connection could not be made: the TLS handshake failed.'
+    return 'The TLS handshake failed.'
   return storable(`The request failed: ${error instanceof Error ? error.message : String(error)}`)
 }
 
-/** What had not come when the time was up, without its end. */
-function missing(connection: Connection | undefined, host: string): string {
+/** The step that was not finished at the deadline, as the start of a sentence. */
+function unfinishedStep(connection: Connection | undefined, host: string): string {
   if (!connection || connection.readyAt !== undefined) return 'There was no response'
   if (connection.isNamed && connection.lookedUpAt === undefined)
     return `The name ${host} was not resolved`
-  if (connection.connectedAt === undefined) return `There was no connection to ${host}`
-  return `The TLS handshake with ${host} did not end`
+  if (connection.connectedAt === undefined) return `No connection to ${host} was established`
+  return `The TLS handshake with ${host} did not finish`
 }

@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto'
 import type { SigningKeys } from './secret.ts'
 
-/** The headers of one attempt. `X-Service-Signature` is keyed with the whole secret string (service-spec §5 "Webhook signature"), the
- *  `webhook-*` headers with the bytes it stands for (Standard Webhooks 1.0.0, "Signature scheme"). */
+/** The headers of one attempt. The key of `X-Service-Signature` is the whole secret string
+ *  (service-spec §5 "Webhook signature"), that of `webhook-signature` its decoded bytes (Standard
+ *  Webhooks 1.0.0, "Signature scheme"). */
 export function deliveryHeaders(
   keys: SigningKeys,
   deliveryId: string,
