@@ -1,21 +1,18 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
-import { hasAccount } from '../records/accounts.ts'
 import {
   type BulkJob,
   type BulkSelection,
   cancelBulkJob,
-  findAccountOfBulkJob,
   findBulkJob,
   listBulkJobs,
   pauseBulkJob,
   resumeBulkJob,
 } from '../records/bulk-jobs.ts'
-import type { Db } from '../records/database/open.ts'
-import { accountScope, type WriteScope, writeScope } from '../records/database/scope.ts'
+import { type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { MAX_RATE } from '../webhooks/bulk.ts'
+import { assertAccount, lookUpBulkJobAccount, readScope } from './lookup.ts'
 import { examples, formatTable, formatTime, type Output, type Shell, WrongUsage } from './shell.ts'
 
 const EXAMPLE_ID = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
@@ -24,7 +21,8 @@ export function addBulk(program: Command, shell: Shell): void {
   const bulk = program
     .command('bulk')
     .description(
-      'See, pause and end work at many deliveries: what was missed being sent, failed ones being retried.',
+      'List, pause, resume and cancel bulk jobs: jobs that send missed events or retry failed ' +
+        'deliveries in the background.',
     )
 
   bulk
@@ -36,14 +34,11 @@ export function addBulk(program: Command, shell: Shell): void {
     .action(
       shell.action(({ account }: { account: string }) =>
         shell.records(async ({ db }): Promise<Output> => {
-          if (!isUuid(account) || !(await hasAccount(db.read, account)))
-            throw new Refused(`There is no account ${account}`)
-          const jobs = await listBulkJobs(
-            accountScope({ dialect: db.dialect, sql: db.read }, account),
-          )
+          await assertAccount(db, account)
+          const jobs = await listBulkJobs(readScope(db, account))
           return {
-            document: jobs.map(bulkDocumentOf),
-            text: jobs.length === 0 ? 'There are no bulk jobs.' : tableOf(jobs),
+            document: jobs.map(toDocument),
+            text: jobs.length === 0 ? 'No bulk jobs yet.' : toTable(jobs),
           }
         }),
       ),
@@ -51,30 +46,31 @@ export function addBulk(program: Command, shell: Shell): void {
 
   bulk
     .command('show')
-    .summary('see how far a bulk job is')
-    .description('See how far a bulk job is.')
+    .summary('show the progress of a bulk job')
+    .description('Show the progress of a bulk job.')
     .argument('<id>', 'the bulk job')
     .addHelpText('after', examples(`muster bulk show ${EXAMPLE_ID}`))
     .action(
       shell.action((id: string) =>
         shell.records(async ({ db }): Promise<Output> => {
-          const scope = accountScope({ dialect: db.dialect, sql: db.read }, await accountOf(db, id))
-          return outputOf(await findBulkJob(scope, id))
+          const scope = readScope(db, await lookUpBulkJobAccount(db, id))
+          return toOutput(await findBulkJob(scope, id))
         }),
       ),
     )
 
   const switches = [
-    { name: 'pause', verb: 'stop a bulk job until it is resumed', change: pauseBulkJob },
-    { name: 'resume', verb: 'go on where a bulk job was paused', change: resumeBulkJob },
-    { name: 'cancel', verb: 'end a bulk job', change: cancelBulkJob },
+    { name: 'pause', summary: 'pause a bulk job', change: pauseBulkJob },
+    { name: 'resume', summary: 'resume a paused bulk job', change: resumeBulkJob },
+    { name: 'cancel', summary: 'cancel a bulk job', change: cancelBulkJob },
   ] as const
-  for (const { name, verb, change } of switches)
+  for (const { name, summary, change } of switches)
     bulk
       .command(name)
-      .summary(verb)
+      .summary(summary)
       .description(
-        `${verb.charAt(0).toUpperCase()}${verb.slice(1)}. What it has put on the schedule stays there. Running servers follow within a second.`,
+        `${summary.charAt(0).toUpperCase()}${summary.slice(1)}. Running servers apply this within a second. ` +
+          'Retries that it already scheduled will still be sent.',
       )
       .argument('<id>', 'the bulk job')
       .addHelpText('after', examples(`muster bulk ${name} ${EXAMPLE_ID}`))
@@ -85,26 +81,19 @@ type JobChange = (scope: WriteScope, id: string, now: Date) => Promise<BulkJob |
 
 function switchJob(shell: Shell, id: string, change: JobChange): Promise<Output> {
   return shell.records(async ({ db }) => {
-    const accountId = await accountOf(db, id)
-    return outputOf(
+    const accountId = await lookUpBulkJobAccount(db, id)
+    return toOutput(
       await transaction(db, (trx) => change(writeScope(trx, accountId), id, new Date())),
     )
   })
 }
 
-/** The account of a bulk job. Throws `Refused` when there is no such job. */
-async function accountOf(db: Db, id: string): Promise<string> {
-  const accountId = isUuid(id) ? await findAccountOfBulkJob(db.read, id) : undefined
-  if (accountId === undefined) throw new Refused(`There is no bulk job ${id}`)
-  return accountId
+function toOutput(job: BulkJob | undefined): Output {
+  if (!job) throw new Refused('The bulk job no longer exists')
+  return { document: toDocument(job), text: toTable([job]) }
 }
 
-function outputOf(job: BulkJob | undefined): Output {
-  if (!job) throw new Refused('The bulk job is gone')
-  return { document: bulkDocumentOf(job), text: tableOf([job]) }
-}
-
-export function bulkDocumentOf(job: BulkJob) {
+function toDocument(job: BulkJob) {
   return {
     id: job.id,
     account_id: job.accountId,
@@ -125,9 +114,9 @@ export function bulkDocumentOf(job: BulkJob) {
   }
 }
 
-function tableOf(jobs: BulkJob[]): string {
+function toTable(jobs: BulkJob[]): string {
   return formatTable(
-    ['ID', 'KIND', 'WEBHOOK', 'STATE', 'DONE', 'SKIPPED', 'OF', 'A SECOND', 'STARTED'],
+    ['ID', 'KIND', 'WEBHOOK', 'STATE', 'DONE', 'SKIPPED', 'TOTAL', 'RATE', 'STARTED'],
     jobs.map((job) => [
       job.id,
       job.kind,
@@ -142,20 +131,21 @@ function tableOf(jobs: BulkJob[]): string {
   )
 }
 
-/** What a command says of a job that it has started. */
-export function sayStarted(job: BulkJob): Output {
+/** The output of a command that started a bulk job. */
+export function formatStarted(job: BulkJob): Output {
   return {
-    document: bulkDocumentOf(job),
+    document: toDocument(job),
     text: [
-      `Bulk job ${job.id} has begun: ${job.total} to be sent, at most ${job.rate} a second, by a running server.`,
-      `See how far it is:  muster bulk show ${job.id}`,
-      `Hold it:            muster bulk pause ${job.id}`,
+      `Started bulk job ${job.id}. A running server sends ${job.total} deliveries, ` +
+        `at most ${job.rate} per second.`,
+      `See its progress:  muster bulk show ${job.id}`,
+      `Pause it:          muster bulk pause ${job.id}`,
     ].join('\n'),
   }
 }
 
-/** And what it says when it only counts. */
-export function sayPreview(selection: BulkSelection, count: number): Output {
+/** The output of a command with --preview. */
+export function formatPreview(selection: BulkSelection, count: number): Output {
   const { kind, webhookId, eventTypes, since, until } = selection
   return {
     document: {
@@ -166,31 +156,33 @@ export function sayPreview(selection: BulkSelection, count: number): Output {
       until: formatTime(until),
       count,
     },
-    text: `${count} would be sent, of the time from ${formatTime(since)} to ${formatTime(until)}. Without --preview they are.`,
+    text:
+      `Matches ${count} deliveries from ${formatTime(since)} to ${formatTime(until)}. ` +
+      'Run this without --preview to send them.',
   }
 }
 
-/** For an option that takes a number of deliveries a second. */
-export function rateOf(given: string): number {
-  if (!/^[1-9]\d{0,2}$/.test(given) || Number(given) > MAX_RATE)
+/** Parses an option that takes deliveries per second. */
+export function parseRate(text: string): number {
+  if (!/^[1-9]\d{0,2}$/.test(text) || Number(text) > MAX_RATE)
     throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_RATE}.`)
-  return Number(given)
+  return Number(text)
 }
 
-/** For an option that takes a time: a day in UTC, or a moment. */
-export function momentOf(given: string): Date {
-  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i.test(given)
-    ? Date.parse(given)
+/** Parses an option that takes a time, or a day in UTC. */
+export function parseTime(text: string): Date {
+  const time = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/i.test(text)
+    ? Date.parse(text)
     : Number.NaN
   if (Number.isNaN(time))
     throw new InvalidArgumentError(
-      'It must be a time such as 2026-11-21T09:30:00Z, or a day such as 2026-11-21.',
+      'It must be a time or a day, for example 2026-11-21T09:30:00Z or 2026-11-21.',
     )
   return new Date(time)
 }
 
-/** Throws `WrongUsage` for a time that ends before it begins. */
-export function assertSpan({ since, until }: { since?: Date; until?: Date }): void {
+/** Throws `WrongUsage` if the period ends before it starts. */
+export function assertPeriod({ since, until }: { since?: Date; until?: Date }): void {
   if (since && until && since >= until)
     throw new WrongUsage("option '--until <time>' must be later than '--since <time>'")
 }

@@ -13,7 +13,7 @@ import {
   retryDelivery,
 } from '../records/delivery-commands.ts'
 import { DEFAULT_RATE, failedIn, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
-import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
+import { assertPeriod, formatPreview, formatStarted, parseRate, parseTime } from './bulk.ts'
 import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
 import { examples, type Output, parseList, type Shell, WrongUsage } from './shell.ts'
 
@@ -103,9 +103,14 @@ export function addRetryFailed(deliveries: Command, shell: Shell): void {
       'only these event types, for example participant.created,task.completed',
       parseList(...Object.keys(eventTypes)),
     )
-    .requiredOption('--since <time>', 'start of the period', momentOf)
-    .option('--until <time>', 'end of the period (default: now)', momentOf)
-    .option('--rate <n>', `maximum deliveries per second, up to ${MAX_RATE}`, rateOf, DEFAULT_RATE)
+    .requiredOption('--since <time>', 'start of the period', parseTime)
+    .option('--until <time>', 'end of the period (default: now)', parseTime)
+    .option(
+      '--rate <n>',
+      `maximum deliveries per second, up to ${MAX_RATE}`,
+      parseRate,
+      DEFAULT_RATE,
+    )
     .option('--preview', 'only count the deliveries')
     .addHelpText(
       'after',
@@ -121,15 +126,17 @@ function retryFailed(shell: Shell, options: RetryFailedOptions): Promise<Output>
   const { webhook, account, type: types, since, until, rate, preview } = options
   if (webhook === undefined && account === undefined)
     throw new WrongUsage("use one of the options '--webhook <id>' and '--account <id>'")
-  assertSpan({ since, until })
+  assertPeriod({ since, until })
   return shell.records(async ({ db }) => {
     const now = new Date()
     if (account !== undefined) await assertAccount(db, account)
     const accountId = account ?? (await lookUpWebhookAccount(db, webhook ?? ''))
     const selection = failedIn(webhook ?? null, types ?? null, { since, until }, now)
     if (preview)
-      return sayPreview(selection, await countSelected(readScope(db, accountId), selection))
-    return sayStarted(await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now))
+      return formatPreview(selection, await countSelected(readScope(db, accountId), selection))
+    return formatStarted(
+      await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now),
+    )
   })
 }
 

@@ -1,7 +1,8 @@
-/** Looks up the records that a command line names. Everything here throws `Refused` when a record does not exist. */
+/** Looks up the records that a command names. Throws `Refused` if one does not exist. */
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
 import { hasAccount } from '../records/accounts.ts'
+import { findAccountOfBulkJob } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type Scope } from '../records/database/scope.ts'
 import { findAccountOfDelivery } from '../records/deliveries.ts'
@@ -25,6 +26,13 @@ export async function lookUpDeliveryAccount(db: Db, deliveryId: string): Promise
     ? await findAccountOfDelivery(db.read, deliveryId)
     : undefined
   if (accountId === undefined) throw new Refused(`There is no delivery ${deliveryId}`)
+  return accountId
+}
+
+/** The ID of the account that the bulk job belongs to. */
+export async function lookUpBulkJobAccount(db: Db, jobId: string): Promise<string> {
+  const accountId = isUuid(jobId) ? await findAccountOfBulkJob(db.read, jobId) : undefined
+  if (accountId === undefined) throw new Refused(`There is no bulk job ${jobId}`)
   return accountId
 }
 

@@ -1,9 +1,7 @@
 import { type Command, Option } from 'commander'
-import { validate as isUuid } from 'uuid'
 import { invite } from '../auth/invitation.ts'
 import { hashPassword } from '../auth/password.ts'
 import { Refused } from '../errors.ts'
-import { hasAccount } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
@@ -18,6 +16,7 @@ import {
 } from '../records/users.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
 import { nameOf } from './account.ts'
+import { assertAccount } from './lookup.ts'
 import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
 
 interface CreateOptions {
@@ -76,8 +75,7 @@ export function addUser(program: Command, shell: Shell): void {
       shell.action((options: CreateOptions) =>
         shell.records(async ({ db }): Promise<Output> => {
           const { account, email, role, finance } = options
-          if (!isUuid(account) || !(await hasAccount(db.read, account)))
-            throw new Refused(`There is no account ${account}`)
+          await assertAccount(db, account)
           const passwordHash = await hashPassword(readSecret(options.password))
           const fullName = options.fullName ?? nameOf(email)
           const newUser = {

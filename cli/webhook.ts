@@ -20,7 +20,7 @@ import { DEFAULT_RATE, MAX_RATE, missedBy, startBulkJob } from '../webhooks/bulk
 import { emitTest } from '../webhooks/emit.ts'
 import { assertWebhookUrl } from '../webhooks/transport/egress.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
-import { assertSpan, momentOf, rateOf, sayPreview, sayStarted } from './bulk.ts'
+import { assertPeriod, formatPreview, formatStarted, parseRate, parseTime } from './bulk.ts'
 import { assertAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
 import { examples, formatTable, formatTime, type Output, type Shell, WrongUsage } from './shell.ts'
 import { auditWebhook } from './webhook-audit.ts'
@@ -253,10 +253,15 @@ function addSendMissed(webhook: Command, shell: Shell): void {
     .option(
       '--since <time>',
       'start of the period (default: when the webhook was last disabled)',
-      momentOf,
+      parseTime,
     )
-    .option('--until <time>', 'end of the period (default: now)', momentOf)
-    .option('--rate <n>', `maximum deliveries per second, up to ${MAX_RATE}`, rateOf, DEFAULT_RATE)
+    .option('--until <time>', 'end of the period (default: now)', parseTime)
+    .option(
+      '--rate <n>',
+      `maximum deliveries per second, up to ${MAX_RATE}`,
+      parseRate,
+      DEFAULT_RATE,
+    )
     .option('--preview', 'only count the deliveries')
     .addHelpText(
       'after',
@@ -270,7 +275,7 @@ function sendMissed(
   id: string,
   { rate, preview = false, ...span }: MissedOptions,
 ): Promise<Output> {
-  assertSpan(span)
+  assertPeriod(span)
   return shell.records(async ({ db }) => {
     const now = new Date()
     const accountId = await lookUpWebhookAccount(db, id)
@@ -278,8 +283,10 @@ function sendMissed(
     const webhook = await findWebhook(scope, id)
     if (!webhook) throw new Refused(`There is no webhook ${id}`)
     const selection = missedBy(webhook, span, now)
-    if (preview) return sayPreview(selection, await countSelected(scope, selection))
-    return sayStarted(await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now))
+    if (preview) return formatPreview(selection, await countSelected(scope, selection))
+    return formatStarted(
+      await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now),
+    )
   })
 }
 

@@ -156,7 +156,7 @@ const isBare = ({ address, phases, responseHeaders, responseBody }: Attempt): bo
 
 function attemptDetail(attempt: Attempt): Html {
   const { address, phases, responseHeaders, responseBody, durationMs } = attempt
-  return html`<div class="answer">
+  return html`<div class="attempt-response">
     ${phases && phaseBar(phases, durationMs)}
     ${address !== null && html`<p class="muted">Connected to <code>${address}</code></p>`}
     ${responseHeaders && headersPart(responseHeaders)}
@@ -166,12 +166,12 @@ function attemptDetail(attempt: Attempt): Html {
 
 function headersPart(headers: Record<string, string>): Html {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  return html`<p class="answer-part">Headers</p>
+  return html`<p class="response-part">Headers</p>
     ${codeBlock(lines.join('\n'), 'response headers')}`
 }
 
 function bodyPart(body: string): Html {
-  return html`<p class="answer-part">Body</p>
+  return html`<p class="response-part">Body</p>
     ${body === '' ? html`<p class="muted">Empty</p>` : jsonBlock(body, 'response body')}`
 }
 
