@@ -41,7 +41,6 @@ const OPEN = {
   'no-cycle': ['web/docs/', 'scripts/lint/'],
   'no-import-upwards: web/': ['web/docs/routes'],
   'no-import-upwards: records/': ['records/exports'],
-  'cli-is-the-top': ['scripts/contract/'],
   'scripts-stand-alone': ['scripts/contract/'],
 }
 

@@ -72,8 +72,13 @@ const SENDING_MS = 1_000
 const CLOCK_MS = 100
 
 export async function audit(books: Books): Promise<Audit> {
-  const { faults, receivers } = books
-  const found: Audit = {
+  const auditor = new Auditor(books)
+  await auditor.checkAll()
+  return auditor.found
+}
+
+class Auditor {
+  readonly found: Audit = {
     acknowledged: 0,
     events: 0,
     deliveries: 0,
@@ -88,95 +93,114 @@ export async function audit(books: Books): Promise<Audit> {
     slowestDeliveryMs: {},
     wrong: [],
   }
-  const wrong = (text: string): void => void found.wrong.push(text)
-  const missing = (text: string): void => {
-    found.missing++
-    wrong(text)
-  }
-  const repeatsOf = new Map<Fault, number>()
+  private readonly books: Books
+  private readonly repeatsOf = new Map<Fault, number>()
+  /** By event ID: the webhook IDs that still need a delivery. */
+  private expected = new Map<string, Set<string>>()
 
-  const expected = await checkEvents(books, found, missing)
-  for await (const { delivery, attempts } of deliveriesOf(books)) checkDelivery(delivery, attempts)
-  for (const [eventId, webhookIds] of expected)
-    for (const webhookId of webhookIds)
-      missing(`Event ${eventId} has no delivery for webhook ${webhookId}`)
-  for (const { name, received } of receivers.values())
-    for (const id of received.keys()) wrong(`${name} got ${id}, which is on no record`)
-  for (const [fault, repeats] of repeatsOf) {
-    found.repeated[fault.kind] = (found.repeated[fault.kind] ?? 0) + repeats
-    found.mostRepeated = Math.max(found.mostRepeated, repeats)
-    if (repeats > fault.engines * MAX_REPEATS_PER_ENGINE)
-      wrong(`${repeats} attempts were repeated after one fault: ${fault.kind}`)
+  constructor(books: Books) {
+    this.books = books
   }
-  return found
 
-  function checkDelivery(delivery: DeliveryRow, attempts: AttemptRow[]): void {
+  async checkAll(): Promise<void> {
+    this.expected = await checkEvents(this.books, this.found, (text) => this.missing(text))
+    for await (const { delivery, attempts } of deliveriesOf(this.books))
+      this.checkDelivery(delivery, attempts)
+    for (const [eventId, webhookIds] of this.expected)
+      for (const webhookId of webhookIds)
+        this.missing(`Event ${eventId} has no delivery for webhook ${webhookId}`)
+    for (const { name, received } of this.books.receivers.values())
+      for (const id of received.keys()) this.wrong(`${name} got ${id}, which is not stored`)
+    this.checkRepeats()
+  }
+
+  private checkRepeats(): void {
+    const { found } = this
+    for (const [fault, repeats] of this.repeatsOf) {
+      found.repeated[fault.kind] = (found.repeated[fault.kind] ?? 0) + repeats
+      found.mostRepeated = Math.max(found.mostRepeated, repeats)
+      if (repeats > fault.engines * MAX_REPEATS_PER_ENGINE)
+        this.wrong(`${repeats} attempts were repeated after one fault: ${fault.kind}`)
+    }
+  }
+
+  private wrong(text: string): void {
+    this.found.wrong.push(text)
+  }
+
+  private missing(text: string): void {
+    this.found.missing++
+    this.wrong(text)
+  }
+
+  private checkDelivery(delivery: DeliveryRow, attempts: AttemptRow[]): void {
     const { id, state } = delivery
-    found.deliveries++
-    for (const { outcome } of attempts) found.attempts[outcome] = (found.attempts[outcome] ?? 0) + 1
-    expected.get(delivery.event_id)?.delete(delivery.webhook_id)
-    if (state === 'delivered') found.delivered++
+    this.found.deliveries++
+    for (const { outcome } of attempts)
+      this.found.attempts[outcome] = (this.found.attempts[outcome] ?? 0) + 1
+    this.expected.get(delivery.event_id)?.delete(delivery.webhook_id)
+    if (state === 'delivered') this.found.delivered++
     else
-      wrong(
+      this.wrong(
         `Delivery ${id} is ${state} ${delivery.failure_reason ?? ''} after ${attempts.length} attempts`,
       )
 
-    const receiver = receivers.get(delivery.webhook_id)
+    const receiver = this.books.receivers.get(delivery.webhook_id)
     const received = receiver?.received.get(id)
     // Deliveries that remain in the map at the end are not in the database.
     receiver?.received.delete(id)
     const confirmed = received?.arrivals.find(({ answered }) => answered)
     if (!receiver || !received || !confirmed) {
-      missing(`${delivery.event_type} ${id} never arrived at ${receiver?.name}`)
+      this.missing(`${delivery.event_type} ${id} never arrived at ${receiver?.name}`)
       return
     }
     if (!received.alwaysTheSame || received.digest !== digestOf(delivery.body))
-      wrong(`${id} arrived with another body than is on record`)
+      this.wrong(`${id} arrived with another body than the stored one`)
     const { name } = receiver
-    found.slowestDeliveryMs[name] = Math.max(
-      found.slowestDeliveryMs[name] ?? 0,
+    this.found.slowestDeliveryMs[name] = Math.max(
+      this.found.slowestDeliveryMs[name] ?? 0,
       confirmed.at - delivery.created_at,
     )
-    explain(id, receiver, received.arrivals, unrecorded(received.arrivals, attempts))
+    this.explain(id, receiver, received.arrivals, unrecorded(received.arrivals, attempts))
   }
 
   /** Each POST without a stored result must have been in flight during a fault of its own. */
-  function explain(
+  private explain(
     id: string,
     receiver: ChaosReceiver,
     arrivals: Arrival[],
     orphans: Arrival[],
   ): void {
     if (orphans.length === 0) return
-    const reasons = faults.filter(
+    const reasons = this.books.faults.filter(
       (fault) => fault.engines > 0 && arrivals.some((arrival) => wasInFlight(arrival, fault)),
     )
     for (const fault of reasons.slice(0, orphans.length))
-      repeatsOf.set(fault, (repeatsOf.get(fault) ?? 0) + 1)
+      this.repeatsOf.set(fault, (this.repeatsOf.get(fault) ?? 0) + 1)
     const unexplained = orphans.length - reasons.length
     if (unexplained > 0) {
-      found.unexplained += unexplained
+      this.found.unexplained += unexplained
       const times = arrivals.map(
         ({ at, endedAt, answered }) => `${at}${answered ? '+' : '-'}${endedAt ?? ''}`,
       )
-      wrong(
-        `${id} was sent ${unexplained} times too often to ${receiver.name}, in no fault: ${times.join(' ')}`,
+      this.wrong(
+        `${id} was sent ${unexplained} times too often to ${receiver.name} without a fault: ${times.join(' ')}`,
       )
     }
-    for (const orphan of orphans) measureWait(receiver, arrivals, orphan)
+    for (const orphan of orphans) this.measureWait(receiver, arrivals, orphan)
   }
 
-  function measureWait(receiver: ChaosReceiver, arrivals: Arrival[], orphan: Arrival): void {
+  private measureWait(receiver: ChaosReceiver, arrivals: Arrival[], orphan: Arrival): void {
     // The last fault that this attempt was in flight at: a dead or frozen node starts none.
-    const fault = faults.findLast(
+    const fault = this.books.faults.findLast(
       (each) => isLossOfNode(each) && orphan.at <= each.from && wasInFlight(orphan, each),
     )
     const next = arrivals.find(({ at }) => at > orphan.at)
     if (!fault || !next) return
-    const since = books.cluster.postgres ? fault.from : (fault.readyAt ?? fault.from)
+    const since = this.books.cluster.postgres ? fault.from : (fault.readyAt ?? fault.from)
     const waitedMs = next.at - since
-    found.longestOrphanMs = Math.max(found.longestOrphanMs, waitedMs)
-    const isDisturbed = faults.some(
+    this.found.longestOrphanMs = Math.max(this.found.longestOrphanMs, waitedMs)
+    const isDisturbed = this.books.faults.some(
       (each) =>
         each !== fault &&
         each.from < next.at &&
@@ -184,7 +208,10 @@ export async function audit(books: Books): Promise<Audit> {
         (each.engines > 0 || each.target === receiver.name),
     )
     if (!isDisturbed)
-      found.longestUndisturbedOrphanMs = Math.max(found.longestUndisturbedOrphanMs, waitedMs)
+      this.found.longestUndisturbedOrphanMs = Math.max(
+        this.found.longestUndisturbedOrphanMs,
+        waitedMs,
+      )
   }
 }
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import type { Cluster, Node } from './cluster.ts'
-import { newRandom } from './random.ts'
+import { newRandom, type Random } from './random.ts'
 
 export interface Load {
   /** Number of 2xx responses for each change, by `keyOf`. */
@@ -48,33 +48,71 @@ interface Change {
   idempotencyKey?: string
 }
 
-export function startLoad({ cluster, seed, databaseEpoch }: LoadOptions): Load {
-  const random = newRandom(`${seed} load`)
-  const agent = new Agent({ connections: CLIENTS * 2 })
-  const nodes = cluster.nodes.filter(({ role }) => role !== 'worker')
-  const participants: string[] = []
-  /** Changes with an idempotency key and without a final response. They are repeated. */
-  const unclear: Change[] = []
-  let changes = 0
-  let isOver = false
+const JOB_CHANGE: Change = {
+  method: 'POST',
+  path: '/jobs',
+  eventType: 'job.created',
+  body: { title: 'Interpreter' },
+}
 
-  const load: Load = {
-    acknowledged: new Map(),
-    answers: new Map(),
-    answersWithoutDatabase: new Map(),
-    longestAnswerMs: 0,
-    wrong: [],
-    async stop() {
-      isOver = true
-      await Promise.all(clients)
-      await agent.destroy()
-    },
+export function startLoad(options: LoadOptions): Load {
+  return new Clients(options)
+}
+
+class Clients implements Load {
+  readonly acknowledged: Load['acknowledged'] = new Map()
+  readonly answers: Load['answers'] = new Map()
+  readonly answersWithoutDatabase: Load['answersWithoutDatabase'] = new Map()
+  readonly wrong: string[] = []
+  longestAnswerMs = 0
+
+  private readonly options: LoadOptions
+  private readonly random: Random
+  private readonly agent = new Agent({ connections: CLIENTS * 2 })
+  private readonly nodes: Node[]
+  private readonly clients: Promise<void>[]
+  private readonly participants: string[] = []
+  /** Changes with an idempotency key and without a final response. They are repeated. */
+  private readonly unclear: Change[] = []
+  private changes = 0
+  private isOver = false
+
+  constructor(options: LoadOptions) {
+    this.options = options
+    this.random = newRandom(`${options.seed} load`)
+    this.nodes = options.cluster.nodes.filter(({ role }) => role !== 'worker')
+    const restMs = (): number => this.random.between(0, REST_MS)
+    this.clients = [
+      ...Array.from({ length: CLIENTS }, () => this.run(() => this.nextChange(), restMs)),
+      this.run(
+        () => this.unclear.shift(),
+        () => REPEAT_EVERY_MS,
+      ),
+      this.run(
+        () => JOB_CHANGE,
+        () => JOB_EVERY_MS,
+      ),
+    ]
   }
 
-  function nextChange(): Change {
-    const number = ++changes
-    const kind = random.between(0, 1)
-    const known = random.pick(participants)
+  async stop(): Promise<void> {
+    this.isOver = true
+    await Promise.all(this.clients)
+    await this.agent.destroy()
+  }
+
+  private async run(next: () => Change | undefined, restMs: () => number): Promise<void> {
+    while (!this.isOver) {
+      const change = next()
+      if (change) await this.send(change)
+      await delay(restMs())
+    }
+  }
+
+  private nextChange(): Change {
+    const number = ++this.changes
+    const kind = this.random.between(0, 1)
+    const known = this.random.pick(this.participants)
     if (known !== undefined && kind < 0.35)
       return {
         method: 'PATCH',
@@ -94,7 +132,7 @@ export function startLoad({ cluster, seed, databaseEpoch }: LoadOptions): Load {
     const body = {
       full_name: 'Ada Lovelace',
       tags: ['Größe', '🌊'],
-      external_id: `${seed}-${number}`,
+      external_id: `${this.options.seed}-${number}`,
     }
     return {
       method: 'POST',
@@ -105,52 +143,52 @@ export function startLoad({ cluster, seed, databaseEpoch }: LoadOptions): Load {
     }
   }
 
-  async function make(change: Change): Promise<void> {
-    const node = random.pick(nodes)
+  private async send(change: Change): Promise<void> {
+    const node = this.random.pick(this.nodes)
     if (!node) return
     const { method, path, body, idempotencyKey, eventType } = change
     const startedAt = Date.now()
-    const epoch = databaseEpoch()
+    const epoch = this.options.databaseEpoch()
     try {
       const response = await request(`${node.url}/public/v1${path}`, {
         method,
         headers: {
-          authorization: `Bearer ${cluster.token}`,
+          authorization: `Bearer ${this.options.cluster.token}`,
           'content-type': 'application/json',
           ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
         },
         body: JSON.stringify(body),
-        dispatcher: agent,
+        dispatcher: this.agent,
         signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
       })
       const text = await response.body.text()
       const status = response.statusCode
-      count(load.answers, String(status))
+      count(this.answers, String(status))
       if (!node.wasHurtSince(startedAt))
-        load.longestAnswerMs = Math.max(load.longestAnswerMs, Date.now() - startedAt)
-      judge(node, change, status, Number(response.headers['retry-after']), text)
-      if (epoch % 2 === 1 && databaseEpoch() === epoch) {
-        count(load.answersWithoutDatabase, String(status))
+        this.longestAnswerMs = Math.max(this.longestAnswerMs, Date.now() - startedAt)
+      this.judge(node, change, status, Number(response.headers['retry-after']), text)
+      if (epoch % 2 === 1 && this.options.databaseEpoch() === epoch) {
+        count(this.answersWithoutDatabase, String(status))
         if (status !== 503)
-          load.wrong.push(
-            `${node.name} answered ${method} ${path} with ${status} while PostgreSQL was away`,
+          this.wrong.push(
+            `${node.name} responded to ${method} ${path} with ${status} while PostgreSQL was down`,
           )
       }
-      if (status < 300) acknowledge(eventType, (JSON.parse(text) as { id: string }).id)
-      else if (idempotencyKey !== undefined) unclear.push(change)
+      if (status < 300) this.acknowledge(eventType, (JSON.parse(text) as { id: string }).id)
+      else if (idempotencyKey !== undefined) this.unclear.push(change)
     } catch (error) {
-      count(load.answers, 'none')
-      if (idempotencyKey !== undefined) unclear.push(change)
+      count(this.answers, 'none')
+      if (idempotencyKey !== undefined) this.unclear.push(change)
       if (!node.wasHurtSince(startedAt))
-        load.wrong.push(
-          `${node.name}, which was well, did not answer ${method} ${path}: ${(error as Error).message}`,
+        this.wrong.push(
+          `${node.name}, a healthy node, did not respond to ${method} ${path}: ${(error as Error).message}`,
         )
       // Do not flood a node that is down.
       await delay(REST_MS)
     }
   }
 
-  function judge(
+  private judge(
     node: Node,
     { method, path, idempotencyKey }: Change,
     status: number,
@@ -159,40 +197,17 @@ export function startLoad({ cluster, seed, databaseEpoch }: LoadOptions): Load {
   ): void {
     if (status < 300 || (status === 409 && idempotencyKey !== undefined)) return
     if (status === 503 && retryAfter > 0) return
-    load.wrong.push(
-      `${node.name} answered ${method} ${path} with ${status}, Retry-After ${retryAfter}: ${text.slice(0, 200)}`,
+    this.wrong.push(
+      `${node.name} responded to ${method} ${path} with ${status}, Retry-After ${retryAfter}: ${text.slice(0, 200)}`,
     )
   }
 
-  function acknowledge(eventType: string, id: string): void {
-    count(load.acknowledged, keyOf(eventType, id))
+  private acknowledge(eventType: string, id: string): void {
+    count(this.acknowledged, keyOf(eventType, id))
     if (eventType !== 'participant.created') return
-    if (participants.length < POOL) participants.push(id)
-    else participants[Math.floor(random.between(0, POOL))] = id
+    if (this.participants.length < POOL) this.participants.push(id)
+    else this.participants[Math.floor(this.random.between(0, POOL))] = id
   }
-
-  const client = async (next: () => Change | undefined, restMs: () => number): Promise<void> => {
-    while (!isOver) {
-      const change = next()
-      if (change) await make(change)
-      await delay(restMs())
-    }
-  }
-  const newJob = (): Change => ({
-    method: 'POST',
-    path: '/jobs',
-    eventType: 'job.created',
-    body: { title: 'Interpreter' },
-  })
-  const clients = [
-    ...Array.from({ length: CLIENTS }, () => client(nextChange, () => random.between(0, REST_MS))),
-    client(
-      () => unclear.shift(),
-      () => REPEAT_EVERY_MS,
-    ),
-    client(newJob, () => JOB_EVERY_MS),
-  ]
-  return load
 }
 
 function count(counts: Map<string, number>, what: string): void {

@@ -90,7 +90,7 @@ for (const database of options.on) {
   }
   reports.push(await chaos({ database, seed, ...pace, ...times, progress }))
 }
-console.log(options.json ? JSON.stringify(reports, null, 2) : printed(reports))
+console.log(options.json ? JSON.stringify(reports, null, 2) : formatReports(reports))
 if (reports.some(({ broken }) => broken.length > 0)) process.exitCode = 1
 
 function positive(text: string): number {
@@ -99,7 +99,7 @@ function positive(text: string): number {
   return value
 }
 
-function printed(reports: Report[]): string {
+function formatReports(reports: Report[]): string {
   const rows: [string, (report: Report) => string][] = [
     ['seed', ({ seed }) => seed],
     ['duration', ({ seconds }) => `${seconds} s`],
@@ -107,41 +107,35 @@ function printed(reports: Report[]): string {
       kind,
       ({ faults }) => `${faults[kind] ?? 0}`,
     ]),
-    ['answers', ({ answers }) => counts(answers)],
+    ['responses', ({ answers }) => counts(answers)],
     [
-      'answers while PostgreSQL was away',
+      'responses while PostgreSQL was down',
       ({ answersWithoutDatabase }) => counts(answersWithoutDatabase),
     ],
-    ['longest answer of a node that was well', ({ longestAnswerMs }) => seconds(longestAnswerMs)],
-    [
-      'longest start of a node that was killed',
-      ({ longestRestartMs }) => seconds(longestRestartMs),
-    ],
+    ['longest response of a healthy node', ({ longestAnswerMs }) => seconds(longestAnswerMs)],
+    ['longest restart of a killed node', ({ longestRestartMs }) => seconds(longestRestartMs)],
     ['changes acknowledged', ({ acknowledged }) => number(acknowledged)],
-    ['events on record', ({ events }) => number(events)],
+    ['events stored', ({ events }) => number(events)],
     ['deliveries', ({ deliveries }) => number(deliveries)],
     ['delivered', ({ delivered }) => number(delivered)],
     ['missing', ({ missing }) => number(missing)],
     ['attempts', ({ attempts }) => counts(attempts)],
-    ['sent again, in flight at', ({ repeated }) => counts(repeated)],
-    ['most sent again after one fault', ({ mostRepeated }) => number(mostRepeated)],
-    ['sent again for no reason', ({ unexplained }) => number(unexplained)],
+    ['repeated attempts, by fault', ({ repeated }) => counts(repeated)],
+    ['most repeated after one fault', ({ mostRepeated }) => number(mostRepeated)],
+    ['repeated without a fault', ({ unexplained }) => number(unexplained)],
     [
-      'longest wait of an orphan, nothing else wrong',
+      'longest wait of an orphan, no other fault',
       ({ longestUndisturbedOrphanMs }) => seconds(longestUndisturbedOrphanMs),
     ],
-    [
-      'longest wait of an orphan, whatever else was',
-      ({ longestOrphanMs }) => seconds(longestOrphanMs),
-    ],
+    ['longest wait of an orphan', ({ longestOrphanMs }) => seconds(longestOrphanMs)],
     ...RECEIVERS.map((name): [string, (report: Report) => string] => [
       `slowest delivery to the ${name}`,
       ({ slowestDeliveryMs }) => seconds(slowestDeliveryMs[name] ?? 0),
     ]),
-    ['everything delivered after the storm', ({ settledMs }) => seconds(settledMs)],
+    ['last delivery after the end of the load', ({ settledMs }) => seconds(settledMs)],
     ['promises broken', ({ broken }) => number(broken.length)],
   ]
-  const said = reports.flatMap(({ database, broken, logs }) => [
+  const messages = reports.flatMap(({ database, broken, logs }) => [
     ...broken.slice(0, MAX_SHOWN).map((promise) => `${database}: ${promise}`),
     ...(broken.length > MAX_SHOWN
       ? [`${database}: and ${broken.length - MAX_SHOWN} more; --json lists them all`]
@@ -150,11 +144,13 @@ function printed(reports: Report[]): string {
   ])
   const headings = ['', ...reports.map(({ database }) => database)]
   const cells = rows.map(([what, of]) => [what, ...reports.map(of)])
-  return [formatTable(headings, cells), ...(said.length > 0 ? ['', ...said] : [])].join('\n')
+  return [formatTable(headings, cells), ...(messages.length > 0 ? ['', ...messages] : [])].join(
+    '\n',
+  )
 }
 
-function counts(counted: Record<string, number>): string {
-  const parts = Object.entries(counted).map(([what, count]) => `${what} ${number(count)}`)
+function counts(byName: Record<string, number>): string {
+  const parts = Object.entries(byName).map(([what, count]) => `${what} ${number(count)}`)
   return parts.join(', ') || 'none'
 }
 

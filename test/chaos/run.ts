@@ -62,20 +62,7 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
   const environment = { WEBHOOK_RETRY_DELAYS: RETRY_DELAYS, WEBHOOK_TIMEOUT_MS: String(timeoutMs) }
   await using cluster = await openCluster({ kind, environment })
   await using opened = new AsyncDisposableStack()
-  const receivers = new Map<string, ChaosReceiver>()
-  const addReceiver = async (
-    name: string,
-    eventTypes: string[],
-    afterMs: number,
-  ): Promise<void> => {
-    const receiver = opened.use(await startChaosReceiver({ name, eventTypes, afterMs }))
-    receivers.set(await cluster.addWebhook(receiver.url, eventTypes), receiver)
-  }
-  const [prompt, usual, leisurely, slow] = RECEIVERS
-  await addReceiver(prompt, ['*'], 0)
-  await addReceiver(usual, ['*'], 50)
-  await addReceiver(leisurely, ['*'], 200)
-  if (slowReceiverMs !== undefined) await addReceiver(slow, ['job.created'], slowReceiverMs)
+  const receivers = await openReceivers(cluster, opened, slowReceiverMs)
   await startNodes(cluster)
   progress('all nodes are ready')
 
@@ -100,7 +87,7 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
   await delay(2_000)
   await load.stop()
 
-  progress('the storm is over: waiting for every delivery to end')
+  progress('the faults are over: waiting for every delivery to end')
   const calmAt = Date.now()
   const left = await settled(cluster)
   const settledMs = Date.now() - calmAt
@@ -113,12 +100,12 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
   ))
     if (status !== 0) broken.push(`${name} ended with ${status} on SIGTERM`)
 
-  progress('comparing the books')
+  progress('comparing records and requests')
   const { wrong, ...audited } = await audit({ cluster, load, faults, receivers })
   broken.push(...wrong)
   const waitedMs = audited.longestUndisturbedOrphanMs
   if (waitedMs > options.orphanWithinMs)
-    broken.push(`An orphaned attempt waited ${waitedMs} ms though nothing else was wrong`)
+    broken.push(`An orphaned attempt waited ${waitedMs} ms without another fault`)
   for (const [name, slowestMs] of Object.entries(audited.slowestDeliveryMs))
     if (slowestMs > DELIVER_WITHIN_MS) broken.push(`A delivery to the ${name} took ${slowestMs} ms`)
   if (broken.length > 0) cluster.keepLogs()
@@ -139,6 +126,25 @@ export async function chaos(options: ChaosOptions): Promise<Report> {
     broken,
     ...(broken.length > 0 ? { logs: cluster.directory } : {}),
   }
+}
+
+/** Starts the receivers and creates their webhooks. Returns the receivers by webhook ID. */
+async function openReceivers(
+  cluster: Cluster,
+  opened: AsyncDisposableStack,
+  slowReceiverMs: number | undefined,
+): Promise<Map<string, ChaosReceiver>> {
+  const receivers = new Map<string, ChaosReceiver>()
+  const add = async (name: string, eventTypes: string[], afterMs: number): Promise<void> => {
+    const receiver = opened.use(await startChaosReceiver({ name, eventTypes, afterMs }))
+    receivers.set(await cluster.addWebhook(receiver.url, eventTypes), receiver)
+  }
+  const [prompt, usual, leisurely, slow] = RECEIVERS
+  await add(prompt, ['*'], 0)
+  await add(usual, ['*'], 50)
+  await add(leisurely, ['*'], 200)
+  if (slowReceiverMs !== undefined) await add(slow, ['job.created'], slowReceiverMs)
+  return receivers
 }
 
 async function startNodes(cluster: Cluster): Promise<void> {

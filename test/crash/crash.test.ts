@@ -9,7 +9,7 @@ const database = inject('database')
 const FREEZING = 'worker frozen'
 const NOT_ON_SQLITE = ['API node killed', 'PostgreSQL killed', 'connections cut']
 
-test('everything dies at random moments: every acknowledged event arrives, and nothing is sent again for no reason', async () => {
+test('processes fail at random times: every acknowledged event arrives, and no attempt is repeated without a fault', async () => {
   const seed = randomBytes(4).toString('hex')
   console.log(`chaos on ${database}, seed ${seed}`)
   const { broken, faults, acknowledged, events, missing, unexplained, deliveries, delivered } =
