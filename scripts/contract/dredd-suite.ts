@@ -16,8 +16,8 @@ import {
   type Transaction,
   transactionCount,
 } from './dredd.ts'
-import { prepareRecords } from './records.ts'
 import type { Request } from './request.ts'
+import { prepareRecords } from './test-records.ts'
 
 interface Account {
   accountId: string

@@ -14,7 +14,7 @@ import { insertUser } from '../../records/users.ts'
 import { type Config, readConfig } from '../../server/config.ts'
 import { type Running, start } from '../../server/main.ts'
 import type { Server, Servers } from './dredd-suite.ts'
-import type { Target } from './run.ts'
+import type { Target } from './test-run.ts'
 
 type Disposable<T> = T & AsyncDisposable
 

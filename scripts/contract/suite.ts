@@ -5,22 +5,14 @@ import { Refused } from '../../errors.ts'
 import type { OperationId } from '../../generated/operations.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
+import { askAddress, askBody, askKeys } from './access-checks.ts'
+import { askCreated, askDeleted, askEvents, askRepeats, askVersions } from './behaviour-checks.ts'
 import { assertConforms, type Check, ContractBroken } from './checks.ts'
 import type { Coverage } from './coverage.ts'
-import { askFaults, askInvalid, askLimits, askValid } from './data.ts'
-import {
-  askAddress,
-  askBody,
-  askCreated,
-  askDeleted,
-  askEvents,
-  askKeys,
-  askRepeats,
-  askVersions,
-} from './promises.ts'
-import { prepareRecords } from './records.ts'
+import { askFaults, askInvalid, askLimits, askValid } from './data-checks.ts'
 import { type Answer, curl, exchange, type Request } from './request.ts'
-import type { Ask, Options, Question, Run, Target } from './run.ts'
+import { prepareRecords } from './test-records.ts'
+import type { Ask, Options, Question, Run, Target } from './test-run.ts'
 
 /** After so many of one case, one more tells nothing new. */
 const MAX_FAILURES = 3

@@ -7,9 +7,10 @@ import { Refused } from '../../errors.ts'
 import { buildContract, type Contract } from '../model/contract.ts'
 import { at, ContractError } from '../model/source.ts'
 import { parseYaml, readContract } from '../model/yaml.ts'
-import { type Change, compareContracts } from './compare.ts'
+import type { Change } from './change.ts'
+import { compareContracts } from './compare.ts'
 
-export type { Change } from './compare.ts'
+export type { Change } from './change.ts'
 
 export interface Difference {
   /** `info.version` of openapi.yaml. Null: there is nothing to compare with. */

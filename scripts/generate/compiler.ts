@@ -1,4 +1,4 @@
-/** Schemas of the contract, compiled ahead of time by Ajv to functions of one JavaScript module. */
+/** Compiles schemas of the contract to functions of one JavaScript module, with Ajv. */
 import { Ajv, type ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import addFormats from 'ajv-formats'
@@ -6,22 +6,22 @@ import { follow, locate } from '../model/references.ts'
 import { mapSubschemas, type Schema } from '../model/schema.ts'
 import { fail, type Place, type Placed, type Sources } from '../model/source.ts'
 
-/** Whether an object schema that says nothing of additionalProperties lets them pass: `closed` is for what we send, so that a field too many is caught. */
+/** `closed` refuses additional properties unless the schema allows them. It is for bodies that the service sends. */
 export type Openness = 'open' | 'closed'
 
 export interface Compiler {
-  /** The schema as Ajv takes it, its references to components replaced by ids that this compiler knows. */
+  /** The schema for Ajv, with its references replaced by IDs of this compiler. */
   prepare(placed: Placed<Schema>, openness: Openness): Schema
-  /** Compiles a prepared schema; returns the name of its function. Equal schemas share one, by the name of the first. `place` is where
-   *  to look when it is refused. */
+  /** Compiles a prepared schema and returns the name of its function. Equal schemas share the function of the first.
+   *  Throws `ContractError` at `place` if Ajv refuses the schema. */
   add(name: string, schema: Schema, place: Place): string
-  /** Compiles a prepared schema to a function for use here and now. */
+  /** Compiles a prepared schema to a function for immediate use. */
   compile(schema: Schema, place: Place): ValidateFunction
-  /** The functions, as a module without exports. */
+  /** The source text of all functions: a module without exports. */
   code(): string
 }
 
-/** They do not affect validation, and would fill the module. */
+/** Keywords that do not affect validation. */
 const ANNOTATIONS = [
   'title',
   'description',
@@ -35,21 +35,11 @@ const ANNOTATIONS = [
 ]
 
 export function newCompiler(sources: Sources): Compiler {
-  const ajv = new Ajv({
-    strict: true,
-    strictRequired: false,
-    allowUnionTypes: true,
-    allErrors: true,
-    useDefaults: true,
-    discriminator: true,
-    // Each schema is one function that others call: inlined, the module is many times the size.
-    inlineRefs: false,
-    code: { source: true, esm: true, lines: true },
-  })
-  addFormats.default(ajv)
+  const ajv = newAjv()
   const components = new Set<string>()
-  /** The name of the function for each schema, and the schema's id for each name. */
+  /** Function name by schema, as JSON. */
   const names = new Map<string, string>()
+  /** Schema ID by function name. */
   const functions: Record<string, string> = {}
 
   function prepare({ source, path, value }: Placed<Schema>, openness: Openness): Schema {
@@ -63,12 +53,12 @@ export function newCompiler(sources: Sources): Compiler {
     return openness === 'closed' ? close(schema) : schema
   }
 
-  /** The id of the component, which is made known to Ajv first. */
+  /** Registers the component with Ajv and returns its ID. */
   function component(target: Placed<Schema>, openness: Openness): string {
     const { source, path } = target
     const id = `/${openness}/${source.file}/${path.map((step) => encodeURIComponent(step)).join('/')}`
     if (!components.has(id)) {
-      components.add(id) // before it is prepared: it may contain itself
+      components.add(id) // before `prepare`: it may contain itself
       register(id, prepare(target, openness), target)
     }
     return id
@@ -88,7 +78,7 @@ export function newCompiler(sources: Sources): Compiler {
     if (known) return known
     const id = schema.$ref ?? `/${name}`
     if (!schema.$ref) register(id, schema, place)
-    attempt(place, () => ajv.getSchema(id))
+    compileAt(place, () => ajv.getSchema(id))
     const unique = id.slice(1).replace('.yaml/components', '').replace(/\W/g, '_')
     names.set(key, unique)
     functions[unique] = id
@@ -96,22 +86,10 @@ export function newCompiler(sources: Sources): Compiler {
   }
 
   function compile(schema: Schema, place: Place): ValidateFunction {
-    return attempt(place, () => ajv.compile(schema))
+    return compileAt(place, () => ajv.compile(schema))
   }
 
-  function attempt<T>({ source, path }: Place, work: () => T): T {
-    try {
-      return work()
-    } catch (error) {
-      return fail(
-        source,
-        path,
-        `is, or refers to, a schema that Ajv refuses: ${(error as Error).message}`,
-      )
-    }
-  }
-
-  /** Ajv writes CommonJS `require` for its runtime even in an ES module. */
+  /** Ajv writes `require` even in an ES module. */
   function code(): string {
     const module = standalone.default(ajv, functions)
     const body = module.replace(/^"use strict";\n/, '').replaceAll(/^export const/gm, 'const')
@@ -119,6 +97,31 @@ export function newCompiler(sources: Sources): Compiler {
   }
 
   return { prepare, add, compile, code }
+}
+
+function newAjv(): Ajv {
+  const ajv = new Ajv({
+    strict: true,
+    strictRequired: false,
+    allowUnionTypes: true,
+    allErrors: true,
+    useDefaults: true,
+    discriminator: true,
+    // Each schema becomes one function. Inlined, they would make the module many times larger.
+    inlineRefs: false,
+    code: { source: true, esm: true, lines: true },
+  })
+  addFormats.default(ajv)
+  return ajv
+}
+
+function compileAt<T>({ source, path }: Place, compile: () => T): T {
+  try {
+    return compile()
+  } catch (error) {
+    const { message } = error as Error
+    return fail(source, path, `is, or refers to, a schema that Ajv refuses: ${message}`)
+  }
 }
 
 function withoutAnnotations(schema: Schema): Schema {
@@ -129,7 +132,7 @@ function withoutAnnotations(schema: Schema): Schema {
   )
 }
 
-/** What we send gets no defaults either: they would hide that something is missing. */
+/** Removes the default as well: it would hide a missing field. */
 function close({ default: _default, ...schema }: Schema): Schema {
   return isObjectSchema(schema) ? { additionalProperties: false, ...schema } : schema
 }
@@ -149,7 +152,7 @@ function checkNullable({
     fail(source, path, 'is nullable, but its enum does not list null: add it')
 }
 
-/** A closed part of a composition refuses the properties of the others. */
+/** In a composition, each closed part refuses the properties of the other parts. */
 function checkClosable(sources: Sources, { source, path, value }: Placed<Schema>): void {
   const isObject = (schema: Schema) =>
     isObjectSchema(follow(sources, { source, path, value: schema }).value as Schema)
@@ -157,7 +160,7 @@ function checkClosable(sources: Sources, { source, path, value }: Placed<Schema>
     fail(
       source,
       path,
-      'combines objects by allOf, which cannot be checked for fields too many: write the properties out',
+      'combines objects by allOf, which cannot be closed: write the properties out',
     )
   const alternatives = [...(value.oneOf ?? []), ...(value.anyOf ?? [])]
   if (value.properties && alternatives.some(isObject))

@@ -1,5 +1,5 @@
 import type { Contract } from '../model/contract.ts'
-import { HEADER, literal } from './text.ts'
+import { HEADER, literal } from './typescript-text.ts'
 
 /** generated/events.ts: what asyncapi.yaml says of each event type on offer, for use at run time. */
 export function events(contract: Contract): string {

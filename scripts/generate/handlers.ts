@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Contract } from '../model/contract.ts'
 import { listFiles } from './files.ts'
-import { HEADER } from './text.ts'
+import { HEADER } from './typescript-text.ts'
 
 /** generated/handlers.ts: every handler by operationId. Its compilation shows which are missing, of the wrong type, or left over.
  *  `files` are the names of the modules in handlers/ without `.ts`: a left-over one is listed too, which does not compile. */

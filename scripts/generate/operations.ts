@@ -4,7 +4,7 @@ import type { Operation, Parameter } from '../model/operations.ts'
 import { follow, inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import { fail, type Placed, type Sources } from '../model/source.ts'
-import { HEADER, literal, union } from './text.ts'
+import { HEADER, literal, union } from './typescript-text.ts'
 
 export function operations(contract: Contract): string {
   const { sources } = contract

@@ -4,7 +4,7 @@ import type { Operation, Parameter } from '../model/operations.ts'
 import { follow, inlineReferences } from '../model/references.ts'
 import { mapSubschemas, type Schema } from '../model/schema.ts'
 import { type Finding, fail, type Placed, type Sources } from '../model/source.ts'
-import { HEADER, literal, union } from './text.ts'
+import { HEADER, literal, union } from './typescript-text.ts'
 
 export function resources(contract: Contract): string {
   for (const { source, path, problem } of findUnknownModules(contract)) fail(source, path, problem)

@@ -2,7 +2,7 @@
 
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
-import { literal } from './text.ts'
+import { literal } from './typescript-text.ts'
 
 /** For each operation without a handler, by path: handlers/<operationId>.ts and test/handlers/<operationId>.test.ts. */
 export function standInsFor({ operations }: Contract, written: string[]): Record<string, string> {

@@ -5,7 +5,7 @@ import type { Contract } from '../model/contract.ts'
 import { locate, renameReferences } from '../model/references.ts'
 import { type Schema, toJsonSchema } from '../model/schema.ts'
 import { fail, lineOf, type Placed } from '../model/source.ts'
-import { HEADER, union } from './text.ts'
+import { HEADER, union } from './typescript-text.ts'
 
 /** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its name. Fields with a
  *  default are optional, as in requests; generated/operations.ts has the types after validation. */

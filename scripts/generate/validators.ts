@@ -4,7 +4,7 @@ import { follow } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import type { Placed, Sources } from '../model/source.ts'
 import { type Compiler, newCompiler, type Openness } from './compiler.ts'
-import { HEADER, literal } from './text.ts'
+import { HEADER, literal } from './typescript-text.ts'
 
 /** generated/validators.js: tables of functions by operation and event. */
 export function validators({ sources, operations, events }: Contract): string {

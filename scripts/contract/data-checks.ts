@@ -5,6 +5,7 @@ import type { OperationId } from '../../generated/operations.ts'
 import type { Operation } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
 import { beginningOf, ContractBroken } from './checks.ts'
+import { type Fault, faults, objectFaults } from './invalid-values.ts'
 import type { Answer, Request } from './request.ts'
 import {
   emptyInput,
@@ -19,8 +20,9 @@ import {
   schemaOf,
   textOf,
   validBody,
-} from './run.ts'
-import { type Fault, faults, limits, objectFaults, type Sample, validValues } from './values.ts'
+} from './test-run.ts'
+import { type Sample, validValues } from './valid-values.ts'
+import { limits } from './value-limits.ts'
 
 const MAX_SHRINKING_MS = 15_000
 

@@ -5,8 +5,8 @@ import type { Operation, Parameter } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import { mapValues, type Schema } from '../model/schema.ts'
 import type { Coverage } from './coverage.ts'
-import type { Records } from './records.ts'
 import type { Answer, Request } from './request.ts'
+import type { Records } from './test-records.ts'
 
 const EXPORT_MS = 30_000
 

@@ -1,0 +1,237 @@
+/** The records that a test run creates for its requests, and their deletion. */
+import type { Operation } from '../model/operations.ts'
+import { inlineReferences } from '../model/references.ts'
+import type { Schema } from '../model/schema.ts'
+import type { Sources } from '../model/source.ts'
+import { beginningOf, ContractBroken } from './checks.ts'
+import type { Answer, Request } from './request.ts'
+import { least } from './valid-values.ts'
+
+type Body = Record<string, unknown>
+
+/** A kind of record. Its name comes from paths and references: `job` for `{job}` and `job_id`. */
+interface Kind {
+  collection: string
+  create: Operation | undefined
+  body: Schema
+  canDelete: boolean
+}
+
+export interface Records {
+  schemaOf(operation: Operation): Schema | null
+  /** A valid body that refers to new records where a reference is required. */
+  bodyFor(operation: Operation): Promise<Body>
+  /** A copy of the body with references to existing records. */
+  withReferences(operation: Operation, body: Body): Promise<Body>
+  /** The operation's path with the IDs of new records. */
+  newPath(operation: Operation): Promise<string>
+  /** The operation's path with the IDs of shared records. */
+  knownPath(operation: Operation): Promise<string>
+  /** Creates a record of every kind with an optional reference to this record. */
+  addDependents(kind: string, id: string): Promise<void>
+  /** Notes the record that the response created, for deletion. */
+  note(answer: Answer): void
+  /** Keeps the records created so far until `cleanUpKept`. */
+  keep(): void
+  /** Deletes the records that were created since the last clean-up. */
+  cleanUp(): Promise<void>
+  cleanUpKept(): Promise<void>
+  /** Deletes all records of the run. */
+  dispose(): Promise<void>
+}
+
+/** Fields that a record needs, beyond the required ones, before another record can refer to it. */
+const READY: Record<string, Body> = { job: { status: 'open' } }
+
+function unmade(
+  request: Omit<Request, 'key'>,
+  { status, text }: Answer,
+  key: string,
+): ContractBroken {
+  return new ContractBroken(
+    'positive_data_acceptance',
+    { ...request, key },
+    `valid data got ${status}: ${beginningOf(text)}`,
+  )
+}
+
+/** Creates the shared records. This function and the methods that create records throw ContractBroken if the service
+ *  refuses one. */
+export async function prepareRecords(
+  contract: { operations: Operation[]; sources: Sources },
+  sendAs: (request: Request) => Promise<Answer>,
+  key: string,
+): Promise<Records> {
+  const records = new TestRecords(contract, sendAs, key)
+  await records.createShared()
+  return records
+}
+
+class TestRecords implements Records {
+  private readonly kinds: Map<string, Kind>
+  private readonly sources: Sources
+  private readonly send: (request: Omit<Request, 'key'>) => Promise<Answer>
+  private readonly key: string
+  /** IDs by kind. */
+  private readonly shared = new Map<string, string>()
+  /** Paths of records, each list from the oldest to the newest: until `dispose`, `cleanUpKept` and `cleanUp`. */
+  private lasting: string[] = []
+  private kept: string[] = []
+  private created: string[] = []
+
+  constructor(
+    contract: { operations: Operation[]; sources: Sources },
+    sendAs: (request: Request) => Promise<Answer>,
+    key: string,
+  ) {
+    this.kinds = kindsOf(contract)
+    this.sources = contract.sources
+    this.send = (request) => sendAs({ ...request, key })
+    this.key = key
+  }
+
+  /** Kinds that cannot be created come last: their records result from the others. */
+  async createShared(): Promise<void> {
+    const isCreatable = (name: string): number => Number(!this.kinds.get(name)?.create)
+    const names = [...this.kinds.keys()].sort((a, b) => isCreatable(a) - isCreatable(b))
+    try {
+      for (const name of names) this.shared.set(name, await this.create(name))
+    } catch (error) {
+      await this.remove(this.created)
+      throw error
+    }
+    this.lasting = this.created
+    this.created = []
+  }
+
+  schemaOf({ body }: Operation): Schema | null {
+    return body && inlineReferences(this.sources, body.schema)
+  }
+
+  bodyFor(operation: Operation): Promise<Body> {
+    return this.withReferences(operation, least(this.schemaOf(operation) ?? {}) as Body)
+  }
+
+  async withReferences(operation: Operation, body: Body): Promise<Body> {
+    const { required = [] } = this.schemaOf(operation) ?? {}
+    const filled = { ...body }
+    for (const [field, value] of Object.entries(body)) {
+      const name = referenced(field, this.kinds)
+      // A required reference may have to be unique, so it gets a new record.
+      if (name !== undefined && typeof value === 'string')
+        filled[field] = required.includes(field) ? await this.create(name) : this.shared.get(name)
+    }
+    return filled
+  }
+
+  newPath(operation: Operation): Promise<string> {
+    return fillPath(operation, (name) => this.create(name))
+  }
+
+  knownPath(operation: Operation): Promise<string> {
+    return fillPath(operation, async (name) => this.shared.get(name) ?? '')
+  }
+
+  async addDependents(kind: string, id: string): Promise<void> {
+    for (const [name, { body }] of this.kinds)
+      if (body.properties?.[`${kind}_id`]?.nullable) await this.create(name, { [`${kind}_id`]: id })
+  }
+
+  note(answer: Answer): void {
+    const location = answer.headers.get('location')
+    const isDeletable = [...this.kinds.values()].some(
+      ({ canDelete, collection }) => canDelete && location?.startsWith(`${collection}/`),
+    )
+    if (answer.status === 201 && location && isDeletable) this.created.push(location)
+  }
+
+  keep(): void {
+    this.kept.push(...this.created)
+    this.created = []
+  }
+
+  async cleanUp(): Promise<void> {
+    const paths = this.created
+    this.created = []
+    await this.remove(paths)
+  }
+
+  async cleanUpKept(): Promise<void> {
+    const paths = [...this.kept, ...this.created]
+    this.kept = []
+    this.created = []
+    await this.remove(paths)
+  }
+
+  async dispose(): Promise<void> {
+    await this.remove([...this.lasting, ...this.kept, ...this.created])
+  }
+
+  private async create(name: string, more: Body = {}): Promise<string> {
+    const kind = this.kinds.get(name)
+    if (!kind?.create) return await this.findFirst(kind?.collection ?? '')
+    const request = {
+      method: 'POST',
+      path: kind.collection,
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ ...(await this.bodyFor(kind.create)), ...READY[name], ...more }),
+    }
+    const answer = await this.send(request)
+    const { id } = (answer.json ?? {}) as { id?: unknown }
+    if (answer.status !== 201 || typeof id !== 'string') throw unmade(request, answer, this.key)
+    if (kind.canDelete) this.created.push(`${kind.collection}/${id}`)
+    return id
+  }
+
+  private async findFirst(collection: string): Promise<string> {
+    const request = { method: 'GET', path: collection, headers: {} }
+    const answer = await this.send(request)
+    const id = (answer.json as { data?: { id?: unknown }[] } | undefined)?.data?.[0]?.id
+    if (typeof id !== 'string') throw unmade(request, answer, this.key)
+    return id
+  }
+
+  /** The newest first. */
+  private async remove(paths: string[]): Promise<void> {
+    for (const path of paths.reverse()) await this.send({ method: 'DELETE', path, headers: {} })
+  }
+}
+
+async function fillPath(
+  { path }: Operation,
+  findId: (name: string) => Promise<string>,
+): Promise<string> {
+  let filled = path
+  for (const [placeholder, name = ''] of path.matchAll(/\{(.+?)\}/g))
+    filled = filled.replace(placeholder, await findId(name))
+  return filled
+}
+
+function kindsOf({
+  operations: all,
+  sources,
+}: {
+  operations: Operation[]
+  sources: Sources
+}): Map<string, Kind> {
+  const kinds = new Map<string, Kind>()
+  for (const { path } of all) {
+    const [, collection, name] = /^(.*)\/\{([^}]+)\}$/.exec(path) ?? []
+    if (collection === undefined || name === undefined) continue
+    const create = all.find(
+      (operation) => operation.path === collection && operation.method === 'post',
+    )
+    const body = create?.body ? inlineReferences(sources, create.body.schema) : {}
+    const canDelete = all.some(
+      (operation) => operation.path === path && operation.method === 'delete',
+    )
+    kinds.set(name, { collection, create, body, canDelete })
+  }
+  return kinds
+}
+
+/** `job_id` names a `job`, if there is such a kind. */
+function referenced(field: string, kinds: Map<string, Kind>): string | undefined {
+  const name = /^(.+)_id$/.exec(field)?.[1]
+  return name !== undefined && kinds.has(name) ? name : undefined
+}

@@ -1,0 +1,158 @@
+/** Generators of valid values, and the smallest valid value, of a schema. */
+import fc from 'fast-check'
+import { mapValues, type Schema } from '../model/schema.ts'
+
+/** A value, and what is special about it, such as `full_name: 200 characters`. */
+export interface Sample {
+  what: string
+  value: unknown
+}
+
+/** Values that the schema takes; they shrink to short ones. Throws for a schema of no type that we know. */
+export function validValues(schema: Schema): fc.Arbitrary<unknown> {
+  const values = valuesOfType(schema)
+  return schema.nullable ? fc.option(values, { nil: null, freq: 4 }) : values
+}
+
+function valuesOfType(schema: Schema): fc.Arbitrary<unknown> {
+  const { minimum, maximum, minItems = 0, maxItems } = schema as Limits
+  if (schema.enum) return fc.constantFrom(...schema.enum)
+  if (schema.oneOf) return fc.oneof(...schema.oneOf.map(validValues))
+  switch (schema.type) {
+    case 'string':
+      return texts(schema)
+    case 'integer':
+      return fc.integer({
+        min: minimum ?? Number.MIN_SAFE_INTEGER,
+        max: maximum ?? Number.MAX_SAFE_INTEGER,
+      })
+    case 'number':
+      return fc.double({ min: minimum, max: maximum, noNaN: true, noDefaultInfinity: true })
+    case 'boolean':
+      return fc.boolean()
+    case 'array': {
+      const items = validValues(schema.items ?? {})
+      const size = { minLength: minItems, maxLength: maxItems }
+      return schema.uniqueItems
+        ? fc.uniqueArray(items, { ...size, selector: (item) => JSON.stringify(item) })
+        : fc.array(items, size)
+    }
+    case 'object':
+      return objects(schema)
+    default:
+      throw new Error(`There is no way yet to make values for ${JSON.stringify(schema)}`)
+  }
+}
+
+export interface Limits {
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  pattern?: string
+  format?: string
+  minItems?: number
+  maxItems?: number
+  maxProperties?: number
+}
+
+/** What the contract says of all text, in words: no NUL, no half of a surrogate pair. */
+export const withoutNul = (text: string): string => text.replaceAll('\0', ' ')
+
+const FORMATS: Record<string, fc.Arbitrary<string>> = {
+  uuid: fc.uuid(),
+  email: fc.emailAddress(),
+  'date-time': fc
+    .tuple(
+      fc.date({ min: new Date('1000-01-02'), max: new Date('2999-12-30'), noInvalidDate: true }),
+      fc.constantFrom('Z', '+00:00', '-11:30', '+14:00'),
+    )
+    .map(([time, offset]) => time.toISOString().replace('Z', offset)),
+}
+
+function texts(schema: Schema): fc.Arbitrary<string> {
+  const { format, pattern, minLength = 0, maxLength } = schema as Limits
+  const takes = (text: string): boolean => accepts(schema, text)
+  if (format !== undefined) return (FORMATS[format] ?? unknownFormat(format)).filter(takes)
+  if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern, 'u')).filter(takes)
+  const size = { minLength, maxLength }
+  return fc.oneof(
+    fc.string({ unit: 'grapheme-ascii', ...size }),
+    fc.string({ unit: 'binary', ...size }).map(withoutNul),
+  )
+}
+
+function unknownFormat(format: string): never {
+  throw new Error(`There is no way yet to make values of the format ${format}`)
+}
+
+/** By length, in code points as JSON Schema counts, and pattern. */
+export function accepts(schema: Schema, text: string): boolean {
+  const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema as Limits
+  const length = [...text].length
+  return (
+    length >= minLength &&
+    length <= maxLength &&
+    (pattern === undefined || new RegExp(pattern, 'u').test(text))
+  )
+}
+
+function objects({
+  properties = {},
+  required = [],
+  additionalProperties,
+  maxProperties,
+}: Schema): fc.Arbitrary<object> {
+  const named = fc.record(mapValues(properties, validValues), {
+    requiredKeys: [...required],
+  })
+  if (typeof additionalProperties !== 'object') return named
+  const names = fc.string({ unit: 'binary', maxLength: 20 }).map(withoutNul)
+  const others = fc.dictionary(names, validValues(additionalProperties), {
+    maxKeys: maxProperties as number | undefined,
+  })
+  return fc.tuple(others, named).map(([more, known]) => ({ ...more, ...known }))
+}
+
+export const SAMPLES: Record<string, string> = {
+  uuid: '0193d7a0-0000-7000-8000-000000000000',
+  email: 'a@example.com',
+  'date-time': '2026-03-02T09:30:00Z',
+}
+
+/** The least that the schema takes: of an object, what is required. */
+export function least(schema: Schema): unknown {
+  return variant(schema, 0)
+}
+
+/** One of many values that differ from each other, as far as the schema lets them. */
+export function variant(schema: Schema, index: number): unknown {
+  const { minimum = 0, minLength = 0, minItems = 0, format } = schema as Limits
+  if (schema.enum) return schema.enum[index % schema.enum.length]
+  if (schema.oneOf?.[0]) return variant(schema.oneOf[0], index)
+  switch (schema.type) {
+    case 'string':
+      return (format && SAMPLES[format]) || `v${index}`.padEnd(minLength, 'x')
+    case 'integer':
+    case 'number':
+      return minimum + index
+    case 'array':
+      return variants(schema.items ?? {}, minItems)
+    case 'object': {
+      const { properties = {}, required = [] } = schema
+      return Object.fromEntries(
+        required.map((name) => [name, variant(properties[name] ?? {}, index)]),
+      )
+    }
+    default:
+      return true
+  }
+}
+
+export function variants(schema: Schema, count: number): unknown[] {
+  return Array.from({ length: count }, (_, index) => variant(schema, index))
+}
+
+export function isDistinct(values: unknown[]): boolean {
+  return new Set(values.map((value) => JSON.stringify(value))).size === values.length
+}

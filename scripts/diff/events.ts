@@ -1,0 +1,95 @@
+import type { EventMessage } from '../model/events.ts'
+import type { Place } from '../model/source.ts'
+import {
+  type Change,
+  change,
+  type Editions,
+  ofSchemas,
+  type RuleId,
+  readSchemaDeprecation,
+  type Subject,
+} from './change.ts'
+
+export function compareEvents(editions: Editions): Change[] {
+  const { base, revision } = editions
+  const changes: Change[] = []
+  for (const old of base.events)
+    if (!revision.events.some(({ type }) => type === old.type))
+      changes.push(removedEvent({ ...editions, concerns: old.type }, old))
+  for (const now of revision.events) {
+    const subject = { ...editions, concerns: now.type }
+    const old = base.events.find(({ type }) => type === now.type)
+    if (old) changes.push(...compareEvent(subject, old, now))
+    else
+      changes.push(
+        change(subject, 'event-added', messageOf(now), `the event ${now.type}`, 'is new'),
+      )
+  }
+  return changes
+}
+
+const messageOf = ({ payload }: EventMessage): Place => ({
+  source: payload.source,
+  path: payload.path.slice(0, -1),
+})
+
+function removedEvent(subject: Subject, event: EventMessage): Change {
+  const place = messageOf(event)
+  const name = `the event ${event.type}`
+  const { isDeprecated, sunset } = readSchemaDeprecation(place)
+  if (!isDeprecated)
+    return change(subject, 'event-removed-without-deprecation', place, name, 'is gone', true)
+  if (sunset === undefined || sunset > subject.today)
+    return change(
+      subject,
+      'event-removed-before-sunset',
+      place,
+      name,
+      `is gone before its sunset: ${sunset ?? 'it has none'}`,
+      true,
+    )
+  return change(
+    subject,
+    'event-removed-with-deprecation',
+    place,
+    name,
+    `is gone, after its sunset of ${sunset}`,
+    true,
+  )
+}
+
+function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): Change[] {
+  const name = `the event ${now.type}`
+  const changes: Change[] = []
+  const add = (id: RuleId, what: string): void =>
+    void changes.push(change(subject, id, messageOf(now), name, what))
+  if (old.isSubscribable && !now.isSubscribable)
+    add('event-not-subscribable', 'cannot be subscribed to')
+  if (!old.isSubscribable && now.isSubscribable) add('event-subscribable', 'can be subscribed to')
+  if (
+    !readSchemaDeprecation(messageOf(old)).isDeprecated &&
+    readSchemaDeprecation(messageOf(now)).isDeprecated
+  )
+    add('event-deprecated', 'is deprecated')
+  return [
+    ...changes,
+    ...ofSchemas(
+      subject,
+      name,
+      old.payload,
+      now.payload,
+      'response',
+      'event-payload',
+      'event-property',
+    ),
+    ...ofSchemas(
+      subject,
+      `the headers of ${name}`,
+      old.headers,
+      now.headers,
+      'response',
+      'event-headers',
+      'event-header',
+    ),
+  ]
+}

@@ -1,0 +1,145 @@
+/** Compares the keywords of two revisions of a schema. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Schema } from '../model/schema.ts'
+import type { SchemaChange } from './rules.ts'
+
+interface Bound {
+  keyword: string
+  name: string
+  /** A higher value allows more. */
+  isUpper: boolean
+}
+
+const BOUNDS: Bound[] = [
+  { keyword: 'maximum', name: 'max', isUpper: true },
+  { keyword: 'minimum', name: 'min', isUpper: false },
+  { keyword: 'maxLength', name: 'max-length', isUpper: true },
+  { keyword: 'minLength', name: 'min-length', isUpper: false },
+  { keyword: 'maxItems', name: 'max-items', isUpper: true },
+  { keyword: 'minItems', name: 'min-items', isUpper: false },
+]
+/** Compared below, or of no consequence. */
+const KNOWN = new Set([
+  ...BOUNDS.map(({ keyword }) => keyword),
+  ...[
+    '$ref',
+    'type',
+    'nullable',
+    'enum',
+    'const',
+    'format',
+    'pattern',
+    'default',
+    'uniqueItems',
+    'items',
+    'properties',
+    'required',
+  ],
+  ...[
+    'additionalProperties',
+    'title',
+    'description',
+    'example',
+    'examples',
+    'externalDocs',
+    'deprecated',
+  ],
+])
+
+/** Calls `add` for each keyword that differs. */
+export function compareKeywords(old: Schema, now: Schema, add: Add): void {
+  ofType(old, now, add)
+  ofEnum(old, now, add)
+  for (const bound of BOUNDS) ofBound(old, now, bound, add)
+  ofText('format', old, now, add)
+  ofText('pattern', old, now, add)
+  if (!isDeepStrictEqual(old.const, now.const))
+    add('const-changed', `is ${show(now.const)} instead of ${show(old.const)}`)
+  if (!isDeepStrictEqual(old.default, now.default))
+    add(
+      'default-value-changed',
+      `has the default ${show(now.default)} instead of ${show(old.default)}`,
+    )
+  if (!old.uniqueItems && now.uniqueItems) add('unique-items-added', 'must not hold an item twice')
+  if (old.uniqueItems && !now.uniqueItems) add('unique-items-removed', 'may hold an item twice')
+  if (old.additionalProperties !== false && now.additionalProperties === false)
+    add('additional-properties-disallowed', 'takes no fields but those that are declared')
+  if (old.additionalProperties === false && now.additionalProperties !== false)
+    add('additional-properties-allowed', 'takes fields that are not declared')
+  const others = new Set(
+    [...Object.keys(old), ...Object.keys(now)].filter(
+      (keyword) => !KNOWN.has(keyword) && !keyword.startsWith('x-'),
+    ),
+  )
+  for (const keyword of others)
+    if (!isDeepStrictEqual(old[keyword], now[keyword]))
+      add('schema-changed', `has another ${keyword}: look at it`)
+}
+
+type Add = (change: SchemaChange, what: string) => void
+
+/** `null` among the types is the same as nullable. */
+function typesOf({ type, nullable }: Schema): { types: string[]; isNullable: boolean } {
+  const all = type === undefined ? [] : [type].flat()
+  return {
+    types: all.filter((name) => name !== 'null').sort(),
+    isNullable: nullable === true || all.includes('null'),
+  }
+}
+
+function ofType(old: Schema, now: Schema, add: Add): void {
+  const [before, after] = [typesOf(old), typesOf(now)]
+  const widened = (wide: string[], narrow: string[]): boolean =>
+    wide.length === 0 ||
+    narrow.every((type) => wide.includes(type) || (type === 'integer' && wide.includes('number')))
+  if (before.types.join() !== after.types.join()) {
+    const what = `is ${after.types.join(' or ') || 'of any type'} instead of ${before.types.join(' or ') || 'of any type'}`
+    if (widened(after.types, before.types)) add('type-generalized', what)
+    else if (widened(before.types, after.types) && before.types.length > 0)
+      add('type-specialized', what)
+    else add('type-changed', what)
+  }
+  if (!before.isNullable && after.isNullable) add('became-nullable', 'can be null')
+  if (before.isNullable && !after.isNullable) add('became-not-nullable', 'cannot be null')
+}
+
+function ofEnum(old: Schema, now: Schema, add: Add): void {
+  const [before, after] = [old.enum, now.enum]
+  if (before === undefined || after === undefined) {
+    if (after) add('became-enum', `is one of ${after.map(show).join(', ')}`)
+    if (before) add('enum-unset', 'is no longer one of a few values')
+    return
+  }
+  // Null comes and goes with nullable.
+  for (const value of before)
+    if (value !== null && !after.includes(value))
+      add('enum-value-removed', `is never ${show(value)}`)
+  for (const value of after)
+    if (value !== null && !before.includes(value)) add('enum-value-added', `can be ${show(value)}`)
+}
+
+function ofBound(old: Schema, now: Schema, { keyword, name, isUpper }: Bound, add: Add): void {
+  const unset = isUpper ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY
+  const [before, after] = [old[keyword] ?? unset, now[keyword] ?? unset].map(Number) as [
+    number,
+    number,
+  ]
+  const say = (value: number): string => (Number.isFinite(value) ? String(value) : 'none')
+  if (before !== after)
+    add(
+      `${name}-${after > before ? 'increased' : 'decreased'}` as SchemaChange,
+      `has the ${keyword} ${say(after)} instead of ${say(before)}`,
+    )
+}
+
+function ofText(keyword: 'format' | 'pattern', old: Schema, now: Schema, add: Add): void {
+  const [before, after] = [old[keyword], now[keyword]]
+  if (before === after) return
+  if (before === undefined) add(`${keyword}-added`, `has the ${keyword} ${after}`)
+  else if (after === undefined) add(`${keyword}-removed`, `no longer has the ${keyword} ${before}`)
+  else add(`${keyword}-changed`, `has the ${keyword} ${after} instead of ${before}`)
+}
+
+export function show(value: unknown): string {
+  return value === undefined ? 'none' : JSON.stringify(value)
+}
