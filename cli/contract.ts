@@ -4,12 +4,14 @@ import { fileURLToPath } from 'node:url'
 import { type Command, InvalidArgumentError } from 'commander'
 import { type OperationId, operations } from '../generated/operations.ts'
 import { isMissing, newCoverage } from '../scripts/contract/coverage.ts'
-import type { DreddResult, Servers } from '../scripts/contract/dredd-suite.ts'
+import type { DreddResult } from '../scripts/contract/dredd-suite.ts'
+import type { Servers } from '../scripts/contract/provoke-status.ts'
 import { columnsOf, htmlOf, isFailed, junitOf, type Report } from '../scripts/contract/report.ts'
 import { type Case, runSuite } from '../scripts/contract/suite.ts'
 import type { Target } from '../scripts/contract/test-run.ts'
 import type { Contract } from '../scripts/model/contract.ts'
 import { readContract } from '../scripts/model/yaml.ts'
+import { toContractCurl } from './contract-curl.ts'
 import {
   examples,
   formatTable,
@@ -109,7 +111,7 @@ async function run(options: Options): Promise<Report> {
   const contract = await readContract(ROOT)
   const target = readTarget(options)
   if (target !== undefined) return await test(contract, target, options)
-  const { startDreddServers, startOwnService } = await import('../scripts/contract/own-service.ts')
+  const { startDreddServers, startOwnService } = await import('./contract-service.ts')
   const dredd = await withDredd(contract, options, startDreddServers)
   await using service = await startOwnService()
   return await test(contract, service, options, dredd)
@@ -146,7 +148,10 @@ async function test(
   const coverage = newCoverage(only, { hasRestrictedKey: target.restrictedKey !== undefined })
   for (const { operation, status } of dredd?.passed ?? []) coverage.sawStatus(operation, status)
   const cases: Case[] = []
-  await runSuite(contract, target, { ids: only, seed, runs }, coverage, (done) => cases.push(done))
+  await runSuite(contract, target, { ids: only, seed, runs }, coverage, {
+    onCase: (done) => cases.push(done),
+    toCurl: (request) => toContractCurl(target.url, request, target.key),
+  })
   return { url: target.url, seed, dredd, cases, cells: coverage.cells() }
 }
 

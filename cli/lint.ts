@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { formatProblem, type LintProblem, lint } from '../scripts/lint/lint.ts'
+import { formatProblem, lint } from '../scripts/lint/lint.ts'
+import type { LintProblem } from '../scripts/lint/problem.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 export function addLint(program: Command, shell: Shell): void {

@@ -1,6 +1,5 @@
 /** One request of a contract test, how it is sent, and how somebody repeats it. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { quoteForShell } from '../../web/shared/shell.ts'
 
 export interface Request {
   /** In upper case. */
@@ -60,48 +59,4 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-/** A line for a POSIX shell. `$KEY` stands for the key of the run, which is not in it. */
-export function curl(
-  url: string,
-  { method, path, headers, body, key }: Request,
-  keyOfRun: string,
-): string {
-  const given = Object.entries(headers).map(
-    ([name, value]) => `-H ${quoteForShell(value === '' ? `${name};` : `${name}: ${value}`)}`,
-  )
-  const authorization =
-    key === null
-      ? []
-      : [
-          key === keyOfRun
-            ? '-H "Authorization: Bearer $KEY"'
-            : '-H "Authorization: Bearer $OTHER_KEY"',
-        ]
-  const parts = [
-    'curl -sS -i --globoff',
-    `-X ${method}`,
-    quoteForShell(url + path),
-    ...authorization,
-    ...given,
-  ]
-  if (body === undefined) return parts.join(' ')
-  const pieces = body.split(LONG_RUN).filter((piece) => piece !== '')
-  if (pieces.length === 1 && !isLongRun(body))
-    return [...parts, `--data-raw ${quoteForShell(body)}`].join(' ')
-  return `{ ${pieces.map(printed).join(' ')} } | ${[...parts, '--data-binary @-'].join(' ')}`
-}
-
-/** So many of one letter are counted rather than shown. */
-const LONG_RUN = /(x{100,}|a{100,}|(?:\u{1F600}){100,})/u
-
-function isLongRun(text: string): boolean {
-  return LONG_RUN.exec(text)?.[0] === text
-}
-
-function printed(piece: string): string {
-  if (!isLongRun(piece)) return `printf %s ${quoteForShell(piece)};`
-  const letters = [...piece]
-  return `printf '${letters[0]}%.0s' $(seq ${letters.length});`
 }

@@ -10,7 +10,7 @@ import { askCreated, askDeleted, askEvents, askRepeats, askVersions } from './be
 import { assertConforms, type Check, ContractBroken } from './checks.ts'
 import type { Coverage } from './coverage.ts'
 import { askFaults, askInvalid, askLimits, askValid } from './data-checks.ts'
-import { type Answer, curl, exchange, type Request } from './request.ts'
+import { type Answer, exchange, type Request } from './request.ts'
 import { prepareRecords } from './test-records.ts'
 import type { Ask, Options, Question, Run, Target } from './test-run.ts'
 
@@ -35,6 +35,13 @@ export interface Case {
   failures: Failure[]
 }
 
+interface Callbacks {
+  /** Called after each case. */
+  onCase(done: Case): void
+  /** A command that repeats the request. */
+  toCurl(request: Request): string
+}
+
 /** Runs every case against the target, one request after another. `onCase` hears of each as it ends. Throws Refused when the target lets us
  *  make no records to test with. */
 export async function runSuite(
@@ -42,7 +49,7 @@ export async function runSuite(
   target: Target,
   options: Options,
   coverage: Coverage,
-  onCase: (done: Case) => void,
+  { onCase, toCurl }: Callbacks,
 ): Promise<void> {
   let requests = 0
   const sendTo = async (id: OperationId | undefined, request: Request): Promise<Answer> => {
@@ -72,6 +79,7 @@ export async function runSuite(
     target,
     options,
     coverage,
+    toCurl,
     records,
     plain: (request) => sendTo(undefined, request),
     async send(id, request) {
@@ -166,13 +174,13 @@ async function collect(
   return failures
 }
 
-function failureOf({ target }: Run, what: string, error: unknown): Failure {
+function failureOf({ toCurl }: Run, what: string, error: unknown): Failure {
   if (error instanceof ContractBroken)
     return {
       check: error.check,
       what,
       message: error.message,
-      curl: curl(target.url, error.request, target.key),
+      curl: toCurl(error.request),
     }
   throw error
 }

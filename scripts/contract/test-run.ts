@@ -31,6 +31,8 @@ export interface Run {
   target: Target
   options: Options
   coverage: Coverage
+  /** A command that repeats the request. */
+  toCurl(request: Request): string
   records: Records
   /** Asks without holding the answer to an operation. */
   plain(request: Request): Promise<Answer>

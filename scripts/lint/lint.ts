@@ -3,18 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { buildContract } from '../model/contract.ts'
 import { ContractError, type Source } from '../model/source.ts'
 import { readYaml } from '../model/yaml.ts'
+import type { LintProblem } from './problem.ts'
 import { redocly } from './redocly.ts'
 import { rules } from './rules.ts'
-
-export interface LintProblem {
-  file: string
-  /** Both count from 1. */
-  line: number
-  column: number
-  rule: string
-  /** The problem and how to correct it. */
-  message: string
-}
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 

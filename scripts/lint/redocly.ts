@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
-import type { LintProblem } from './lint.ts'
+import type { LintProblem } from './problem.ts'
 
 const CONFIG = fileURLToPath(new URL('redocly.yaml', import.meta.url))
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024

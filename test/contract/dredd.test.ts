@@ -1,7 +1,9 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newDatabaseChanges } from '../../cli/contract-service.ts'
 import { transactionCount } from '../../scripts/contract/dredd.ts'
-import { runDreddSuite, type Servers } from '../../scripts/contract/dredd-suite.ts'
+import { runDreddSuite } from '../../scripts/contract/dredd-suite.ts'
+import type { Servers } from '../../scripts/contract/provoke-status.ts'
 import { readContract } from '../../scripts/model/yaml.ts'
 import { operationIds, startApp, type TestApp } from '../helpers.ts'
 
@@ -20,7 +22,7 @@ beforeAll(async () => {
   const down = await startApp()
   await down.db.close()
   running = [down, broken, limited, app]
-  servers = { app, limited, broken, brokenKey, down }
+  servers = { app, limited, broken, brokenKey, down, changes: newDatabaseChanges(app.db) }
 })
 
 afterAll(async () => {

@@ -1,24 +1,28 @@
-/** The service itself, for contract tests: on databases of their own that are gone afterwards. */
+/** Starts the service for contract tests, on temporary databases. */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { issueApiKey } from '../../auth/api-key.ts'
-import { insertAccount } from '../../records/accounts.ts'
-import { migrate, withSetupLock } from '../../records/database/migrate.ts'
-import { openDatabase } from '../../records/database/open.ts'
-import { accountScope } from '../../records/database/scope.ts'
-import { transaction } from '../../records/database/transaction.ts'
-import { insertUser } from '../../records/users.ts'
-import { type Config, readConfig } from '../../server/config.ts'
-import { type Running, start } from '../../server/main.ts'
-import type { Server, Servers } from './dredd-suite.ts'
-import type { Target } from './test-run.ts'
+import { issueApiKey } from '../auth/api-key.ts'
+import { makeExport } from '../operations/export-job.ts'
+import { idempotencyFingerprint } from '../operations/idempotency.ts'
+import { insertAccount } from '../records/accounts.ts'
+import { migrate, withSetupLock } from '../records/database/migrate.ts'
+import { type Db, openDatabase } from '../records/database/open.ts'
+import { accountScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
+import { claimIdempotencyKey } from '../records/idempotency-keys.ts'
+import { insertUser } from '../records/users.ts'
+import type { DatabaseChanges, Server, Servers } from '../scripts/contract/provoke-status.ts'
+import type { Target } from '../scripts/contract/test-run.ts'
+import { type Config, readConfig } from '../server/config.ts'
+import { type Running, start } from '../server/main.ts'
 
 type Disposable<T> = T & AsyncDisposable
 
-const OUT_OF_REACH = 1_000_000
+/** A rate limit that no test reaches. */
+const UNREACHABLE_LIMIT = 1_000_000
 
 interface ServerOptions {
   directory: string
@@ -26,11 +30,11 @@ interface ServerOptions {
   perMinute?: number
 }
 
-/** On a free port of the loopback. It does not check its answers by itself. */
+/** Listens on a free loopback port. It does not validate its own responses: the suite does. */
 async function startServer({
   directory,
   role,
-  perMinute = OUT_OF_REACH,
+  perMinute = UNREACHABLE_LIMIT,
 }: ServerOptions): Promise<Server & Running> {
   const settings = {
     DATA_DIR: directory,
@@ -129,7 +133,7 @@ async function withDirectories<T>(
   }
 }
 
-/** The whole service, with an account to test with. */
+/** The whole service, with an account for the tests. */
 export function startOwnService(): Promise<Disposable<Target>> {
   return withDirectories(async (newDirectory, onEnd) => {
     const server = await startServer({ directory: await newDirectory(), role: 'all' })
@@ -144,10 +148,10 @@ export function startOwnService(): Promise<Disposable<Target>> {
   })
 }
 
-/** What Dredd needs. None of them makes exports, so that one can be seen unfinished. */
+/** The servers for Dredd. They run no export jobs, so that an export stays unfinished. */
 export function startDreddServers(): Promise<Disposable<Servers>> {
   return withDirectories(async (newDirectory, onEnd) => {
-    const startApi = async (directory: string, perMinute?: number): Promise<Server> => {
+    const startApi = async (directory: string, perMinute?: number) => {
       const server = await startServer({ directory, role: 'api', perMinute })
       onEnd(server.stop)
       return server
@@ -160,6 +164,24 @@ export function startDreddServers(): Promise<Disposable<Servers>> {
     await broken.db.write.raw('alter table api_keys rename to lost_keys')
     const down = await startApi(await newDirectory())
     await down.db.close()
-    return { app, limited, broken, brokenKey, down }
+    return { app, limited, broken, brokenKey, down, changes: newDatabaseChanges(app.db) }
   })
+}
+
+export function newDatabaseChanges(db: Db): DatabaseChanges {
+  return {
+    async finishExport(id, now, format) {
+      if (format !== undefined) await db.write('exports').where({ id }).update({ format })
+      await makeExport(db, id, () => now, new AbortController().signal)
+    },
+    async restrictExports(accountId) {
+      await accountScope({ dialect: db.dialect, sql: db.write }, accountId)
+        .rows('exports')
+        .update({ resource: 'payments' })
+    },
+    async claimIdempotencyKey(userId, key, { method, url, body }) {
+      const fingerprint = idempotencyFingerprint(method, url, body)
+      await claimIdempotencyKey(db, userId, key, fingerprint, Date.now())
+    },
+  }
 }

@@ -1,0 +1,178 @@
+/** Changes a Dredd transaction so that the service responds with the status that the transaction is about. */
+import { randomUUID } from 'node:crypto'
+import type { Declared, Transaction } from './dredd.ts'
+
+interface Account {
+  accountId: string
+  userId: string
+  /** Full Access, of the Owner. */
+  key: string
+}
+
+interface ServerResponse {
+  status: number
+  headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: Dredd checks its schema.
+  body: any
+  text: string
+}
+
+/** A running service. */
+export interface Server {
+  url: string
+  newAccount(): Promise<Account>
+  newUser(accountId: string): Promise<{ userId: string }>
+  newKey(
+    account: { accountId: string; userId: string },
+    accessLevel?: 'full_access' | 'read_only',
+  ): Promise<string>
+  call(
+    method: string,
+    path: string,
+    options?: { key?: string; body?: unknown; headers?: Record<string, string> },
+  ): Promise<ServerResponse>
+}
+
+/** Changes that no request can make. The caller of the suite implements them. */
+export interface DatabaseChanges {
+  /** Writes the export's file as if the time were `now`. */
+  finishExport(id: string, now: Date, format?: 'csv' | 'json'): Promise<void>
+  /** Turns the account's exports into exports of payments, which need the Finance permission. */
+  restrictExports(accountId: string): Promise<void>
+  /** Stores the key as if an equal request were in progress. */
+  claimIdempotencyKey(
+    userId: string,
+    key: string,
+    request: { method: string; url: string; body: string },
+  ): Promise<void>
+}
+
+export interface Servers {
+  /** The service. */
+  app: Server
+  /** The service with a limit of one request per minute, on the database of `app`. */
+  limited: Server
+  /** A service that cannot read its API keys. */
+  broken: Server
+  /** An API key of `broken`. */
+  brokenKey: string
+  /** A service without a database. */
+  down: Server
+  /** Changes in the database of `app`. */
+  changes: DatabaseChanges
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+/** Exports expire after a week. */
+const EXPIRED_AGE_MS = 8 * DAY_MS
+const TOO_MANY_BODY_BYTES = 1024 * 1024
+
+interface Situation {
+  servers: Servers
+  transaction: Transaction
+  declared: Declared
+  account: Account
+  /** The operation downloads the file of an export. */
+  isFile: boolean
+  /** ID of the record in the path. */
+  recordId: string
+}
+
+type Provoke = (situation: Situation) => void | Promise<void>
+
+const ID = /[0-9a-f-]{36}/
+
+const BY_STATUS: Record<number, Provoke> = {
+  200: async ({ isFile, servers, recordId, transaction, declared: { mediaType } }) => {
+    if (!isFile) return
+    const format = mediaType === 'text/csv' ? 'csv' : 'json'
+    await servers.changes.finishExport(recordId, new Date(), format)
+    transaction.expected.headers['Content-Type'] = mediaType ?? ''
+  },
+  201: () => undefined,
+  204: () => undefined,
+  304: async ({ servers, account, transaction }) => {
+    const { headers } = await servers.app.call('GET', transaction.fullPath, { key: account.key })
+    transaction.request.headers['If-None-Match'] = headers.get('etag') ?? ''
+  },
+  400: ({ transaction, declared }) => {
+    if (declared.operation.body) transaction.request.body = '{"broken"'
+    else addQuery(transaction, 'x=%E0%A4%A')
+  },
+  401: ({ transaction: { request } }) => {
+    delete request.headers.Authorization
+  },
+  403: provokeForbidden,
+  404: ({ transaction }) => {
+    transaction.fullPath = transaction.fullPath.replace(ID, randomUUID())
+  },
+  409: async ({ isFile, servers, account, transaction: { request, fullPath: url } }) => {
+    if (isFile) return
+    const key = randomUUID()
+    request.headers['Idempotency-Key'] = key
+    const { method, body } = request
+    await servers.changes.claimIdempotencyKey(account.userId, key, { method, url, body })
+  },
+  410: ({ servers, recordId }) =>
+    servers.changes.finishExport(recordId, new Date(Date.now() - EXPIRED_AGE_MS)),
+  412: ({ transaction: { request } }) => {
+    request.headers['If-Match'] = '"another-version"'
+  },
+  413: ({ transaction: { request } }) => {
+    request.body = JSON.stringify({ full_name: 'x'.repeat(TOO_MANY_BODY_BYTES) })
+  },
+  415: ({ transaction: { request } }) => {
+    request.headers['Content-Type'] = 'text/plain'
+  },
+  422: ({ transaction, declared }) => {
+    if (declared.operation.body) transaction.request.body = '{"unknown": true}'
+    else addQuery(transaction, 'unknown=1')
+  },
+  429: async ({ servers: { limited }, account, transaction }) => {
+    await limited.call('GET', '/public/v1/event-types', { key: account.key })
+    sendTo(limited, transaction)
+  },
+  500: ({ servers: { broken, brokenKey }, transaction }) => {
+    transaction.request.headers.Authorization = `Bearer ${brokenKey}`
+    sendTo(broken, transaction)
+  },
+  503: ({ servers: { down }, transaction }) => sendTo(down, transaction),
+}
+
+/** Throws for a status that has no entry in `BY_STATUS`. */
+export async function provokeStatus(
+  servers: Servers,
+  transaction: Transaction,
+  declared: Declared,
+  account: Account,
+): Promise<void> {
+  const { operation, response } = declared
+  const provoke = BY_STATUS[response.status]
+  if (!provoke)
+    throw new Error(
+      `${operation.id} declares ${response.status}: add it to BY_STATUS in scripts/contract/provoke-status.ts`,
+    )
+  const isFile = operation.id === 'getExportFile'
+  const [recordId = ''] = ID.exec(transaction.fullPath) ?? []
+  await provoke({ servers, transaction, declared, account, isFile, recordId })
+}
+
+async function provokeForbidden(situation: Situation): Promise<void> {
+  const { servers, account, isFile, transaction } = situation
+  const { permission } = situation.declared.operation
+  const { app, changes } = servers
+  const reader = await app.newUser(account.accountId)
+  const userId = permission || isFile ? reader.userId : account.userId
+  if (isFile) await changes.restrictExports(account.accountId)
+  const key = await app.newKey({ ...account, userId }, permission ? 'full_access' : 'read_only')
+  transaction.request.headers.Authorization = `Bearer ${key}`
+}
+
+function addQuery(transaction: Transaction, query: string): void {
+  transaction.fullPath += `${transaction.fullPath.includes('?') ? '&' : '?'}${query}`
+}
+
+function sendTo({ url }: Server, transaction: Transaction): void {
+  const { hostname, port } = new URL(url)
+  Object.assign(transaction, { host: hostname, port })
+}

@@ -1,0 +1,9 @@
+export interface LintProblem {
+  file: string
+  /** Both count from 1. */
+  line: number
+  column: number
+  rule: string
+  /** The problem and how to correct it. */
+  message: string
+}
