@@ -97,7 +97,7 @@ async function startServer({
       const response = await fetch(url + path, {
         method,
         headers: { ...authorization, ...type, ...headers },
-        body: JSON.stringify(body),
+        body: typeof body === 'string' ? body : JSON.stringify(body),
       })
       const text = await response.text()
       return {

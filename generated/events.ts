@@ -8,11 +8,11 @@ export interface EventTypeDescription<T extends EventType = EventType> {
   resourceType: EventPayloads[T]['resource']['type']
   /** JSON Schema draft 7 of `data`, without references. */
   dataSchema: { readonly [keyword: string]: unknown }
-  /** A whole body. */
+  /** The body of a delivery. */
   example: EventPayloads[T]
 }
 
-/** What webhooks can be subscribed to, in the order of asyncapi.yaml. */
+/** The subscribable event types in the order of asyncapi.yaml. */
 export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } = {
   'participant.created': {
     name: 'participant.created',

@@ -3,31 +3,32 @@ import type { ErrorObject } from 'ajv'
 import type { DeliveredType } from './asyncapi.ts'
 import type { OperationId } from './operations.ts'
 
-/** True if the data is valid; else `errors` says why, until the next call. */
+/** Returns whether the data is valid. If not, `errors` has the reasons until the next call. */
 export type Validator = ((data: unknown) => boolean) & { errors?: ErrorObject[] | null }
 
 export const params: { readonly [Id in OperationId]: ParameterValidators }
 
 export interface ParameterValidators {
   readonly path: Validator
-  /** Of values that are already converted. What has a default and is missing is set in place; unknown names are errors. */
+  /** For converted values. Sets missing defaults in place. Unknown names are errors. */
   readonly query: Validator
-  /** Null if the operation declares none. `names` are as declared; `validator` takes them in lower case, and others may be there. */
+  /** Null if the operation declares no headers. `names` are as declared; `validator` takes lower-case names and
+   *  ignores other headers. */
   readonly headers: { readonly names: readonly string[]; readonly validator: Validator } | null
 }
 
-/** Of operations that take a body. What has a default and is missing is set in place. */
+/** For operations with a body. Sets missing defaults in place. */
 export const bodies: { readonly [Id in OperationId]?: Validator }
 
-/** By status. Objects may hold nothing that is not declared, unless their schema says so. */
+/** By status. Additional properties are errors unless the schema allows them. */
 export const responses: { readonly [Id in OperationId]: { readonly [status: number]: ResponseValidators } }
 
 export interface ResponseValidators {
-  /** Headers by lower-case name, as text or, if an integer, number. Others may be there. */
+  /** For headers by lower-case name; an integer may be text or a number. Other headers are ignored. */
   readonly headers: Validator | null
-  /** By media type; null for one that is not JSON. Null as a whole if there is no body. */
+  /** By media type; null for other types than JSON. Null if the response has no body. */
   readonly body: { readonly [mediaType: string]: Validator | null } | null
 }
 
-/** Objects in a payload may hold nothing that is not declared; headers are by lower-case name, and others may be there. */
+/** Additional properties of a payload are errors. Headers have lower-case names; other headers are ignored. */
 export const events: { readonly [T in DeliveredType]: { readonly payload: Validator; readonly headers: Validator } }

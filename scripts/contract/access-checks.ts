@@ -1,15 +1,22 @@
 import { operations } from '../../generated/operations.ts'
 import type { Operation } from '../model/operations.ts'
 import { assertConforms, ContractBroken } from './checks.ts'
-import type { Answer, Request } from './request.ts'
-import { emptyInput, idOf, newRequest, type Question, type Run, validBody } from './test-run.ts'
+import type { ReceivedResponse, Request } from './request.ts'
+import {
+  emptyInput,
+  newRequest,
+  type Question,
+  type Run,
+  toOperationId,
+  validBody,
+} from './test-run.ts'
 
 const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
 const UNKNOWN_ID = '0193d7a0-0000-7000-8000-000000000000'
 
 export async function* askKeys(run: Run, operation: Operation): AsyncGenerator<Question> {
   const { target } = run
-  const id = idOf(operation)
+  const id = toOperationId(operation)
   const path = await run.records.knownPath(operation)
   const valid = await validBody(run, operation)
   const request = newRequest(run, operation, emptyInput(), valid && JSON.stringify(valid), path)
@@ -61,7 +68,7 @@ export async function* askKeys(run: Run, operation: Operation): AsyncGenerator<Q
   }
 }
 
-/** The file of an export of payments, which is for those with the Finance permission alone. */
+/** The path of an export of payments, which needs the Finance permission. */
 async function pathOfPayments(
   { contract, plain, target }: Run,
   operation: Operation,
@@ -80,13 +87,13 @@ async function pathOfPayments(
   return operation.path.replace(/\{.*?\}/, String((answer.json as { id?: string } | undefined)?.id))
 }
 
-/** Of the same form, with another last character. */
+/** The key with another last character. */
 function otherThan(key: string): string {
   return `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}`
 }
 
 export async function* askAddress(run: Run, operation: Operation): AsyncGenerator<Question> {
-  const id = idOf(operation)
+  const id = toOperationId(operation)
   const valid = await validBody(run, operation)
   const path = await run.records.knownPath(operation)
   const request = (at: string): Request =>
@@ -118,13 +125,13 @@ export async function* askAddress(run: Run, operation: Operation): AsyncGenerato
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** Of each path, with its first operation. */
+/** Only for the first operation of each path. */
 function* askMethods(run: Run, operation: Operation, path: string): Generator<Question> {
   const here = run.contract.operations.filter((other) => other.path === operation.path)
   if (here[0] !== operation) return
   const documented = here.map(({ method }) => method.toUpperCase())
   const allowed = [...documented, ...(documented.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort()
-  const assertAllow = (asked: Request, { headers }: Answer): void => {
+  const assertAllow = (asked: Request, { headers }: ReceivedResponse): void => {
     const allow = (headers.get('allow') ?? '').split(/, */).sort()
     if (allow.join() !== allowed.join())
       throw new ContractBroken(
@@ -179,7 +186,7 @@ export async function* askBody(run: Run, operation: Operation): AsyncGenerator<Q
       what,
       async ask() {
         const asked = { ...newRequest(run, operation, emptyInput(), body, path), headers }
-        const { status } = await run.send(idOf(operation), asked)
+        const { status } = await run.send(toOperationId(operation), asked)
         if (status !== expected)
           throw new ContractBroken(
             'negative_data_rejection',

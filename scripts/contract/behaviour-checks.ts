@@ -7,12 +7,12 @@ import type { Request } from './request.ts'
 import {
   emptyInput,
   type Input,
-  idOf,
   newRequest,
   pathOf,
   type Question,
   type Run,
   requestFor,
+  toOperationId,
   validBody,
 } from './test-run.ts'
 import { limits } from './value-limits.ts'
@@ -20,7 +20,7 @@ import { limits } from './value-limits.ts'
 const EVENT_PAGE_SIZE = 50
 
 export async function* askVersions(run: Run, operation: Operation): AsyncGenerator<Question> {
-  const id = idOf(operation)
+  const id = toOperationId(operation)
   const path = await pathOf(run, operation)
   const valid = await validBody(run, operation)
   const conditional = (header: string, value: string): Request =>
@@ -61,7 +61,7 @@ export async function* askVersions(run: Run, operation: Operation): AsyncGenerat
     )
     return
   }
-  // One question: the record is gone, or changed, after it.
+  // One check: the second request changes or deletes the record.
   yield {
     what: 'If-Match',
     async ask() {
@@ -76,7 +76,7 @@ export async function* askVersions(run: Run, operation: Operation): AsyncGenerat
 }
 
 export async function* askRepeats(run: Run, operation: Operation): AsyncGenerator<Question> {
-  const id = idOf(operation)
+  const id = toOperationId(operation)
   yield {
     what: 'the same request again',
     async ask() {
@@ -114,7 +114,7 @@ export async function* askRepeats(run: Run, operation: Operation): AsyncGenerato
   }
 }
 
-/** Every operation on one record of the kind that `collection` lists. */
+/** The operations on one record of the collection. */
 function itemOperations({ contract }: Run, collection: string): Operation[] {
   return contract.operations.filter(
     ({ path }) => path.startsWith(`${collection}/{`) && path.endsWith('}'),
@@ -126,7 +126,7 @@ export async function* askCreated(run: Run, operation: Operation): AsyncGenerato
     what: 'GET of its Location',
     async ask() {
       const created = await run.send(
-        idOf(operation),
+        toOperationId(operation),
         await requestFor(run, operation, {
           ...emptyInput(),
           body: await validBody(run, operation),
@@ -141,7 +141,7 @@ export async function* askCreated(run: Run, operation: Operation): AsyncGenerato
         undefined,
         created.headers.get('location') ?? '',
       )
-      const { status, json } = await run.send(idOf(get), asked)
+      const { status, json } = await run.send(toOperationId(get), asked)
       if (status !== 200)
         throw new ContractBroken(
           'ensure_resource_availability',
@@ -165,7 +165,7 @@ export async function* askDeleted(run: Run, operation: Operation): AsyncGenerato
     what: 'what is gone',
     async ask() {
       const request = newRequest(run, operation, emptyInput(), undefined, path)
-      const { status } = await run.send(idOf(operation), request)
+      const { status } = await run.send(toOperationId(operation), request)
       if (status !== 204)
         throw new ContractBroken('use_after_delete', request, `deleting got ${status}, and not 204`)
       for (const other of run.contract.operations.filter(
@@ -173,7 +173,7 @@ export async function* askDeleted(run: Run, operation: Operation): AsyncGenerato
       )) {
         const valid = await validBody(run, other)
         const asked = newRequest(run, other, emptyInput(), valid && JSON.stringify(valid), path)
-        const after = await run.send(idOf(other), asked)
+        const after = await run.send(toOperationId(other), asked)
         if (after.status !== 404)
           throw new ContractBroken(
             'use_after_delete',
@@ -190,20 +190,20 @@ interface ListedEvent {
   event_type: EventType
 }
 
-/** Each way to call the operation, until all of its events were there. */
+/** Calls the operation with each input until all its events have occurred. */
 export async function* askEvents(run: Run, operation: Operation): AsyncGenerator<Question> {
   const schema = run.records.schemaOf(operation)
   const inputs =
     schema === null ? [undefined] : limits(schema).map(({ value }) => value as Input['body'])
   for (const body of inputs) {
-    if (run.coverage.hasSeenEvents(idOf(operation))) return
+    if (run.coverage.hasSeenEvents(toOperationId(operation))) return
     yield { what: 'its events', ask: () => callAndListen(run, operation, body) }
   }
 }
 
 async function callAndListen(run: Run, operation: Operation, body: Input['body']): Promise<void> {
   const { contract, coverage, options, records, target } = run
-  const id = idOf(operation)
+  const id = toOperationId(operation)
   const path = await records.newPath(operation)
   const kind = /\{([^}]+)\}$/.exec(operation.path)?.[1]
   if (operation.method === 'delete' && kind !== undefined)

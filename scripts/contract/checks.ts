@@ -1,9 +1,9 @@
-/** What must hold of every answer to an operation, whatever was asked. */
+/** Checks that every response of an operation must pass. */
 import type { OperationId } from '../../generated/operations.ts'
 import { responses } from '../../generated/validators.js'
-import type { Answer, Request } from './request.ts'
+import type { ReceivedResponse, Request } from './request.ts'
 
-/** In the words of Schemathesis, where it has the check. */
+/** The names of Schemathesis, where it has the check. */
 export type Check =
   | 'not_a_server_error'
   | 'status_code_conformance'
@@ -23,7 +23,7 @@ export type Check =
   | 'emitted_events'
   | 'no_answer'
 
-/** An answer is not what the contract says. */
+/** A response breaks the contract. */
 export class ContractBroken extends Error {
   override name = 'ContractBroken'
   readonly check: Check
@@ -36,8 +36,8 @@ export class ContractBroken extends Error {
   }
 }
 
-/** Throws ContractBroken for the first thing about the answer that the contract does not have. */
-export function assertConforms(id: OperationId, request: Request, answer: Answer): void {
+/** Throws ContractBroken at the first part of the response that the contract does not allow. */
+export function assertConforms(id: OperationId, request: Request, answer: ReceivedResponse): void {
   const { status, headers, text } = answer
   const broken = (check: Check, message: string): ContractBroken =>
     new ContractBroken(check, request, message)
@@ -85,8 +85,8 @@ function whyNot({
   return `at ${error?.instancePath || '/'} ${error?.message} ${JSON.stringify(error?.params ?? {})}`
 }
 
-const SHOWN = 200
+const MAX_SHOWN_CHARACTERS = 200
 
 export function beginningOf(text: string): string {
-  return text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text
+  return text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text
 }

@@ -1,15 +1,15 @@
-/** Which of what the contract documents was seen: each status and each event of each operation. */
+/** Counts how often each documented status and event of each operation occurred. */
 import type { EventType } from '../../generated/asyncapi.ts'
 import { type OperationId, operations } from '../../generated/operations.ts'
 
 export interface Cell {
   operation: OperationId
   kind: 'status' | 'event'
-  /** Such as `404`, or `participant.updated`. */
+  /** For example `404` or `participant.updated`. */
   name: string
-  /** How often. */
+  /** The number of occurrences. */
   seen: number
-  /** Why it need not be seen; null if it must. */
+  /** Why it may stay unseen; null if it must occur. */
   reason: string | null
 }
 
@@ -20,17 +20,17 @@ export interface Coverage {
   cells(): Cell[]
 }
 
-/** What cannot be brought about from outside, or not each time. A deployed copy is only sent what any client could send. */
+/** Statuses that requests of a client cannot cause reliably. */
 const UNREACHABLE: Record<number, string> = {
-  409: 'needs a request that is still being worked on, or an export that is still being made',
-  410: 'needs an export that is a week old',
-  429: 'needs a rate limit that a run reaches',
-  500: 'needs a mistake in the service',
+  409: 'needs a request or an export that is in progress',
+  410: 'needs an export that is one week old',
+  429: 'needs a lower rate limit',
+  500: 'needs a defect in the service',
   501: 'needs an operation without a handler',
-  503: 'needs a database that is down',
+  503: 'needs an unavailable database',
 }
 const NO_RESTRICTED_KEY =
-  'needs a Read Only key of a user without Finance permission: give it as --restricted-key'
+  'needs a Read Only key of a user without the Finance permission: use --restricted-key'
 
 export function newCoverage(
   ids: readonly OperationId[],
@@ -73,7 +73,7 @@ export function newCoverage(
   }
 }
 
-/** Neither seen nor excused. */
+/** Did not occur, and must. */
 export function isMissing({ seen, reason }: Cell): boolean {
   return seen === 0 && reason === null
 }

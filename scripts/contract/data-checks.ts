@@ -1,4 +1,4 @@
-/** Is valid data taken, and invalid data refused? At the limits of each schema, and at random. */
+/** Checks that valid data is accepted and invalid data refused, at the limits of each schema and at random. */
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import type { OperationId } from '../../generated/operations.ts'
@@ -6,11 +6,10 @@ import type { Operation } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
 import { beginningOf, ContractBroken } from './checks.ts'
 import { type Fault, faults, objectFaults } from './invalid-values.ts'
-import type { Answer, Request } from './request.ts'
+import type { ReceivedResponse, Request } from './request.ts'
 import {
   emptyInput,
   type Input,
-  idOf,
   newRequest,
   parametersIn,
   pathOf,
@@ -19,40 +18,41 @@ import {
   requestFor,
   schemaOf,
   textOf,
+  toOperationId,
   validBody,
 } from './test-run.ts'
-import { type Sample, validValues } from './valid-values.ts'
+import { type NamedValue, validValues } from './valid-values.ts'
 import { limits } from './value-limits.ts'
 
 const MAX_SHRINKING_MS = 15_000
 
-/** Rules that a schema cannot say: for valid data, 422 may name these fields. */
+/** Rules that a schema cannot express: valid data may get 422 for these fields. */
 const RULES: Partial<Record<OperationId, RegExp>> = {
-  // Of each address and external id there is one in an account.
+  // Emails and external IDs are unique in an account.
   createParticipant: /^(email|external_id)$/,
   updateParticipant: /^(email|external_id)$/,
-  // A time whose offset leads out of the years that we take.
+  // In UTC, the time may be outside of the accepted years.
   createTask: /^due_at$/,
   updateTask: /^due_at$/,
-  // The keys of the questions of a job differ.
+  // The keys of a job's questions are unique.
   createJob: /^screening_questions\.\d+\.key$/,
   updateJob: /^(screening_questions\.\d+\.key|status)$/,
   updateJobApplication: /^status$/,
-  // The filters are those of the resource's list.
+  // The filters must exist for the resource's list.
   createExport: /^filters\./,
 }
-/** One field of a sort is there once, in one direction. */
+/** A sort must not repeat a field. */
 const RULE_OF_LISTS = /^sort$/
 
-/** Sends what is valid, and throws unless it is taken, or refused for a reason that no schema can say. */
-async function sendValid(run: Run, operation: Operation, input: Input): Promise<Answer> {
+/** Throws unless the valid request succeeds, or is refused by a rule that a schema cannot express. */
+async function sendValid(run: Run, operation: Operation, input: Input): Promise<ReceivedResponse> {
   const { 'Idempotency-Key': key, ...headers } = input.headers
   const request = await requestFor(
     run,
     operation,
     key === undefined ? input : { ...input, headers: { ...headers, ...unused(String(key)) } },
   )
-  const answer = await run.send(idOf(operation), request)
+  const answer = await run.send(toOperationId(operation), request)
   const { status } = answer
   const isFine =
     status === operation.success.status ||
@@ -68,7 +68,7 @@ async function sendValid(run: Run, operation: Operation, input: Input): Promise<
   return answer
 }
 
-/** The key, ending so that no other request has had it. */
+/** The key with a unique end. */
 function unused(key: string): { 'Idempotency-Key': string } {
   const unique = randomUUID()
   return {
@@ -77,15 +77,16 @@ function unused(key: string): { 'Idempotency-Key': string } {
   }
 }
 
-function isExplained(operation: Operation, { json }: Answer): boolean {
+function isExplained(operation: Operation, { json }: ReceivedResponse): boolean {
   const fields = Object.keys((json as { errors?: object }).errors ?? {})
-  const rule = RULES[idOf(operation)] ?? (operation.method === 'get' ? RULE_OF_LISTS : undefined)
+  const rule =
+    RULES[toOperationId(operation)] ?? (operation.method === 'get' ? RULE_OF_LISTS : undefined)
   return fields.length > 0 && fields.every((field) => rule?.test(field))
 }
 
-/** Sends what is invalid, and throws unless it is refused. */
+/** Throws unless the invalid request is refused. */
 async function sendInvalid(run: Run, operation: Operation, request: Request): Promise<void> {
-  const { status, text } = await run.send(idOf(operation), request)
+  const { status, text } = await run.send(toOperationId(operation), request)
   if (status !== 422 && status !== 400)
     throw new ContractBroken(
       'negative_data_rejection',
@@ -108,7 +109,7 @@ export async function* askLimits(run: Run, operation: Operation): AsyncGenerator
       for (const { what, value } of limits(schemaOf(run, parameter))) {
         const given = { [parameter.name]: value }
         const rest = where === 'query' ? { query: given } : { headers: given }
-        // An empty header is the same as none, to most servers; text beyond Latin-1 cannot be one.
+        // Many servers ignore an empty header, and a header cannot have text beyond Latin-1.
         if (where === 'query' || /^[ -~]+$/.test(String(value)))
           yield question(`${parameter.name}: ${what}`, {
             ...rest,
@@ -136,7 +137,7 @@ function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input> {
     query: values('query', (given, _, name) =>
       name === 'sort' ? given.map((sorts) => oncePerField(sorts as string[])) : given,
     ),
-    // HTTP takes away spaces at both ends.
+    // HTTP trims header values.
     headers: values('header', (given, { pattern }) =>
       pattern ? given : fc.string({ unit: 'grapheme-ascii' }).map((text) => text.trim()),
     ),
@@ -151,7 +152,7 @@ function oncePerField(sorts: string[]): string[] {
   return [...new Map(sorts.map((sort) => [sort.replace(/^-/, ''), sort])).values()]
 }
 
-/** One property of random data as one question: what fails is shrunk first. */
+/** A check of random data. fast-check shrinks a failing value first. */
 function property<T>(
   { options, records }: Run,
   values: fc.Arbitrary<T>,
@@ -186,16 +187,16 @@ export function* askValid(run: Run, operation: Operation): Generator<Question> {
   )
 }
 
-/** Text that is no value of a query parameter of the type. */
+/** Invalid text of a query parameter, by type. */
 const WRONG_TEXTS: Record<string, string[]> = {
   integer: ['', 'abc', '1.5', ' 2', '0x1', '1e0', '99999999999999999999'],
   number: ['', 'abc'],
   boolean: ['', '1', 'TRUE'],
 }
 
-/** The faults of a value that is written as text: there every text is of the type string, and an address has no half of a surrogate pair. */
-function textFaults(schema: Schema): Sample[] {
-  const isWritten = ({ value }: Sample): boolean =>
+/** Invalid values of a parameter. As text, any value is a valid string; a URL cannot have half of a surrogate pair. */
+function textFaults(schema: Schema): NamedValue[] {
+  const isWritten = ({ value }: NamedValue): boolean =>
     schema.type === 'array'
       ? Array.isArray(value) && value.every((item) => typeof item === 'string')
       : typeof value === (schema.type === 'integer' ? 'number' : schema.type)
@@ -208,7 +209,7 @@ function textFaults(schema: Schema): Sample[] {
   )
 }
 
-/** Ways to spoil the operation's request: each with the fault of its body, or of its parameters. */
+/** Changes that make a request invalid: of its body, or of its parameters. */
 function faultsOf(
   run: Run,
   operation: Operation,
@@ -275,7 +276,7 @@ export async function* askFaults(run: Run, operation: Operation): AsyncGenerator
   for (const { what, spoil } of input) yield send(what, spoil(request))
 }
 
-/** As above, with the rest of the request at random. */
+/** Like `askFaults`, with random values in the rest of the request. */
 export function* askInvalid(run: Run, operation: Operation): Generator<Question> {
   const { body, input } = faultsOf(run, operation)
   const choices = [
@@ -286,7 +287,7 @@ export function* askInvalid(run: Run, operation: Operation): Generator<Question>
     run,
     fc.tuple(validInputs(run, operation), fc.constantFrom(...choices)),
     async ([valid, { fault, spoil }]) => {
-      // What has been refused for another reason would hide the fault.
+      // Without the random headers: a conditional request could be refused first.
       const given = { ...valid, headers: {} }
       const spoiled =
         fault === undefined

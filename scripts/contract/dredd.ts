@@ -1,4 +1,4 @@
-/** Dredd with what it lacks: bracketed query names, and response bodies held to the whole JSON Schema. */
+/** Runs Dredd, and adds support for bracketed query names and for the whole JSON Schema of response bodies. */
 import { EventEmitter } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import { type Schema, toJsonSchema } from '../model/schema.ts'
 
 const require = createRequire(import.meta.url)
 
-/** The part of Dredd's transaction that we read or change. */
+/** The parts of Dredd's transaction that the suite reads or changes. */
 export interface Transaction {
   id: string
   name: string
@@ -43,7 +43,7 @@ interface Statistics {
 
 type Expand = (template: string, parameters: Record<string, unknown>) => { uri: string | null }
 
-/** Dredd's URI expansion takes `page%5Bnumber%5D` for an unknown name and drops the operation without a word. */
+/** Dredd's URI expansion treats `page%5Bnumber%5D` as an unknown name and silently drops the operation. */
 function mendBracketedNames(): void {
   const path = require.resolve('dredd-transactions/compile/compileURI/expandURItemplate')
   const original = require(path) as Expand
@@ -61,8 +61,8 @@ function mendBracketedNames(): void {
   if (cached) cached.exports = mended
 }
 
-/** Runs every transaction of openapi.yaml against `endpoint`; `prepare` makes each come out as declared. Returns the ids of those that came out so, and
- *  what failed. */
+/** Runs every transaction of openapi.yaml against `endpoint`. `prepare` changes each so that its declared status occurs.
+ *  `passed` has the IDs of transactions. */
 export async function runDredd(
   endpoint: string,
   prepare: (transaction: Transaction) => Promise<void>,
@@ -78,7 +78,7 @@ export async function runDredd(
     }
     run(done: (error: Error | null, statistics: Statistics) => void): void
   }
-  // Its reports go to standard output whatever the level; what failed is collected below.
+  // Dredd prints its reports at every log level; the listeners below collect the failures.
   require('dredd/build/reporters/reporterOutputLogger').default.transports.console.silent = true
   const emitter = new EventEmitter()
   const passed: string[] = []
@@ -103,7 +103,7 @@ export async function runDredd(
   return { statistics, passed, failures }
 }
 
-/** What the contract declares for a transaction, found by its name: `path > summary > status > media type`. */
+/** Finds the declared response by the transaction's name: `path > summary > status > media type`. */
 export function declaredFor(contract: Contract, { name }: Transaction): Declared {
   const [path, summary, status, mediaType] = name.slice(name.indexOf('/')).split(' > ')
   const operation = contract.operations.find(
@@ -114,7 +114,7 @@ export function declaredFor(contract: Contract, { name }: Transaction): Declared
   return { operation, response, mediaType }
 }
 
-/** How many transactions the contract declares. */
+/** The number of transactions that the contract declares. */
 export function transactionCount(contract: Contract): number {
   return contract.operations
     .flatMap(({ responses }) =>
@@ -123,10 +123,10 @@ export function transactionCount(contract: Contract): number {
     .reduce((sum, count) => sum + count, 0)
 }
 
-/** Formats that Dredd's own validator does not know, and words that only OpenAPI has. */
+/** Formats that Dredd's validator does not know. */
 const UNKNOWN_FORMATS = ['int32', 'int64', 'float', 'double', 'byte', 'binary', 'password']
 
-/** The expectation that Dredd should have made: the whole schema, closed; headers that are always there. */
+/** Replaces Dredd's expectation by the whole schema without additional properties, and the required headers. */
 export function expectSchema(
   contract: Contract,
   transaction: Transaction,
@@ -144,7 +144,7 @@ export function expectSchema(
   for (const name of Object.keys(transaction.expected.headers)) {
     if (response.headers[name.toLowerCase()]?.required === false)
       delete transaction.expected.headers[name]
-    // Of this header it compares the value, and knows none.
+    // Dredd compares this header's value, but knows none.
     if (name === 'Accept' && transaction.expected.headers[name] !== undefined)
       transaction.expected.headers[name] = 'application/json'
   }

@@ -4,8 +4,8 @@ import {
   isDistinct,
   type Limits,
   least,
+  type NamedValue,
   SAMPLES,
-  type Sample,
   variant,
   variants,
 } from './valid-values.ts'
@@ -17,16 +17,16 @@ export interface Fault {
   applyTo(valid: Record<string, unknown>): unknown
 }
 
-/** Values that the schema does not take, each for one reason. */
-export function faults(schema: Schema): Sample[] {
+/** Invalid values, each for one reason. */
+export function faults(schema: Schema): NamedValue[] {
   const takesNull = schema.nullable || schema.enum?.includes(null)
   return [...faultsOfType(schema), ...(takesNull ? [] : [{ what: 'null', value: null }])]
 }
 
-const wrongTypes = (...values: unknown[]): Sample[] =>
+const wrongTypes = (...values: unknown[]): NamedValue[] =>
   values.map((value) => ({ what: `is ${JSON.stringify(value)}`, value }))
 
-function faultsOfType(schema: Schema): Sample[] {
+function faultsOfType(schema: Schema): NamedValue[] {
   if (schema.oneOf)
     return [
       ...wrongTypes([], {}),
@@ -58,7 +58,7 @@ function faultsOfType(schema: Schema): Sample[] {
   }
 }
 
-/** Ways to break an object of the schema: each names the field. */
+/** Changes that make an object invalid. Each name begins with the field. */
 export function objectFaults(schema: Schema): Fault[] {
   const { properties = {}, required = [], additionalProperties } = schema
   const { maxProperties } = schema as Limits
@@ -112,9 +112,9 @@ const WRONG_FORMATS: Record<string, string[]> = {
   ],
 }
 
-function textFaults(schema: Schema): Sample[] {
+function textFaults(schema: Schema): NamedValue[] {
   const { format, pattern, minLength = 0, maxLength } = schema as Limits
-  const named = (values: string[], what: string): Sample[] =>
+  const named = (values: string[], what: string): NamedValue[] =>
     values.map((value) => ({ what, value }))
   if (schema.enum) return named(['none_of_these', ''], 'none of its options')
   if (format !== undefined) {
@@ -145,7 +145,7 @@ function textFaults(schema: Schema): Sample[] {
   ]
 }
 
-function arrayFaults(schema: Schema): Sample[] {
+function arrayFaults(schema: Schema): NamedValue[] {
   const { minItems = 0, maxItems } = schema as Limits
   const items = schema.items ?? {}
   const one = variant(items, 0)

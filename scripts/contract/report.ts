@@ -1,14 +1,14 @@
-/** What a run found, for pipelines (JUnit) and for a browser (one file that needs nothing else). */
+/** Writes the results of a run as JUnit XML and as one HTML file. */
 import { escaped } from '../diff/junit.ts'
 import { type Cell, isMissing } from './coverage.ts'
 import type { DreddResult } from './dredd-suite.ts'
 import type { Case, Failure } from './suite.ts'
 
 export interface Report {
-  /** Of what was tested. */
+  /** URL of the tested service. */
   url: string
   seed: number
-  /** Null for a deployed copy. */
+  /** Null for a deployed service. */
   dredd: DreddResult | null
   cases: Case[]
   cells: Cell[]
@@ -22,7 +22,7 @@ export function isFailed({ dredd, cases, cells }: Report): boolean {
   )
 }
 
-/** A case for each question about each operation, and one for each cell of the matrix that must be seen. */
+/** One test case for each check of each operation, and one for each cell of the matrix. */
 export function junitOf({ url, seed, dredd, cases, cells }: Report): string {
   const asked = cases.map(({ operation, name, durationMs, failures }) => {
     const said = failures.map(
@@ -61,12 +61,12 @@ function testcase(operation: string, name: string, inside: string, durationMs = 
 
 const sayFailure = ({ check, what, message }: Failure): string => `${check}: ${what}: ${message}`
 
-/** The statuses that any operation has, as the columns of the matrix. */
+/** All statuses: the columns of the matrix. */
 export function columnsOf(cells: Cell[]): string[] {
   return [...new Set(cells.filter(({ kind }) => kind === 'status').map(({ name }) => name))].sort()
 }
 
-/** A page of its own: the matrix, the events, and what failed. */
+/** A page with the matrix, the events and the failures. */
 export function htmlOf(report: Report): string {
   const { url, seed, dredd, cases, cells } = report
   const columns = columnsOf(cells)
@@ -110,15 +110,15 @@ td.events { text-align: left; white-space: normal }
 pre { overflow-x: auto; background: #8882; padding: .6rem }
 </style>
 <h1>Contract tests</h1>
-<p>${escaped(url)}, seed ${seed}: ${cases.reduce((sum, { requests }) => sum + requests, 0)} requests, ${failures.length + ofDredd.length} failed, ${missing} documented but never seen.</p>
+<p>${escaped(url)}, seed ${seed}: ${cases.reduce((sum, { requests }) => sum + requests, 0)} requests, ${failures.length + ofDredd.length} failed, ${missing} documented but never occurred.</p>
 <div class="wide"><table>
 <tr><th>operation</th>${columns.map((name) => `<th>${name}</th>`).join('')}<th>events</th><th>failed</th></tr>
 ${rows.join('\n')}
 </table></div>
-<p>How often each documented status and event was seen. <span class="missing">0</span> should have been; <span class="excused">–</span> need not be:</p>
+<p>The number of occurrences of each documented status and event. <span class="missing">0</span> must occur; <span class="excused">–</span> is optional:</p>
 <ul>${[...reasons].map(([name, reason]) => `<li>${escaped(name)} ${escaped(reason)}</li>`).join('')}</ul>
-<h2>What failed</h2>
-${[...ofDredd, ...failures.map(failureOf)].join('\n') || '<p>Nothing.</p>'}
+<h2>Failures</h2>
+${[...ofDredd, ...failures.map(failureOf)].join('\n') || '<p>None.</p>'}
 </html>
 `
 }

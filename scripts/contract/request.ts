@@ -1,18 +1,18 @@
-/** One request of a contract test, how it is sent, and how somebody repeats it. */
+/** One HTTP request of a contract test. */
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface Request {
   /** In upper case. */
   method: string
-  /** Below the service's address, with the query. */
+  /** Path and query. */
   path: string
   headers: Record<string, string>
   body?: string
-  /** The text after `Bearer `; null sends no Authorization. */
+  /** API key; null sends no Authorization header. */
   key: string | null
 }
 
-export interface Answer {
+export interface ReceivedResponse {
   status: number
   headers: Headers
   text: string
@@ -21,18 +21,19 @@ export interface Answer {
 }
 
 const TIMEOUT_MS = 30_000
-const LONGEST_WAIT_SECONDS = 90
+const MAX_WAIT_SECONDS = 90
 
-/** Sends it. Waits where a rate limit asks for it, after `onLimited` has had the refusal. Throws when nothing answers. */
+/** Sends the request. After 429, calls `onLimited`, waits for `Retry-After` and sends it again.
+ *  Throws if no response arrives. */
 export async function exchange(
   url: string,
   request: Request,
-  onLimited: (answer: Answer) => void,
-): Promise<Answer> {
+  onLimited: (answer: ReceivedResponse) => void,
+): Promise<ReceivedResponse> {
   for (;;) {
     const answer = await exchangeOnce(url, request)
     const seconds = Number(answer.headers.get('retry-after'))
-    if (answer.status !== 429 || !(seconds >= 0 && seconds <= LONGEST_WAIT_SECONDS)) return answer
+    if (answer.status !== 429 || !(seconds >= 0 && seconds <= MAX_WAIT_SECONDS)) return answer
     onLimited(answer)
     await delay(seconds * 1000)
   }
@@ -41,7 +42,7 @@ export async function exchange(
 async function exchangeOnce(
   url: string,
   { method, path, headers, body, key }: Request,
-): Promise<Answer> {
+): Promise<ReceivedResponse> {
   const response = await fetch(url + path, {
     method,
     headers: key === null ? headers : { ...headers, Authorization: `Bearer ${key}` },

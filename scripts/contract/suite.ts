@@ -1,5 +1,5 @@
-/** What Schemathesis does, for this contract: each operation gets valid and invalid data, at the limits and at random, and is asked for
- *  all else that the contract promises. */
+/** Tests a service like Schemathesis, for this contract: sends valid and invalid data to each operation, at the limits and
+ *  at random, and checks everything else that the contract promises. */
 
 import { Refused } from '../../errors.ts'
 import type { OperationId } from '../../generated/operations.ts'
@@ -10,23 +10,23 @@ import { askCreated, askDeleted, askEvents, askRepeats, askVersions } from './be
 import { assertConforms, type Check, ContractBroken } from './checks.ts'
 import type { Coverage } from './coverage.ts'
 import { askFaults, askInvalid, askLimits, askValid } from './data-checks.ts'
-import { type Answer, exchange, type Request } from './request.ts'
+import { exchange, type ReceivedResponse, type Request } from './request.ts'
 import { prepareRecords } from './test-records.ts'
 import type { Ask, Options, Question, Run, Target } from './test-run.ts'
 
-/** After so many of one case, one more tells nothing new. */
+/** Further failures of one case are dropped. */
 const MAX_FAILURES = 3
 
 export interface Failure {
   check: Check
-  /** What was special about the request. */
+  /** The special property of the request. */
   what: string
   message: string
-  /** A line that repeats the request. */
+  /** A shell command that repeats the request. */
   curl: string
 }
 
-/** One question about one operation. */
+/** The result of one check of one operation. */
 export interface Case {
   operation: OperationId
   name: string
@@ -42,8 +42,8 @@ interface Callbacks {
   toCurl(request: Request): string
 }
 
-/** Runs every case against the target, one request after another. `onCase` hears of each as it ends. Throws Refused when the target lets us
- *  make no records to test with. */
+/** Runs every case against the target, one request after another.
+ *  Throws Refused if the target does not let the run create its records. */
 export async function runSuite(
   contract: Contract,
   target: Target,
@@ -52,9 +52,12 @@ export async function runSuite(
   { onCase, toCurl }: Callbacks,
 ): Promise<void> {
   let requests = 0
-  const sendTo = async (id: OperationId | undefined, request: Request): Promise<Answer> => {
+  const sendTo = async (
+    id: OperationId | undefined,
+    request: Request,
+  ): Promise<ReceivedResponse> => {
     requests += 1
-    const saw = ({ status }: Answer): void => {
+    const saw = ({ status }: ReceivedResponse): void => {
       if (id !== undefined && options.ids.includes(id)) coverage.sawStatus(id, status)
     }
     try {
@@ -62,7 +65,7 @@ export async function runSuite(
       saw(answer)
       return answer
     } catch (error) {
-      throw new ContractBroken('no_answer', request, `there was no answer: ${sayFailure(error)}`)
+      throw new ContractBroken('no_answer', request, `no response: ${sayFailure(error)}`)
     }
   }
   const records = await prepareRecords(
@@ -71,7 +74,9 @@ export async function runSuite(
     target.key,
   ).catch((error) => {
     throw error instanceof ContractBroken
-      ? new Refused(`There is nothing to test with. ${sayRequest(error.request)}: ${error.message}`)
+      ? new Refused(
+          `The test records cannot be created. ${sayRequest(error.request)}: ${error.message}`,
+        )
       : error
   })
   const run: Run = {
@@ -114,7 +119,7 @@ function sayRequest({ method, path }: Request): string {
   return `${method} ${path}`
 }
 
-/** fetch itself only says "fetch failed". */
+/** The message of fetch is only "fetch failed": its cause has the reason. */
 function sayFailure(error: unknown): string {
   const { cause, message } = error as Error
   return cause instanceof Error
@@ -147,7 +152,7 @@ function casesOf(operation: Operation): [string, Ask][] {
   ]
 }
 
-/** Asks all; what was made meanwhile is removed after each. */
+/** Runs all questions, and deletes the created records after each. */
 async function collect(
   run: Run,
   questions: AsyncIterable<Question> | Iterable<Question>,
@@ -156,19 +161,19 @@ async function collect(
   const seen = new Set<string>()
   const note = (what: string, error: unknown): void => {
     const failure = failureOf(run, what, error)
-    // The same complaint again, or one too many, is left out.
+    // Skips repeated messages.
     if (!seen.has(failure.message) && failures.length < MAX_FAILURES) failures.push(failure)
     seen.add(failure.message)
   }
   try {
     for await (const { what, ask } of questions) {
-      // What was made to ask with serves until the end of the case.
+      // RunRecords of the preparation are used until the end of the case.
       run.records.keep()
       await ask().catch((error) => note(what, error))
       await run.records.cleanUp()
     }
   } catch (error) {
-    note('making what it takes to ask', error)
+    note('preparing the request', error)
   }
   await run.records.cleanUpKept()
   return failures

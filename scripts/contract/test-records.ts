@@ -4,7 +4,7 @@ import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import type { Sources } from '../model/source.ts'
 import { beginningOf, ContractBroken } from './checks.ts'
-import type { Answer, Request } from './request.ts'
+import type { ReceivedResponse, Request } from './request.ts'
 import { least } from './valid-values.ts'
 
 type Body = Record<string, unknown>
@@ -17,7 +17,7 @@ interface Kind {
   canDelete: boolean
 }
 
-export interface Records {
+export interface RunRecords {
   schemaOf(operation: Operation): Schema | null
   /** A valid body that refers to new records where a reference is required. */
   bodyFor(operation: Operation): Promise<Body>
@@ -30,7 +30,7 @@ export interface Records {
   /** Creates a record of every kind with an optional reference to this record. */
   addDependents(kind: string, id: string): Promise<void>
   /** Notes the record that the response created, for deletion. */
-  note(answer: Answer): void
+  note(answer: ReceivedResponse): void
   /** Keeps the records created so far until `cleanUpKept`. */
   keep(): void
   /** Deletes the records that were created since the last clean-up. */
@@ -45,7 +45,7 @@ const READY: Record<string, Body> = { job: { status: 'open' } }
 
 function unmade(
   request: Omit<Request, 'key'>,
-  { status, text }: Answer,
+  { status, text }: ReceivedResponse,
   key: string,
 ): ContractBroken {
   return new ContractBroken(
@@ -59,18 +59,18 @@ function unmade(
  *  refuses one. */
 export async function prepareRecords(
   contract: { operations: Operation[]; sources: Sources },
-  sendAs: (request: Request) => Promise<Answer>,
+  sendAs: (request: Request) => Promise<ReceivedResponse>,
   key: string,
-): Promise<Records> {
+): Promise<RunRecords> {
   const records = new TestRecords(contract, sendAs, key)
   await records.createShared()
   return records
 }
 
-class TestRecords implements Records {
+class TestRecords implements RunRecords {
   private readonly kinds: Map<string, Kind>
   private readonly sources: Sources
-  private readonly send: (request: Omit<Request, 'key'>) => Promise<Answer>
+  private readonly send: (request: Omit<Request, 'key'>) => Promise<ReceivedResponse>
   private readonly key: string
   /** IDs by kind. */
   private readonly shared = new Map<string, string>()
@@ -81,7 +81,7 @@ class TestRecords implements Records {
 
   constructor(
     contract: { operations: Operation[]; sources: Sources },
-    sendAs: (request: Request) => Promise<Answer>,
+    sendAs: (request: Request) => Promise<ReceivedResponse>,
     key: string,
   ) {
     this.kinds = kindsOf(contract)
@@ -137,7 +137,7 @@ class TestRecords implements Records {
       if (body.properties?.[`${kind}_id`]?.nullable) await this.create(name, { [`${kind}_id`]: id })
   }
 
-  note(answer: Answer): void {
+  note(answer: ReceivedResponse): void {
     const location = answer.headers.get('location')
     const isDeletable = [...this.kinds.values()].some(
       ({ canDelete, collection }) => canDelete && location?.startsWith(`${collection}/`),

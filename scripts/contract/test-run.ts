@@ -1,28 +1,28 @@
-/** A run of the contract tests, and the requests that it makes. */
+/** The state of one run of the contract tests, and the requests that it builds. */
 import type { OperationId } from '../../generated/operations.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import { mapValues, type Schema } from '../model/schema.ts'
 import type { Coverage } from './coverage.ts'
-import type { Answer, Request } from './request.ts'
-import type { Records } from './test-records.ts'
+import type { ReceivedResponse, Request } from './request.ts'
+import type { RunRecords } from './test-records.ts'
 
-const EXPORT_MS = 30_000
+const EXPORT_TIMEOUT_MS = 30_000
 
 export interface Target {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   url: string
-  /** Full Access, of a user with every permission. */
+  /** A Full Access key of a user with every permission. */
   key: string
-  /** Read Only, of a user of the same account without the Finance permission. */
+  /** A Read Only key of a user of the same account without the Finance permission. */
   restrictedKey?: string
 }
 
 export interface Options {
   ids: readonly OperationId[]
   seed: number
-  /** Of random data, for each operation: so many valid and so many invalid requests. */
+  /** The number of random valid, and of random invalid, requests to each operation. */
   runs: number
 }
 
@@ -33,21 +33,21 @@ export interface Run {
   coverage: Coverage
   /** A command that repeats the request. */
   toCurl(request: Request): string
-  records: Records
-  /** Asks without holding the answer to an operation. */
-  plain(request: Request): Promise<Answer>
-  /** Asks; throws ContractBroken unless the answer is one of the operation. */
-  send(id: OperationId, request: Request): Promise<Answer>
+  records: RunRecords
+  /** Sends a request without checking the response. */
+  plain(request: Request): Promise<ReceivedResponse>
+  /** Sends a request. Throws ContractBroken unless the response conforms to the operation. */
+  send(id: OperationId, request: Request): Promise<ReceivedResponse>
 }
 
-/** A part of a request that the operation takes. Parameters are by name. */
+/** Parameters by name, and the body. */
 export interface Input {
   query: Record<string, unknown>
   headers: Record<string, unknown>
   body?: Record<string, unknown>
 }
 
-/** One request or a few: throws ContractBroken. */
+/** A check of one or a few requests. `ask` throws ContractBroken. */
 export interface Question {
   what: string
   ask(): Promise<void>
@@ -55,11 +55,11 @@ export interface Question {
 
 export type Ask = (run: Run, operation: Operation) => AsyncIterable<Question> | Iterable<Question>
 
-export const idOf = ({ id }: Operation): OperationId => id as OperationId
+export const toOperationId = ({ id }: Operation): OperationId => id as OperationId
 
 export const emptyInput = (): Input => ({ query: {}, headers: {} })
 
-/** The request of the input. References in its body name records that there are. */
+/** The request for the input, with references to existing records in its body. */
 export async function requestFor(
   run: Run,
   operation: Operation,
@@ -95,12 +95,12 @@ export function newRequest(
   }
 }
 
-/** A parameter's value as text; a list is one text with commas. */
+/** A list becomes comma-separated text. */
 export function textOf(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : String(value)
 }
 
-/** An address with a record of its own if the operation changes it, else with one that stays. */
+/** The path of a new record if the operation writes, or of a shared one. */
 export async function pathOf(
   { records, target, plain }: Run,
   operation: Operation,
@@ -108,12 +108,12 @@ export async function pathOf(
   if (operation.method !== 'get') return records.newPath(operation)
   const path = await records.knownPath(operation)
   if (operation.path.includes('{export}'))
-    await untilMade(path.replace(/\/file$/, ''), target.key, plain)
+    await waitForExport(path.replace(/\/file$/, ''), target.key, plain)
   return path
 }
 
-async function untilMade(path: string, key: string, plain: Run['plain']): Promise<void> {
-  const deadline = Date.now() + EXPORT_MS
+async function waitForExport(path: string, key: string, plain: Run['plain']): Promise<void> {
+  const deadline = Date.now() + EXPORT_TIMEOUT_MS
   while (Date.now() < deadline) {
     const { json } = await plain({ method: 'GET', path, headers: {}, key })
     if (['completed', 'failed'].includes((json as { status?: string } | undefined)?.status ?? ''))
@@ -130,7 +130,7 @@ export function parametersIn(operation: Operation, where: 'query' | 'header'): P
   return operation.parameters.filter((parameter) => parameter.in === where)
 }
 
-/** A valid body with all that is required, naming real records. */
+/** A valid body with the required fields and references to existing records. */
 export async function validBody(
   { records }: Run,
   operation: Operation,

@@ -2,13 +2,13 @@
 import fc from 'fast-check'
 import { mapValues, type Schema } from '../model/schema.ts'
 
-/** A value, and what is special about it, such as `full_name: 200 characters`. */
-export interface Sample {
+/** A value and its special property, for example `full_name: 200 characters`. */
+export interface NamedValue {
   what: string
   value: unknown
 }
 
-/** Values that the schema takes; they shrink to short ones. Throws for a schema of no type that we know. */
+/** Generates valid values, which shrink to short ones. Throws for an unknown type. */
 export function validValues(schema: Schema): fc.Arbitrary<unknown> {
   const values = valuesOfType(schema)
   return schema.nullable ? fc.option(values, { nil: null, freq: 4 }) : values
@@ -40,7 +40,9 @@ function valuesOfType(schema: Schema): fc.Arbitrary<unknown> {
     case 'object':
       return objects(schema)
     default:
-      throw new Error(`There is no way yet to make values for ${JSON.stringify(schema)}`)
+      throw new Error(
+        `Add valid values for this schema to scripts/contract/valid-values.ts: ${JSON.stringify(schema)}`,
+      )
   }
 }
 
@@ -56,7 +58,7 @@ export interface Limits {
   maxProperties?: number
 }
 
-/** What the contract says of all text, in words: no NUL, no half of a surrogate pair. */
+/** The contract forbids NUL in all text. */
 export const withoutNul = (text: string): string => text.replaceAll('\0', ' ')
 
 const FORMATS: Record<string, fc.Arbitrary<string>> = {
@@ -83,10 +85,10 @@ function texts(schema: Schema): fc.Arbitrary<string> {
 }
 
 function unknownFormat(format: string): never {
-  throw new Error(`There is no way yet to make values of the format ${format}`)
+  throw new Error(`Add this format to FORMATS in scripts/contract/valid-values.ts: ${format}`)
 }
 
-/** By length, in code points as JSON Schema counts, and pattern. */
+/** Checks length and pattern. JSON Schema counts code points. */
 export function accepts(schema: Schema, text: string): boolean {
   const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema as Limits
   const length = [...text].length
@@ -120,12 +122,12 @@ export const SAMPLES: Record<string, string> = {
   'date-time': '2026-03-02T09:30:00Z',
 }
 
-/** The least that the schema takes: of an object, what is required. */
+/** The smallest valid value; an object has the required fields only. */
 export function least(schema: Schema): unknown {
   return variant(schema, 0)
 }
 
-/** One of many values that differ from each other, as far as the schema lets them. */
+/** A valid value that differs for each `index`, as far as the schema permits. */
 export function variant(schema: Schema, index: number): unknown {
   const { minimum = 0, minLength = 0, minItems = 0, format } = schema as Limits
   if (schema.enum) return schema.enum[index % schema.enum.length]

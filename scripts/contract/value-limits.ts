@@ -5,24 +5,24 @@ import {
   isDistinct,
   type Limits,
   least,
+  type NamedValue,
   SAMPLES,
-  type Sample,
   variants,
 } from './valid-values.ts'
 
-/** More options than these are taken to be alike. */
-const MANY_OPTIONS = 10
+/** Of a longer enumeration, only the first and the last value are tried. */
+const MAX_TRIED_OPTIONS = 10
 
-/** Valid values at each limit that the schema sets. */
-export function limits(schema: Schema): Sample[] {
+/** Valid values at each limit of the schema. */
+export function limits(schema: Schema): NamedValue[] {
   return [...limitsOfType(schema), ...(schema.nullable ? [{ what: 'null', value: null }] : [])]
 }
 
-function limitsOfType(schema: Schema): Sample[] {
+function limitsOfType(schema: Schema): NamedValue[] {
   const { minimum, maximum, minItems = 0, maxItems, maxProperties } = schema as Limits
   if (schema.enum) {
     const options =
-      schema.enum.length > MANY_OPTIONS ? [schema.enum[0], schema.enum.at(-1)] : schema.enum
+      schema.enum.length > MAX_TRIED_OPTIONS ? [schema.enum[0], schema.enum.at(-1)] : schema.enum
     return options.map((value) => ({ what: String(value), value }))
   }
   if (schema.oneOf) return schema.oneOf.flatMap(limits)
@@ -90,7 +90,7 @@ export function toFields(schema: Schema, count: number): object {
   )
 }
 
-/** At the ends of what the pattern of our times takes, in UTC and with the widest offsets. */
+/** The first and last valid times, in UTC and with the largest offsets. */
 const TIMES = [
   '1000-01-01T00:00:00Z',
   '2999-12-31T23:59:59.999999999Z',
@@ -99,7 +99,7 @@ const TIMES = [
   '1970-01-01T00:00:00Z',
 ]
 
-function textLimits(schema: Schema): Sample[] {
+function textLimits(schema: Schema): NamedValue[] {
   const { format, pattern, minLength = 0, maxLength } = schema as Limits
   if (format === 'date-time') return TIMES.map((value) => ({ what: value, value }))
   if (format === 'email')
@@ -109,7 +109,7 @@ function textLimits(schema: Schema): Sample[] {
     }))
   if (format === 'uuid') return [{ what: 'in upper case', value: SAMPLES.uuid?.toUpperCase() }]
   const lengths = maxLength === undefined ? [minLength] : [minLength, maxLength]
-  // Two UTF-16 units each, and four bytes: whoever counts those takes too few.
+  // An emoji has two UTF-16 units and four bytes, so it detects a wrong count.
   const fills = pattern === undefined ? ['x', '😀'] : ['x']
   return lengths
     .flatMap((length) =>
@@ -118,7 +118,7 @@ function textLimits(schema: Schema): Sample[] {
     .filter(({ value }) => accepts(schema, value))
 }
 
-/** A valid address of so many characters: up to 64 before the @ and 63 between two dots. */
+/** A valid email of `length` characters: at most 64 before the @ and 63 between two dots. */
 export function toEmail(length: number): string {
   const domain = 'd.'.repeat(Math.ceil((length - 64 - 1 - 2) / 2))
   return `${'a'.repeat(length - 1 - domain.length - 2)}@${domain}de`

@@ -7,29 +7,29 @@ import { type Level, RULES } from './rules.ts'
 import { type Comparison, compareSchemas } from './schemas.ts'
 
 export interface Change {
-  /** In oasdiff's vocabulary. */
+  /** A rule of oasdiff. */
   id: string
   level: Level
-  /** Where it stands: in the revision, or in the base if it is gone. */
+  /** The position in the revision, or in the base if the part is gone. */
   file: string
   line: number
   isGone: boolean
-  /** The operations, by operationId, or the event types that it concerns. */
+  /** The operationIds or event types that it concerns. */
   concerns: string[]
-  /** The part of it that changed, such as ``` `data.[].note` of the response 200 ```. */
+  /** The changed part, for example ``` `data.[].note` of the response 200 ```. */
   part: string
-  /** How, such as `is gone`. */
+  /** The predicate of the sentence, for example `is gone`. */
   what: string
 }
 
 export interface Editions {
   base: Contract
   revision: Contract
-  /** The day of the comparison, such as `2026-03-01`: what is past its sunset by then may go. */
+  /** For example `2026-03-01`. Parts whose sunset is not later may be removed. */
   today: string
 }
 
-/** What is common to all changes of one operation or event. */
+/** The operation or event that a change concerns. */
 export interface Subject extends Editions {
   concerns: string
 }
@@ -84,7 +84,7 @@ export function ofSchemas(
   })
 }
 
-/** What was deprecated and is past its sunset may go: everybody was told. */
+/** Lowers the level of a removal after the sunset of a deprecated part. */
 export function excused(subject: Subject, schema: Placed, found: Change, holder?: Place): Change {
   const target = follow(subject.base.sources, schema)
   const { isDeprecated, sunset } =
@@ -95,7 +95,7 @@ export function excused(subject: Subject, schema: Placed, found: Change, holder?
   return { ...found, level: 'safe', what: `$found.what, after its sunset of $sunset` }
 }
 
-/** An element is deprecated by `deprecated: true`, or, where the format does not allow that, by `x-deprecated-since`. */
+/** A part is deprecated by `deprecated: true`, or by `x-deprecated-since` where the format has no `deprecated`. */
 export function readSchemaDeprecation({ source, path }: Place): {
   isDeprecated: boolean
   sunset: string | undefined

@@ -1,4 +1,4 @@
-/** CHANGELOG.md: an entry for each release of the contract, the latest first. */
+/** Writes CHANGELOG.md: one entry for each release of the contract, the newest first. */
 import type { Change, Difference } from './diff.ts'
 import type { Level } from './rules.ts'
 
@@ -10,8 +10,8 @@ const HEADINGS: Record<Level, string> = {
   safe: 'New, and of no consequence for what exists',
 }
 
-/** The text of the changelog with an entry for these changes. One of the same version and day is written anew. What somebody wrote below
- *  `## 1.1.0 · unreleased` stays, above what was found, as does what stands before the first entry. */
+/** Adds an entry for the changes, or replaces the entry of the same version and day. Text below `## 1.1.0 · unreleased` moves to
+ *  the top of the entry, and the text before the first entry stays. */
 export function withEntry(changelog: string, difference: Difference, today: Date): string {
   const heading = `## ${difference.to} · ${today.toISOString().slice(0, 10)}`
   const [introduction = '', entries = ''] = changelog.replace(TITLE, '').split(/^(?=## )(.*)/ms)

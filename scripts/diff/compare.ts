@@ -4,7 +4,7 @@ import { compareEvents } from './events.ts'
 import { compareOperations } from './operations.ts'
 import type { Level } from './rules.ts'
 
-/** Every change, the worst first. A part that many operations share is one change. */
+/** All changes, breaking ones first. A change of a shared component is listed once. */
 export function compareContracts(editions: Editions): Change[] {
   const changes = [...compareOperations(editions), ...compareEvents(editions)]
   const merged = new Map<string, Change>()

@@ -1,4 +1,4 @@
-/** What has changed in the contract since an earlier revision. */
+/** Compares the contract with an earlier revision. */
 import { execFile } from 'node:child_process'
 import { copyFile, mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,28 +13,28 @@ import { compareContracts } from './compare.ts'
 export type { Change } from './change.ts'
 
 export interface Difference {
-  /** `info.version` of openapi.yaml. Null: there is nothing to compare with. */
+  /** `info.version` of the base. Null if there is no release. */
   from: string | null
   to: string
-  /** The worst first. */
+  /** Breaking changes first. */
   changes: Change[]
 }
 
 export interface DiffOptions {
-  /** A git revision of the repository that `root` is in, or a folder with the two files. By default, what was released last: `RELEASED`. */
+  /** A git revision of the repository of `root`, or a folder with the two files. Default: `RELEASED`. */
   base?: string
-  /** Where the later two files are. */
+  /** The folder of the changed files. */
   root?: string
   today?: Date
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Where the contracts of the last release are, below the root. */
+/** The files of the last release, below the root. */
 export const RELEASED = 'docs/released'
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml'] as const
 
-/** Throws `Refused` if there is no such base, and `ContractError` if one of the two cannot be read. */
+/** Throws `Refused` if the base does not exist, and `ContractError` if a file is faulty. */
 export async function diff({
   base,
   root = ROOT,
@@ -50,13 +50,13 @@ export async function diff({
   }
 }
 
-/** Makes the present contracts what the next ones are compared with. */
+/** Copies the files of `root` to `RELEASED`. */
 export async function keepReleased(root = ROOT): Promise<void> {
   await mkdir(join(root, RELEASED), { recursive: true })
   await Promise.all(CONTRACTS.map((file) => copyFile(join(root, file), join(root, RELEASED, file))))
 }
 
-/** Undefined: nothing has been released yet. */
+/** Undefined before the first release. */
 async function readReleased(root: string): Promise<Contract | undefined> {
   const folder = join(root, RELEASED)
   return (await isFolder(folder)) ? readContract(folder) : undefined
@@ -91,7 +91,7 @@ async function readRevision(root: string, revision: string): Promise<Contract> {
   }
 }
 
-/** The file as it was. `./` is relative to the folder, which need not be the repository's own. */
+/** The file at the revision. `./` is relative to `root`, which need not be the root of the repository. */
 function show(root: string, revision: string, file: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const args = ['show', '--end-of-options', `${revision}:./${file}`]

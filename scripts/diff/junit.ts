@@ -1,4 +1,4 @@
-/** JUnit's XML, as the pipelines read it. */
+/** JUnit XML for CI pipelines. */
 import type { Difference } from './diff.ts'
 
 export interface TestCase {
@@ -6,11 +6,10 @@ export interface TestCase {
   name: string
   seconds?: number
   failure?: { message: string; details: string }
-  /** Why it was not tried. */
+  /** The reason for skipping the case. */
   skipped?: string
 }
 
-/** One suite. */
 export function junitXml(name: string, cases: TestCase[]): string {
   const failures = cases.filter(({ failure }) => failure !== undefined).length
   const skipped = cases.filter((one) => one.skipped !== undefined).length
@@ -32,7 +31,7 @@ function testCase({ classname, name, seconds, failure, skipped }: TestCase): str
   return `    <testcase classname="${escaped(classname)}" name="${escaped(name)}"${time}>${failed}${left}</testcase>\n`
 }
 
-/** A case for each change of the contract, failed if it breaks somebody. */
+/** One test case for each change of the contract; a breaking change fails. */
 export function junit({ from, to, changes }: Difference): string {
   const cases = changes.map(({ id, level, file, line, concerns, part, what }): TestCase => {
     const name = `${id}: ${concerns.join(', ')}: ${part} ${what}.`
@@ -47,7 +46,7 @@ export function junit({ from, to, changes }: Difference): string {
       ? {
           classname: 'contract',
           name: 'nothing that was released breaks',
-          skipped: 'There is no release to compare with yet.',
+          skipped: 'There is no release to compare with.',
         }
       : { classname: 'contract', name: 'nothing has changed' }
   return junitXml(`muster diff ${from ?? 'nothing'} ${to}`, cases.length > 0 ? cases : [nothing])

@@ -18,7 +18,7 @@ const BOUNDS: Bound[] = [
   { keyword: 'maxItems', name: 'max-items', isUpper: true },
   { keyword: 'minItems', name: 'min-items', isUpper: false },
 ]
-/** Compared below, or of no consequence. */
+/** Keywords that are compared below, or do not matter. */
 const KNOWN = new Set([
   ...BOUNDS.map(({ keyword }) => keyword),
   ...[
@@ -78,7 +78,7 @@ export function compareKeywords(old: Schema, now: Schema, add: Add): void {
 
 type Add = (change: SchemaChange, what: string) => void
 
-/** `null` among the types is the same as nullable. */
+/** The type `null` equals nullable. */
 function typesOf({ type, nullable }: Schema): { types: string[]; isNullable: boolean } {
   const all = type === undefined ? [] : [type].flat()
   return {
@@ -110,7 +110,7 @@ function ofEnum(old: Schema, now: Schema, add: Add): void {
     if (before) add('enum-unset', 'is no longer one of a few values')
     return
   }
-  // Null comes and goes with nullable.
+  // `compareKeywords` reports null as nullable.
   for (const value of before)
     if (value !== null && !after.includes(value))
       add('enum-value-removed', `is never ${show(value)}`)

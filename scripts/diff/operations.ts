@@ -10,7 +10,7 @@ import {
   type Subject,
 } from './change.ts'
 
-/** The name of a path parameter is no part of what a client sees. */
+/** Clients do not see the names of path parameters. */
 const keyOf = ({ method, path }: Operation): string => `${method} ${path.replace(/\{.*?\}/g, '{}')}`
 
 export function compareOperations(editions: Editions): Change[] {
@@ -127,7 +127,7 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
   ]
 }
 
-/** In a path, by position: their names are ours alone. */
+/** Path parameters by position: clients do not see their names. */
 function parametersOf({ path, parameters }: Operation): Map<string, Parameter> {
   const positions = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name)
   return new Map(

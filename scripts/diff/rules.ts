@@ -1,13 +1,14 @@
-/** What a change of the contract means for those who use it, in oasdiff's vocabulary. Where oasdiff has no word, because it knows no events,
- *  permissions or limits, the name follows its pattern. */
+/** The level of each change, by the rule names of oasdiff. Our rules for events, permissions and rate limits, which oasdiff
+ *  does not have, follow its pattern. */
 
-/** Breaking: some client or receiver that keeps to the contract stops working. Risky: one that assumes more than it promises does. */
+/** Breaking: fails clients or receivers that follow the contract. Risky: may fail those that rely on more than it
+ *  promises. */
 export type Level = 'breaking' | 'risky' | 'safe'
 
-/** Who writes what the schema describes: a client (requests), or we (responses, and events, which are what a receiver reads). */
+/** `request`: clients write the data. `response`: the service writes it, also in events. */
 export type Direction = 'request' | 'response'
 
-/** Changes that are not of a schema. */
+/** Changes outside of schemas. */
 export const RULES = {
   'endpoint-added': 'safe',
   'endpoint-deprecated': 'safe',
@@ -28,7 +29,7 @@ export const RULES = {
   'api-rate-limit-increased': 'safe',
   'new-required-request-parameter': 'breaking',
   'new-optional-request-parameter': 'safe',
-  // oasdiff: risky. Here a query parameter that is not declared is refused.
+  // Risky in oasdiff. This service refuses undeclared query parameters.
   'request-parameter-removed': 'breaking',
   'request-header-parameter-removed': 'risky',
   'request-parameter-became-required': 'breaking',
@@ -57,8 +58,8 @@ export const RULES = {
   'api-event-removed': 'risky',
 } as const satisfies Record<string, Level>
 
-/** Changes of a schema, and what they mean in what is sent to us and in what we send. The id is the subject, such as `request-property`, and
- *  the change. */
+/** Changes of a schema, with their level in each direction. The rule's name is the subject, for example
+ *  `request-property`, and the change. */
 export const SCHEMA_RULES = {
   'type-changed': { request: 'breaking', response: 'breaking' },
   'type-generalized': { request: 'safe', response: 'breaking' },
@@ -96,7 +97,7 @@ export const SCHEMA_RULES = {
   'one-of-added': { request: 'safe', response: 'breaking' },
   'one-of-removed': { request: 'breaking', response: 'safe' },
   'schema-changed': { request: 'risky', response: 'risky' },
-  // Of the properties of an object.
+  // Properties of an object:
   'required-property-added': { request: 'breaking', response: 'safe' },
   'optional-property-added': { request: 'safe', response: 'safe' },
   'required-property-removed': { request: 'breaking', response: 'breaking' },
@@ -105,10 +106,10 @@ export const SCHEMA_RULES = {
   'became-optional': { request: 'safe', response: 'breaking' },
 } as const satisfies Record<string, Record<Direction, Level>>
 
-/** Where oasdiff says otherwise of one subject than of the others. */
+/** Levels of oasdiff that differ for one subject. */
 const EXCEPTIONS: Record<string, Level> = {
   'request-parameter-default-value-changed': 'breaking',
-  // An object that is open takes what it no longer knows.
+  // An open object still accepts the removed property.
   'open-request-property-removed': 'risky',
 }
 
@@ -118,7 +119,7 @@ export function levelOfSchemaChange(id: string, change: SchemaChange, direction:
   return EXCEPTIONS[id] ?? SCHEMA_RULES[change][direction]
 }
 
-/** oasdiff's own names of the changes that do not follow its pattern. */
+/** Rule names of oasdiff that do not follow the pattern. */
 const NAMES: Record<string, string> = {
   'request-required-property-added': 'new-required-request-property',
   'request-optional-property-added': 'new-optional-request-property',
@@ -126,7 +127,7 @@ const NAMES: Record<string, string> = {
   'request-optional-property-removed': 'request-property-removed',
 }
 
-/** `response-property-type-changed`; of the properties of an object, `response-required-property-removed`. */
+/** For example `response-property-type-changed`, or `response-required-property-removed`. */
 export function idOfSchemaChange(subject: string, change: SchemaChange): string {
   const [, side = subject] = /^(\w+)-(?:body|property|payload)$/.exec(subject) ?? []
   const id = /-property-(added|removed)$/.test(change)

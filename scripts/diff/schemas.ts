@@ -1,4 +1,4 @@
-/** Two editions of a schema, step by step, with their references followed on the way. */
+/** Compares two revisions of a schema and follows their references. */
 import { isDeepStrictEqual } from 'node:util'
 import { follow } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
@@ -12,7 +12,7 @@ import {
   type SchemaChange,
 } from './rules.ts'
 
-/** One of two editions of the contract, and a schema in it. */
+/** A schema in one revision of the contract. */
 export interface Edition {
   sources: Sources
   schema: Placed<Schema>
@@ -22,11 +22,11 @@ export interface Comparison {
   base: Edition
   revision: Edition
   direction: Direction
-  /** What the schema describes: `request-body`, `response-property`, `event-payload`. */
+  /** Prefix of the rules: `request-body`, `response-property` or `event-payload`. */
   subject: string
-  /** What its properties are called. */
+  /** Prefix of the rules for its properties. */
   propertySubject: string
-  /** Where it is, such as `data.0.status`. */
+  /** The path below the subject, for example `data.0.status`. */
   path: string[]
 }
 
@@ -35,12 +35,12 @@ export interface SchemaFinding {
   level: Level
   path: string[]
   what: string
-  /** Where it stands: in the revision, or in the base if it is gone. */
+  /** In the revision, or in the base if the part is gone. */
   place: Placed
   isGone: boolean
 }
 
-/** Every change between the two editions. */
+/** All changes between the two revisions. */
 export function compareSchemas(
   comparison: Comparison,
   inside: readonly unknown[] = [],
@@ -48,7 +48,7 @@ export function compareSchemas(
   const { base, revision, path } = comparison
   const before = follow(base.sources, base.schema) as Placed<Schema>
   const after = follow(revision.sources, revision.schema) as Placed<Schema>
-  // A schema that contains itself has been compared above.
+  // A recursive schema is already being compared.
   if (inside.includes(after.value)) return []
   const into = (
     old: Placed<Schema>,
@@ -180,7 +180,7 @@ function ofProperties(here: Comparison, old: Schema, now: Schema): SchemaFinding
   ]
 }
 
-/** Paired by what they refer to, or else by their order. */
+/** Pairs equal alternatives first, then those of the same type in order. */
 function ofAlternatives(
   here: Comparison,
   before: Placed<Schema>[],

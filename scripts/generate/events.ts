@@ -1,7 +1,7 @@
 import type { Contract } from '../model/contract.ts'
 import { HEADER, literal } from './typescript-text.ts'
 
-/** generated/events.ts: what asyncapi.yaml says of each event type on offer, for use at run time. */
+/** generated/events.ts: the subscribable event types of asyncapi.yaml as data. */
 export function events(contract: Contract): string {
   const subscribable = contract.events.filter(({ isSubscribable }) => isSubscribable)
   const entries = subscribable.map(
@@ -19,11 +19,11 @@ export interface EventTypeDescription<T extends EventType = EventType> {
   resourceType: EventPayloads[T]['resource']['type']
   /** JSON Schema draft 7 of \`data\`, without references. */
   dataSchema: { readonly [keyword: string]: unknown }
-  /** A whole body. */
+  /** The body of a delivery. */
   example: EventPayloads[T]
 }
 
-/** What webhooks can be subscribed to, in the order of asyncapi.yaml. */
+/** The subscribable event types in the order of asyncapi.yaml. */
 export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } = ${literal(Object.fromEntries(entries))}
 `
 }

@@ -1,4 +1,4 @@
-/** Writes generated/ from openapi.yaml and asyncapi.yaml, and begins what has to be written by hand. */
+/** Writes generated/ from openapi.yaml and asyncapi.yaml, and stubs for missing handlers and tests. */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,27 +17,26 @@ import { validators, validatorTypes } from './validators.ts'
 export { ContractError } from '../model/source.ts'
 
 export interface GenerateOptions {
-  /** Only report what differs. */
+  /** Write nothing; report the differences. */
   check: boolean
-  /** Where the two files, handlers/ and generated/ are. */
+  /** The folder of the two files, handlers/ and generated/. */
   root?: string
 }
 
-/** Files are paths relative to the root, such as `generated/events.ts`. */
+/** Paths are relative to the root, for example `generated/events.ts`. */
 export interface GenerateResult {
   written: string[]
   removed: string[]
-  /** With `check`: one line for each file that differs, is missing, or should not be there. */
+  /** With `check`: one line for each stale, missing or left-over file. */
   stale: string[]
-  /** One line for each thing that belonged to an operation which is gone, or was renamed. They are somebody's work: never removed. */
+  /** One line for each file, mention or component of a removed operation. The generator never deletes them. */
   orphans: string[]
 }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Makes generated/ what the contract says, and stand-ins for the handlers and tests that are not there yet; or, with `check`, says
- *  where the tree is not so. Files that do not change are not touched, and what somebody wrote is never changed.
- *  Throws `ContractError` if the contract cannot be generated from; then nothing has been written. */
+/** Writes the files that differ, and never changes a file that is written by hand.
+ *  Throws `ContractError` for a faulty contract, before it writes anything. */
 export async function generate({ check, root = ROOT }: GenerateOptions): Promise<GenerateResult> {
   const contract = await readContract(root)
   const written = await listHandlers(root)
@@ -94,12 +93,12 @@ function pathOf(file: string): string {
   return `generated/${file}`
 }
 
-/** Writes the files that are not there yet; returns which. */
+/** Writes the files that do not exist. Returns their paths. */
 async function writeNew(root: string, files: Record<string, string>): Promise<string[]> {
   const made = await Promise.all(
     Object.entries(files).map(async ([file, text]) => {
       await mkdir(dirname(join(root, file)), { recursive: true })
-      // Fails rather than overwrite, even what appeared a moment ago.
+      // `wx` never overwrites, even a file that was created meanwhile.
       const isNew = await writeFile(join(root, file), text, { flag: 'wx' }).then(
         () => true,
         (error) => {
@@ -119,7 +118,7 @@ async function makeOutputs(contract: Contract, written: string[]): Promise<Recor
     'asyncapi.ts': await asyncapi(contract),
     'events.ts': events(contract),
     'handlers.ts': handlers(contract, written),
-    // JSON.parse takes 1.5 ms at each start where YAML takes 130.
+    // At each start, JSON.parse takes 1.5 ms and YAML 130.
     'openapi.json': `${JSON.stringify(contract.openapi.root, null, 2)}\n`,
     'openapi.ts': await openapi(contract),
     'operations.ts': operations(contract),
@@ -129,7 +128,7 @@ async function makeOutputs(contract: Contract, written: string[]): Promise<Recor
   }
 }
 
-/** In its JSON edition, asyncapi.yaml refers to that of openapi.yaml. */
+/** asyncapi.json refers to openapi.json. */
 function refersToJson(key: string, value: unknown): unknown {
   return key === '$ref' && typeof value === 'string'
     ? value.replace('openapi.yaml#', 'openapi.json#')

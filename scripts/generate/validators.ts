@@ -41,7 +41,7 @@ export function validators({ sources, operations, events }: Contract): string {
         type,
         {
           payload: compile(compiler, `${payloadName}_payload`, payload, 'closed'),
-          // Open: every request has more headers than the ones we promise.
+          // Open: every request has additional headers.
           headers: compile(compiler, `${payloadName}_headers`, headers, 'open'),
         },
       ]),
@@ -62,33 +62,34 @@ export function validatorTypes(): string {
 import type { DeliveredType } from './asyncapi.ts'
 import type { OperationId } from './operations.ts'
 
-/** True if the data is valid; else \`errors\` says why, until the next call. */
+/** Returns whether the data is valid. If not, \`errors\` has the reasons until the next call. */
 export type Validator = ((data: unknown) => boolean) & { errors?: ErrorObject[] | null }
 
 export const params: { readonly [Id in OperationId]: ParameterValidators }
 
 export interface ParameterValidators {
   readonly path: Validator
-  /** Of values that are already converted. What has a default and is missing is set in place; unknown names are errors. */
+  /** For converted values. Sets missing defaults in place. Unknown names are errors. */
   readonly query: Validator
-  /** Null if the operation declares none. \`names\` are as declared; \`validator\` takes them in lower case, and others may be there. */
+  /** Null if the operation declares no headers. \`names\` are as declared; \`validator\` takes lower-case names and
+   *  ignores other headers. */
   readonly headers: { readonly names: readonly string[]; readonly validator: Validator } | null
 }
 
-/** Of operations that take a body. What has a default and is missing is set in place. */
+/** For operations with a body. Sets missing defaults in place. */
 export const bodies: { readonly [Id in OperationId]?: Validator }
 
-/** By status. Objects may hold nothing that is not declared, unless their schema says so. */
+/** By status. Additional properties are errors unless the schema allows them. */
 export const responses: { readonly [Id in OperationId]: { readonly [status: number]: ResponseValidators } }
 
 export interface ResponseValidators {
-  /** Headers by lower-case name, as text or, if an integer, number. Others may be there. */
+  /** For headers by lower-case name; an integer may be text or a number. Other headers are ignored. */
   readonly headers: Validator | null
-  /** By media type; null for one that is not JSON. Null as a whole if there is no body. */
+  /** By media type; null for other types than JSON. Null if the response has no body. */
   readonly body: { readonly [mediaType: string]: Validator | null } | null
 }
 
-/** Objects in a payload may hold nothing that is not declared; headers are by lower-case name, and others may be there. */
+/** Additional properties of a payload are errors. Headers have lower-case names; other headers are ignored. */
 export const events: { readonly [T in DeliveredType]: { readonly payload: Validator; readonly headers: Validator } }
 `
 }
@@ -106,7 +107,7 @@ function compile(
   return compiler.add(name, compiler.prepare(placed, openness), placed)
 }
 
-/** Of one object that holds the parameters of one place. Only unknown headers are let through. */
+/** Compiles the schema of an object with all parameters of one place. Only unknown headers are allowed. */
 function parameters(
   compiler: Compiler,
   { id, place, parameters }: Operation,
@@ -175,7 +176,7 @@ function responseBody(
   return bodies.length === 0 ? null : Object.fromEntries(bodies)
 }
 
-/** Names of functions stand in the tables as text. */
+/** Turns the quoted function names of a table into identifiers. */
 function unquote(text: string): string {
   return text.replace(/: '(\w+)'/g, ': $1')
 }

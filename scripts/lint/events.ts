@@ -2,7 +2,7 @@ import type { Contract } from '../model/contract.ts'
 import { locate } from '../model/references.ts'
 import { at, type Finding, isObject, type Source } from '../model/source.ts'
 
-/** Every message is sent on a channel: documents and clients are made from what is there. */
+/** Every message belongs to a channel: generators of documents and clients start there. */
 export function eventsOnChannel({ sources, events }: Contract): Finding[] {
   const asyncapi = sources['asyncapi.yaml'] as Source
   const channels = Object.values(
@@ -25,7 +25,7 @@ export function eventsOnChannel({ sources, events }: Contract): Finding[] {
     }))
 }
 
-/** The API names the same event types as the webhooks. */
+/** The EventType schema lists the subscribable events of asyncapi.yaml. */
 export function eventTypesListed({ sources, events }: Contract): Finding[] {
   const openapi = sources['openapi.yaml'] as Source
   const path = ['components', 'schemas', 'EventType', 'enum']

@@ -1,4 +1,4 @@
-/** The examples that Redocly does not look at: of messages and of response headers. */
+/** Checks the examples that Redocly ignores: of messages and of response headers. */
 import { type Compiler, newCompiler } from '../generate/compiler.ts'
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
@@ -36,7 +36,7 @@ function ofHeader(compiler: Compiler, schema: Placed<Schema>): Finding[] {
   return example === undefined ? [] : check(compiler, schema, path, example)
 }
 
-/** An example holds nothing that is not declared, as what we send. */
+/** Undeclared fields are problems, as in the service's responses. */
 function check(
   compiler: Compiler,
   schema: Placed<Schema>,

@@ -5,7 +5,7 @@ import { follow } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import { at, type Finding } from '../model/source.ts'
 
-/** A list says how it is paged, sorted and filtered, and its example says the same. */
+/** Lists declare their pages, sorts and filters, and their examples agree. */
 export function lists(contract: Contract): Finding[] {
   return contract.operations
     .filter((operation) => isList(contract, operation))
@@ -48,7 +48,7 @@ function problemsOf(contract: Contract, { id, place, parameters, success }: Oper
     findings.push({
       source: success.place.source,
       path: [...success.place.path, ...ALLOWED_SORTS],
-      problem: `the example of ${id} shows other allowed_sorts than its sort declares: ${fields.join(', ') || 'none'}`,
+      problem: `the example of ${id} must show the allowed_sorts that its sort declares: ${fields.join(', ') || 'none'}`,
     })
   return findings
 }

@@ -1,4 +1,4 @@
-/** Which responses an operation must declare, and what an error looks like. */
+/** The statuses that an operation must declare, and the schema of errors. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import type { Finding } from '../model/source.ts'
@@ -18,8 +18,8 @@ const takesHeader =
       (parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name,
     )
 
-/** What server/operations.ts and server/errors.ts answer before, instead of and after the handler. 405 and 414 belong to the address,
- *  not to an operation; 501 never leaves development. */
+/** The statuses that the server itself returns. 405 and 414 belong to the URL and not to an operation; 501 occurs
+ *  in development only. */
 const ADDED: Added[] = [
   {
     status: 304,
@@ -44,7 +44,7 @@ const ADDED: Added[] = [
   { status: 503, applies: always, because: 'the database can be out of reach' },
 ]
 
-/** Every status that the service itself can answer is declared. */
+/** Every status that the server itself can return is declared. */
 export function statuses({ operations }: Contract): Finding[] {
   return operations.flatMap((operation) => {
     const { id, place, responses } = operation
@@ -59,7 +59,7 @@ export function statuses({ operations }: Contract): Finding[] {
   })
 }
 
-/** Every error is the shared JSON: a message, and with 422 the fields at fault. */
+/** Every error uses a shared schema: Error, or ValidationError for 422. */
 export function errorSchema({ operations }: Contract): Finding[] {
   const errors = operations.flatMap(({ responses }) =>
     responses.filter(({ status }) => status >= 400),

@@ -9,7 +9,7 @@ import { examples } from './examples.ts'
 import { lists } from './lists.ts'
 import { errorSchema, statuses } from './responses.ts'
 
-/** Our rules, by the name that a problem carries. */
+/** Our rules by name. */
 export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'operation-id-unique': findRepeatedIds,
   'operation-id-form': operationIdForm,
@@ -27,7 +27,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   unreferenced: findUnusedComponents,
 }
 
-/** Files of handlers and of their tests are told from others by it. */
+/** The form distinguishes the files of handlers and their tests from other files. */
 function operationIdForm({ operations }: Contract): Finding[] {
   return operations
     .filter(({ id }) => !/^[a-z]+[A-Z]/.test(id))
@@ -38,7 +38,7 @@ function operationIdForm({ operations }: Contract): Finding[] {
     }))
 }
 
-/** An amount without the currency beside it would be shown in minor units. */
+/** Without its currency, the console would show an amount in minor units. */
 function currencies({ sources }: Contract): Finding[] {
   const source = sources['openapi.yaml']
   if (!source) return []
@@ -59,7 +59,7 @@ function currencies({ sources }: Contract): Finding[] {
   )
 }
 
-/** docs/versioning.md promises a year. */
+/** docs/versioning.md promises one year. */
 function sunsetInTime({ operations }: Contract): Finding[] {
   return operations.flatMap(({ id, place: { source, path }, deprecation }) => {
     if (!deprecation?.sunset) return []

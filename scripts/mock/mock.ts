@@ -1,5 +1,5 @@
-/** A mock of the whole API, for the tests of those who call it: each request is held to the contract as the service itself does it, and answered
- *  from the examples of openapi.yaml. It remembers nothing and has no records. */
+/** A mock of the API for the tests of API consumers. It checks requests like the service does, and responds with the examples
+ *  of openapi.yaml. It has no state. */
 import { readFileSync } from 'node:fs'
 import Koa, { type Context, type Middleware, type Next } from 'koa'
 import OpenAPIBackendModule, { type Document } from 'openapi-backend'
@@ -8,7 +8,7 @@ import { InvalidInput, Refused } from '../../errors.ts'
 import { type Operation, type OperationId, operations } from '../../generated/operations.ts'
 import { responses } from '../../generated/validators.js'
 
-// The package is CommonJS: its default export arrives one level down.
+// The package is CommonJS: its default export is one level down.
 const OpenAPIBackend = OpenAPIBackendModule.default ?? OpenAPIBackendModule
 
 /** The parts of the service that the mock uses, so that both check requests alike. */
@@ -32,13 +32,13 @@ export interface MockOptions {
   log: Logger
   /** Called after each response. */
   onResponse?: (ctx: Context) => void
-  /** Of an OpenAPI document that the generated validators belong to: this installation's by default. */
+  /** The OpenAPI document of the generated validators. Default: this installation's. */
   document?: unknown
 }
 
 const operationIds = Object.keys(operations) as OperationId[]
 
-/** Throws `Refused` for examples that break the contract: nobody should test against those. */
+/** Throws `Refused` if an example breaks the contract. */
 export async function createMock({
   service,
   log,
@@ -83,17 +83,17 @@ function ownDocument(): unknown {
   return JSON.parse(readFileSync(new URL('../../generated/openapi.json', import.meta.url), 'utf8'))
 }
 
-/** What the contract shows of one response. */
+/** The example of one response. */
 interface Example {
   /** By lower-case name. */
   headers: Record<string, string>
-  /** Null: it has no body. */
+  /** Null if the response has no body. */
   mediaType: string | null
   body: unknown
 }
 
 interface Examples {
-  /** Of a response with several examples. One that has a single example has no names. */
+  /** The names of several examples. A single example has no name. */
   names(id: OperationId, status: number): string[]
   mediaTypes(id: OperationId, status: number): string[]
   find(id: OperationId, status: number, options?: { name?: string; mediaType?: string }): Example
@@ -105,7 +105,7 @@ interface DeclaredResponse {
 }
 
 async function readExamples(document: unknown): Promise<Examples> {
-  // A copy: it puts the targets in the place of references.
+  // A copy: `init` replaces references by their targets.
   const api = new OpenAPIBackend({
     definition: structuredClone(document) as Document,
     quick: true,
@@ -123,7 +123,7 @@ async function readExamples(document: unknown): Promise<Examples> {
         Object.keys(examples),
       ),
     find(id, status, { name, mediaType = mediaTypes(id, status)[0] } = {}) {
-      // What need not be there says something that is not so, such as that this is a repeat.
+      // An optional header would be wrong here, for example Idempotent-Replayed.
       const required = Object.entries(declared(id, status).headers ?? {}).filter(
         ([, header]) => header.required,
       )
@@ -171,7 +171,7 @@ function problemOf(
   })
 }
 
-/** What the service sends with every such answer, such as where the rate limit stands. */
+/** Adds the declared headers that the mock has not set, for example the rate limit. */
 async function withDeclaredHeaders(ctx: Context, next: Next, examples: Examples): Promise<void> {
   await next()
   const id: OperationId | undefined = ctx.state.operationId
@@ -196,13 +196,13 @@ async function answer(
     preferred ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
   const body = bodyOf(ctx, id, status, examples, name)
   if (body !== null) {
-    // Before the body, or Koa adds a charset.
+    // Set before the body, or Koa adds a charset.
     ctx.set('Content-Type', body.mediaType)
     ctx.body = body.text
   } else {
     ctx.body = null
   }
-  // After the body, whose absence is 204 for Koa.
+  // Set after the body: Koa turns an empty body into 204.
   ctx.status = status
   if (status === 304 && current !== null) ctx.set('ETag', service.etagOf(current.text))
   if (status !== operation.success || body === null) return
@@ -215,8 +215,8 @@ interface Preference {
   name?: string
 }
 
-/** `Prefer: code=404, example=name` (RFC 7240) in the words of Prism. Other preferences are not understood and thus ignored. Throws `InvalidInput`
- *  for a response or example that the contract does not have. */
+/** Reads `Prefer: code=404, example=name` (RFC 7240, with the names of Prism) and ignores other preferences.
+ *  Throws `InvalidInput` for a response or example that the contract does not have. */
 function readPreference(
   ctx: Context,
   id: OperationId,
@@ -257,7 +257,7 @@ function refusePreference(
   throw new InvalidInput({ Prefer: [`asks for ${what}, which ${id} does not have: ${choice}.`] })
 }
 
-/** What reading the same address brings. Null: nothing that has a version. */
+/** The response of GET for the same path. Null if it has no ETag. */
 function currentRecord(ctx: Context, { path }: Operation, examples: Examples): Body | null {
   const id = operationIds.find(
     (other) => operations[other].path === path && operations[other].method === 'get',
@@ -267,7 +267,7 @@ function currentRecord(ctx: Context, { path }: Operation, examples: Examples): B
     : null
 }
 
-/** 304 or 412, if the request asks for it. */
+/** 304 or 412 if the request is conditional and its condition fails. */
 function conditionalStatus(
   { etagOf, ifMatchHolds, ifNoneMatchHolds }: ServiceParts,
   ctx: Context,
