@@ -76,7 +76,7 @@ async function mock(shell: Shell, { port, host, json = false }: MockOptions): Pr
 }
 
 function formatListening(url: string): string {
-  return `The mock listens at ${url}. Press Ctrl-C to stop it.
+  return `The mock listens at ${url} (press Ctrl-C to stop).
 
   curl ${url}/public/v1/participants -H 'Authorization: Bearer any'
 `

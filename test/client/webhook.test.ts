@@ -154,7 +154,7 @@ describe('what is refused', () => {
         'The signing secret is missing',
       )
     await expect(verifyWebhook(EVENT as never, headers, secret)).rejects.toThrow(
-      'what a framework has parsed cannot be verified',
+      'a parsed body cannot be verified',
     )
   })
 })
