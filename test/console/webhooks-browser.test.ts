@@ -31,7 +31,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await assertReadable(page, 'no webhooks')
     await page.getByRole('link', { name: 'Create your first webhook' }).click()
     await page.getByLabel('URL').fill('http://10.0.0.1/')
-    await page.getByText('10.0.0.1 is not one').waitFor()
+    await page.getByText('10.0.0.1 is not public').waitFor()
     await page.getByLabel('URL').fill(receiver.url)
     await page.getByText('This URL works.').waitFor()
     expect(await page.evaluate('document.activeElement.id')).toBe('field-url')

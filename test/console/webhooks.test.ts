@@ -256,7 +256,7 @@ describe('creating and changing a webhook', () => {
     expect(await verdict('https://example.com/in')).toContain('This URL works.')
     expect(await verdict('ftp://example.com/in')).toContain('The URL must begin with https://.')
     expect(await verdict('https://localhost./')).toContain('This URL works')
-    expect(await verdict('https://10.0.0.1/')).toContain('10.0.0.1 is not one')
+    expect(await verdict('https://10.0.0.1/')).toContain('10.0.0.1 is not public')
     expect((await verdict(' ')).trim()).toBe('')
     for (let count = 0; count < 56; count++) await verdict('https://example.com/')
     expect(await verdict('https://example.com/')).toContain('This was tried too often.')
