@@ -1,10 +1,10 @@
 /** Turns a handler's result into the HTTP response: status, headers, body. */
 import { type Operation, type OperationId, operations } from '../generated/operations.ts'
+import { etagOf, ifNoneMatchHolds } from '../operations/etag.ts'
 import { isFile } from '../operations/execute.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
 import type { StoredResponse } from '../records/idempotency-keys.ts'
 import type { Context, Next } from './context.ts'
-import { etagOf, ifNoneMatchHolds } from './etag.ts'
 
 /** Throws `ContractViolation` for headers that break the contract, when that is enforced. */
 export function respond(

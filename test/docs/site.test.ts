@@ -208,7 +208,7 @@ describe('the documentation', () => {
     const response = await fetch(`${app.url}/docs/operations/createUnicorn`)
     expect(response.status).toBe(404)
     const text = await response.text()
-    expect(text).toContain('There is no such page')
+    expect(text).toContain('There is no page at this URL.')
     for (const { target } of targetsOf(text))
       if (!target.startsWith('#'))
         expect((await fetch(new URL(target, response.url))).status, target).toBe(200)
@@ -253,7 +253,7 @@ describe('what is new', () => {
       expect(docs.page('index')).toContain('href="changelog"')
       for (const id of ['operations/listTasks', 'events/task.created'])
         expect(docs.page(id)?.replace(/<[^>]*>/g, '')).toContain(
-          'Deprecated since 2026-05-01: do not begin to use it. From 2027-05-01 on it may be gone.',
+          'Deprecated since 2026-05-01: do not use it in new code.\nIt may be removed on 2027-05-01 or later.',
         )
     } finally {
       await rm(root, { recursive: true, force: true })

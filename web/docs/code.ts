@@ -1,14 +1,14 @@
-/** Blocks of code, alone and in tabs, one for each language. */
+/** Blocks of code, alone and in tabs for several languages. */
 import { codeFrame } from '../shared/code-block.ts'
 import { type Html, html } from '../shared/html.ts'
 import { highlight } from './highlight.ts'
 
-export interface Sample {
+export interface CodeSample {
   language: string
   code: string
 }
 
-/** As people write them. The ones with a tab are in the selectors of client/code.css, too. */
+/** The names of the languages. The selectors of client/code.css list the languages, too. */
 const NAMES: Record<string, string> = {
   curl: 'curl',
   typescript: 'TypeScript',
@@ -31,17 +31,26 @@ export function exampleValue(value: unknown, label?: string): Html {
   return highlightedCode(JSON.stringify(value, null, 2), 'json', label)
 }
 
-/** `id` is unique on its page. Which tab is open is one choice for the whole site: see client/docs.js. Without JavaScript all are. */
-export function languageTabs(id: string, label: string, samples: Sample[]): Html {
-  const [first] = samples
+/** `id` is unique on its page. client/docs.js selects the same language on all pages.
+ *  Without JavaScript, all panels are visible. */
+export function languageTabs(id: string, label: string, samples: CodeSample[]): Html {
   return html`<div class="tabs">
-<div class="tab-list" role="tablist" aria-label="${label}">${samples.map(
-    ({ language }) =>
-      html`<button type="button" role="tab" id="${id}-${language}-tab" aria-controls="${id}-${language}" aria-selected="${language === first?.language ? 'true' : 'false'}" data-language="${language}">${NAMES[language]}</button>`,
-  )}</div>
-${samples.map(
-  ({ language, code }) =>
-    html`<div class="tab-panel" role="tabpanel" id="${id}-${language}" aria-labelledby="${id}-${language}-tab" data-language="${language}">${highlightedCode(code, language, `${label}: ${NAMES[language]}`)}</div>`,
-)}
+<div class="tab-list" role="tablist" aria-label="${label}">
+${samples.map(({ language }, index) => languageTab(`${id}-${language}`, language, index === 0))}
+</div>
+${samples.map((sample) => languagePanel(`${id}-${sample.language}`, label, sample))}
+</div>`
+}
+
+function languageTab(id: string, language: string, isSelected: boolean): Html {
+  return html`<button type="button" role="tab" id="${id}-tab" aria-controls="${id}"
+aria-selected="${String(isSelected)}" data-language="${language}">${NAMES[language]}</button>`
+}
+
+function languagePanel(id: string, label: string, { language, code }: CodeSample): Html {
+  const block = highlightedCode(code, language, `${label}: ${NAMES[language]}`)
+  return html`<div class="tab-panel" role="tabpanel" id="${id}" aria-labelledby="${id}-tab"
+data-language="${language}">
+${block}
 </div>`
 }

@@ -1,19 +1,19 @@
-/** The hand-written part: docs/guides/, what else is in docs/, and the changelog. */
+/** The hand-written pages: docs/guides/, docs/ and the changelog. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 
 export interface Guide {
-  /** The page's id, such as `guides/authentication`. */
+  /** The ID of the page, for example `guides/authentication`. */
   id: string
-  /** Relative to the root, such as `docs/guides/authentication.md`. */
+  /** Relative to the root, for example `docs/guides/authentication.md`. */
   file: string
   title: string
   text: string
-  group: 'guides' | 'inside' | 'changelog'
+  group: 'guides' | 'internals' | 'changelog'
 }
 
-/** Of the guides in the navigation. One that is not listed comes after these. */
-const ORDER = [
+/** The guides in the order of the navigation. Other guides come after these. */
+const NAVIGATION_ORDER = [
   'getting-started',
   'authentication',
   'lists',
@@ -25,10 +25,10 @@ const ORDER = [
   'delivery',
 ]
 
-/** In the order of the navigation. */
+/** Returns the guides in the order of the navigation. */
 export function readGuides(root: string): Guide[] {
   const read = (group: Guide['group'], folder: string, prefix: string): Guide[] =>
-    namesIn(join(root, folder))
+    sortedNames(join(root, folder))
       .filter((name) => name.endsWith('.md'))
       .map((name) =>
         readGuide(root, group, posix.join(folder, name), prefix + name.replace(/\.md$/, '')),
@@ -38,7 +38,7 @@ export function readGuides(root: string): Guide[] {
     : []
   return [
     ...read('guides', 'docs/guides', 'guides/'),
-    ...read('inside', 'docs', 'inside/'),
+    ...read('internals', 'docs', 'inside/'),
     ...changelog,
   ]
 }
@@ -48,18 +48,20 @@ function readGuide(root: string, group: Guide['group'], file: string, id: string
   return { id, file, group, text, title: /^# +(.*)$/m.exec(text)?.[1]?.replaceAll('`', '') ?? id }
 }
 
-function namesIn(directory: string): string[] {
+function sortedNames(directory: string): string[] {
   return existsSync(directory)
-    ? readdirSync(directory).sort((a, b) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1))
+    ? readdirSync(directory).sort(
+        (a, b) => navigationPlace(a) - navigationPlace(b) || (a < b ? -1 : 1),
+      )
     : []
 }
 
-function placeOf(name: string): number {
-  const place = ORDER.indexOf(name.replace(/\.md$/, ''))
-  return place === -1 ? ORDER.length : place
+function navigationPlace(name: string): number {
+  const place = NAVIGATION_ORDER.indexOf(name.replace(/\.md$/, ''))
+  return place === -1 ? NAVIGATION_ORDER.length : place
 }
 
-/** Which file a link in `guide` means, relative to the root. */
-export function fileBehind(guide: Guide, href: string): string {
+/** The target of a link in `guide`, relative to the root. */
+export function linkedFile(guide: Guide, href: string): string {
   return posix.join(dirname(guide.file), href.split('#')[0] ?? '')
 }

@@ -1,8 +1,8 @@
-/** Code with its parts marked by classes. */
+/** Syntax highlighting. */
 import { createRequire } from 'node:module'
 import { escapeHtml, type Html, raw } from '../shared/html.ts'
 
-// Not by `import`: its types bring those of browsers with them, and the whole program would be checked against both.
+// `import` would add the DOM types of highlight.js to the whole program.
 const require = createRequire(import.meta.url)
 const highlighter = require('highlight.js/lib/core') as {
   registerLanguage(name: string, language: unknown): void
@@ -13,10 +13,10 @@ const LANGUAGES = ['bash', 'go', 'java', 'json', 'php', 'python', 'ruby', 'types
 for (const name of LANGUAGES)
   highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${name}`))
 
-/** What else a block of code in Markdown may call them. */
+/** Other names of languages in Markdown. */
 const ALIASES: Record<string, string> = { sh: 'bash', curl: 'bash', ts: 'typescript' }
 
-/** A language that we do not know is left as it is. */
+/** Code in an unknown language is only escaped. */
 export function highlight(code: string, language: string): Html {
   const name = ALIASES[language] ?? language
   return raw(

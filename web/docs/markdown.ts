@@ -1,14 +1,14 @@
-/** Markdown of guides and of descriptions in the contracts. HTML in it is shown, not used. */
+/** Renders the Markdown of guides and descriptions. HTML in it is escaped. */
 import MarkdownIt, { type Token } from 'markdown-it'
 import { type Html, raw } from '../shared/html.ts'
-import { highlightedCode, languageTabs, type Sample } from './code.ts'
+import { type CodeSample, highlightedCode, languageTabs } from './code.ts'
 
 export interface MarkdownOptions {
-  /** Where a relative link leads, or undefined where there is nothing for readers: then only its text is shown. */
+  /** The URL for a relative link. For undefined, only the text of the link is shown. */
   resolve?(href: string): string | undefined
-  /** The page about what is named in `code`, such as an event or an operation. */
+  /** The URL of the page about the operation or event named in `code`. */
   subject?(code: string): string | undefined
-  /** The text of a file of code that is linked to. A list of nothing but such links becomes tabs. */
+  /** The text of a linked source file. A list that contains only such links becomes tabs. */
   readCode?(href: string): string
 }
 
@@ -20,7 +20,7 @@ export interface Heading {
 
 export interface Rendered {
   body: Html
-  /** Its first heading of level 1, which is not part of the body. */
+  /** The first heading of level 1. It is not part of `body`. */
   title: string | undefined
   headings: Heading[]
 }
@@ -48,7 +48,7 @@ parser.renderer.rules.code_inline = (tokens, index, _options, env) => {
     : (env as MarkdownOptions | undefined)?.subject?.(content)
   return href === undefined ? code : `<a href="${parser.utils.escapeHtml(href)}">${code}</a>`
 }
-// So that a wide table scrolls, and not the page.
+// A wide table scrolls within the page.
 parser.renderer.rules.table_open = () =>
   '<div class="table" tabindex="0" role="group" aria-label="Table"><table>'
 parser.renderer.rules.table_close = () => '</table></div>'
@@ -69,7 +69,7 @@ function takeTitle(tokens: Token[]): string | undefined {
   return inline?.content
 }
 
-/** Gives each heading an id, by which links can lead to it. */
+/** Gives each heading an ID for links. */
 function nameHeadings(tokens: Token[]): Heading[] {
   const headings: Heading[] = []
   for (const [index, token] of tokens.entries()) {
@@ -114,7 +114,7 @@ function isInLink(tokens: Token[], index: number): boolean {
   return before.lastIndexOf('link_open') > before.lastIndexOf('link_close')
 }
 
-/** The tokens, with each list of links to files of code turned into tabs that show them. */
+/** Replaces each list of links to source files by tabs with the files. */
 function withTabs(tokens: Token[], { readCode }: MarkdownOptions): Token[] {
   if (!readCode) return tokens
   const result: Token[] = []
@@ -134,7 +134,7 @@ function withTabs(tokens: Token[], { readCode }: MarkdownOptions): Token[] {
     }
     const block = Object.assign(Object.create(token), {
       type: 'html_block',
-      content: languageTabs(`code-${index}`, 'Code', samples as Sample[]).text,
+      content: languageTabs(`code-${index}`, 'Code', samples as CodeSample[]).text,
     })
     result.push(block)
     index = end
@@ -142,7 +142,7 @@ function withTabs(tokens: Token[], { readCode }: MarkdownOptions): Token[] {
   return result
 }
 
-function sampleOf({ children }: Token, readCode: (href: string) => string): Sample | undefined {
+function sampleOf({ children }: Token, readCode: (href: string) => string): CodeSample | undefined {
   const href: unknown = children?.[0]?.meta?.href
   const isAlone = children?.length === 3
   if (typeof href !== 'string' || !isAlone) return undefined

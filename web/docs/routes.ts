@@ -1,120 +1,126 @@
-/** The documentation at /docs, and the contracts themselves. */
+/** Serves the documentation at /docs, and the contracts. */
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import Router from '@koa/router'
 import type { Context } from 'koa'
-import type { Config } from '../../server/config.ts'
-import { ifNoneMatchHolds } from '../../server/etag.ts'
-import type { Asset, Site } from './site.ts'
+import { ifNoneMatchHolds } from '../../operations/etag.ts'
+import type { Asset } from './assets.ts'
+import type { Site } from './site.ts'
 
 const MINUTE_S = 60
 const YEAR_S = 365 * 24 * 60 * MINUTE_S
-/** Deeper than any page, and no deeper than what a page of links to them should be made for. */
-const MAX_DEPTH = 3
+/** No page has a longer path. Longer paths get the plain 404 of the API. */
+const MAX_PATH_STEPS = 3
 
-export function docsRoutes({ baseUrl }: Pick<Config, 'baseUrl'>): Router {
-  let opening: Promise<Site> | undefined
-  // Not at the start of the server: its first page is made when somebody asks for it.
-  const open = (): Promise<Site> => {
-    opening ??= import('./site.ts').then(({ openSite }) =>
-      openSite({ baseUrl: baseUrl.replace(/\/$/, ''), edition: 'server' }),
-    )
-    return opening
-  }
-  // Strict: relative links mean something else without the slash.
+const CONTRACTS = ['openapi.json', 'openapi.yaml', 'asyncapi.json', 'asyncapi.yaml']
+
+/** `baseUrl` is the URL at which clients reach the service. */
+export function docsRoutes({ baseUrl }: { baseUrl: string }): Router {
+  const docs = new DocsServer(baseUrl)
+  // Strict, because relative links have another meaning without the trailing slash.
   const router = new Router({ strict: true })
-
   router.get('/docs', (ctx) => {
     ctx.status = 308
     ctx.redirect('/docs/')
   })
-  router.get(/^\/docs\/(.*)$/, async (ctx) => {
-    const { POLICY } = await import('./layout.ts')
-    const site = await open()
-    const path = ctx.path.slice('/docs/'.length)
-    const asset = site.assets.get(path)
-    if (asset) {
-      ctx.set('Cache-Control', `public, max-age=${YEAR_S}, immutable`)
-      return send(ctx, asset)
-    }
-    const id = path === '' ? 'index' : path
-    const isKnown = path !== 'index' && site.pages.includes(id)
-    if (!isKnown && path.split('/').length > MAX_DEPTH) return
-    ctx.set('Content-Security-Policy', `${POLICY}; frame-ancestors 'none'`)
-    ctx.set('Referrer-Policy', 'same-origin')
-    ctx.set('Cross-Origin-Opener-Policy', 'same-origin')
-    ctx.set('Cache-Control', 'no-cache')
-    if (isKnown) return send(ctx, pageOf(site, id))
-    ctx.status = 404
-    ctx.type = 'html'
-    ctx.body = site.notFound(path)
-  })
-  for (const name of ['openapi.json', 'openapi.yaml', 'asyncapi.json', 'asyncapi.yaml']) {
-    router.get(`/${name}`, async (ctx) => {
-      // For tools in browsers, wherever they come from: there is nothing secret in a contract.
-      ctx.set('Access-Control-Allow-Origin', '*')
-      ctx.set('Access-Control-Expose-Headers', 'ETag')
-      ctx.set('Cross-Origin-Resource-Policy', 'cross-origin')
-      ctx.set('Cache-Control', `public, max-age=${MINUTE_S}`)
-      await send(ctx, (await open()).contracts.get(name) as Asset)
-    })
-  }
+  router.get(/^\/docs\/(.*)$/, (ctx) => docs.servePage(ctx))
+  for (const name of CONTRACTS) router.get(`/${name}`, (ctx) => docs.serveContract(ctx, name))
   return router
 }
 
-const pages = new WeakMap<Site, Map<string, Asset>>()
-
-/** Each page is made once. */
-function pageOf(site: Site, id: string): Asset {
-  const made = pages.get(site) ?? new Map<string, Asset>()
-  pages.set(site, made)
-  const page = made.get(id) ?? {
-    type: 'text/html; charset=utf-8',
-    bytes: Buffer.from(site.page(id) ?? ''),
-  }
-  made.set(id, page)
-  return page
-}
-
-interface Representation {
+interface Encoded {
   bytes: Buffer
   etag: string
 }
 
-const represented = new WeakMap<Asset, Map<string, Promise<Representation>>>()
+/** Opens the site at the first request, and renders and compresses each page once. */
+class DocsServer {
+  readonly #baseUrl: string
+  readonly #pages = new Map<string, Asset>()
+  readonly #encoded = new Map<Asset, Map<string, Promise<Encoded>>>()
+  #site: Promise<Site> | undefined
 
-/** What goes over the wire in an encoding, made once. Each has an entity tag of its own (RFC 9110 §8.8.3.3). */
-function represent(asset: Asset, encoding: string): Promise<Representation> {
-  const known = represented.get(asset) ?? new Map<string, Promise<Representation>>()
-  represented.set(asset, known)
-  const representation =
-    known.get(encoding) ??
-    (async () => {
-      const bytes =
-        encoding === 'gzip' ? await promisify(gzip)(asset.bytes, { level: 9 }) : asset.bytes
-      return {
-        bytes,
-        etag: `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
-      }
-    })()
-  known.set(encoding, representation)
-  return representation
+  constructor(baseUrl: string) {
+    this.#baseUrl = baseUrl.replace(/\/$/, '')
+  }
+
+  async servePage(ctx: Context): Promise<void> {
+    const { DOCS_POLICY } = await import('./layout.ts')
+    const site = await this.#openSite()
+    const path = ctx.path.slice('/docs/'.length)
+    const asset = site.assets.get(path)
+    if (asset) {
+      ctx.set('Cache-Control', `public, max-age=${YEAR_S}, immutable`)
+      return this.#send(ctx, asset)
+    }
+    const id = path === '' ? 'index' : path
+    const hasPage = path !== 'index' && site.pages.includes(id)
+    if (!hasPage && path.split('/').length > MAX_PATH_STEPS) return
+    ctx.set('Content-Security-Policy', `${DOCS_POLICY}; frame-ancestors 'none'`)
+    ctx.set('Referrer-Policy', 'same-origin')
+    ctx.set('Cross-Origin-Opener-Policy', 'same-origin')
+    ctx.set('Cache-Control', 'no-cache')
+    if (hasPage) return this.#send(ctx, this.#renderOnce(site, id))
+    ctx.status = 404
+    ctx.type = 'html'
+    ctx.body = site.notFound(path)
+  }
+
+  /** Contracts are public, so that tools on all origins can read them. */
+  async serveContract(ctx: Context, name: string): Promise<void> {
+    ctx.set('Access-Control-Allow-Origin', '*')
+    ctx.set('Access-Control-Expose-Headers', 'ETag')
+    ctx.set('Cross-Origin-Resource-Policy', 'cross-origin')
+    ctx.set('Cache-Control', `public, max-age=${MINUTE_S}`)
+    await this.#send(ctx, (await this.#openSite()).contracts.get(name) as Asset)
+  }
+
+  #openSite(): Promise<Site> {
+    this.#site ??= import('./site.ts').then(({ openSite }) =>
+      openSite({ baseUrl: this.#baseUrl, edition: 'server' }),
+    )
+    return this.#site
+  }
+
+  #renderOnce(site: Site, id: string): Asset {
+    const known = this.#pages.get(id)
+    if (known) return known
+    const page = { type: 'text/html; charset=utf-8', bytes: Buffer.from(site.page(id) ?? '') }
+    this.#pages.set(id, page)
+    return page
+  }
+
+  #encodeOnce(asset: Asset, encoding: string): Promise<Encoded> {
+    const encodings = this.#encoded.get(asset) ?? new Map<string, Promise<Encoded>>()
+    this.#encoded.set(asset, encodings)
+    const encoded = encodings.get(encoding) ?? encode(asset, encoding)
+    encodings.set(encoding, encoded)
+    return encoded
+  }
+
+  async #send(ctx: Context, asset: Asset): Promise<void> {
+    // Fonts are already compressed.
+    const encoding =
+      asset.type === 'font/woff2'
+        ? 'identity'
+        : ctx.acceptsEncodings('gzip', 'identity') || 'identity'
+    const { bytes, etag } = await this.#encodeOnce(asset, encoding)
+    ctx.vary('Accept-Encoding')
+    ctx.set('ETag', etag)
+    if (ifNoneMatchHolds(ctx.get('If-None-Match'), etag)) {
+      ctx.status = 304
+      return
+    }
+    if (encoding === 'gzip') ctx.set('Content-Encoding', 'gzip')
+    ctx.set('Content-Type', asset.type)
+    ctx.body = bytes
+  }
 }
 
-async function send(ctx: Context, asset: Asset): Promise<void> {
-  const encoding =
-    asset.type === 'font/woff2'
-      ? 'identity'
-      : ctx.acceptsEncodings('gzip', 'identity') || 'identity'
-  const { bytes, etag } = await represent(asset, encoding)
-  ctx.vary('Accept-Encoding')
-  ctx.set('ETag', etag)
-  if (ifNoneMatchHolds(ctx.get('If-None-Match'), etag)) {
-    ctx.status = 304
-    return
-  }
-  if (encoding === 'gzip') ctx.set('Content-Encoding', 'gzip')
-  ctx.set('Content-Type', asset.type)
-  ctx.body = bytes
+/** Each encoding has its own ETag (RFC 9110 §8.8.3.3). */
+async function encode(asset: Asset, encoding: string): Promise<Encoded> {
+  const bytes = encoding === 'gzip' ? await promisify(gzip)(asset.bytes, { level: 9 }) : asset.bytes
+  const hash = createHash('sha256').update(bytes).digest('base64url')
+  return { bytes, etag: `"${hash.slice(0, 22)}"` }
 }

@@ -1,9 +1,8 @@
-/** A request as code: in each language with nothing but what comes with it, so that a sample runs where it is pasted.
- *  The generators on npm write the key into the code as a literal, ignore errors in Go and force TLS in Ruby. */
-
+/** Writes a request as code in several languages. Each sample uses only the standard library, so it runs as it is.
+ *  Generators on npm put the key into the code as a literal, ignore errors in Go and force TLS in Ruby. */
 import { apiCurlCommand } from '../shared/curl.ts'
 import type { ApiOperation } from './api.ts'
-import type { Sample } from './code.ts'
+import type { CodeSample } from './code.ts'
 
 interface Request {
   method: string
@@ -11,35 +10,35 @@ interface Request {
   url: string
   query: [name: string, value: string][]
   body: unknown
-  /** What the answer is: JSON, some other text, or nothing. */
-  answer: 'json' | 'text' | 'none'
+  /** The format of the response. */
+  responseFormat: 'json' | 'text' | 'none'
 }
 
-/** The languages, in the order of the tabs. */
-export function samplesOf(operation: ApiOperation, baseUrl: string): Sample[] {
-  const request = requestOf(operation, baseUrl)
+/** In the order of the tabs. */
+export function writeSamples(operation: ApiOperation, baseUrl: string): CodeSample[] {
+  const request = exampleRequest(operation, baseUrl)
   return Object.entries({ curl, typescript, python, php, go, ruby }).map(([language, write]) => ({
     language,
     code: write(request),
   }))
 }
 
-/** With the examples of the contract: every path parameter, and the query parameters that have one. */
-function requestOf(
+/** Uses the contract's examples for the path parameters, and for query parameters with an example. */
+function exampleRequest(
   { method, path, parameters, body, success }: ApiOperation,
   baseUrl: string,
 ): Request {
-  const exampleOf = (name: string) =>
+  const pathExample = (name: string) =>
     String(parameters.find((parameter) => parameter.name === name)?.example ?? `{${name}}`)
   const mediaTypes = Object.keys(success.content)
   return {
     method,
-    url: baseUrl + path.replace(/\{(.*?)\}/g, (_, name) => exampleOf(name)),
+    url: baseUrl + path.replace(/\{(.*?)\}/g, (_, name) => pathExample(name)),
     query: parameters
-      .filter((given) => given.in === 'query' && given.example !== undefined)
+      .filter((parameter) => parameter.in === 'query' && parameter.example !== undefined)
       .map(({ name, example }) => [name, String(example)]),
     body: body?.example,
-    answer:
+    responseFormat:
       mediaTypes.length === 0
         ? 'none'
         : mediaTypes.every((type) => type === 'application/json')
@@ -55,7 +54,7 @@ function curl({ body, ...request }: Request): string {
   })
 }
 
-function typescript({ method, url, query, body, answer }: Request): string {
+function typescript({ method, url, query, body, responseFormat }: Request): string {
   const value = valueWriter({
     null: 'null',
     true: 'true',
@@ -83,13 +82,13 @@ function typescript({ method, url, query, body, answer }: Request): string {
       json: 'console.log(await response.json())',
       text: 'console.log(await response.text())',
       none: 'console.log(response.status)',
-    }[answer],
+    }[responseFormat],
   ]
     .filter((line) => line !== false)
     .join('\n')
 }
 
-function python({ method, url, query, body, answer }: Request): string {
+function python({ method, url, query, body, responseFormat }: Request): string {
   const value = valueWriter({
     null: 'None',
     true: 'True',
@@ -99,7 +98,10 @@ function python({ method, url, query, body, answer }: Request): string {
     object: ['{', '}'],
     indent: '    ',
   })
-  const imports = [body !== undefined || answer === 'json' ? 'import json' : undefined, 'import os']
+  const imports = [
+    body !== undefined || responseFormat === 'json' ? 'import json' : undefined,
+    'import os',
+  ]
   return [
     ...imports,
     query.length > 0 && 'from urllib.parse import urlencode',
@@ -120,13 +122,13 @@ function python({ method, url, query, body, answer }: Request): string {
       json: '    print(json.load(response))',
       text: '    print(response.read().decode())',
       none: '    print(response.status)',
-    }[answer],
+    }[responseFormat],
   ]
     .filter((line) => line !== false && line !== undefined)
     .join('\n')
 }
 
-function php({ method, url, query, body, answer }: Request): string {
+function php({ method, url, query, body, responseFormat }: Request): string {
   const value = valueWriter({
     null: 'null',
     true: 'true',
@@ -159,13 +161,14 @@ function php({ method, url, query, body, answer }: Request): string {
       json: 'print_r(json_decode($body, true));',
       text: 'echo $body;',
       none: 'echo $status, PHP_EOL;',
-    }[answer],
+    }[responseFormat],
   ]
     .filter((line) => line !== false)
     .join('\n')
 }
 
-function go({ method, url, query, body, answer }: Request): string {
+function go({ method, url, query, body, responseFormat }: Request): string {
+  const target = query.length > 0 ? `${double(`${url}?`)}+query.Encode()` : double(url)
   const imports = ['fmt', 'io', 'log', 'net/http', 'os']
   if (query.length > 0) imports.push('net/url')
   if (body !== undefined) imports.push('strings')
@@ -186,7 +189,7 @@ function go({ method, url, query, body, answer }: Request): string {
       : []),
     body !== undefined &&
       `\tbody := strings.NewReader(\`${bodyText.replaceAll('`', '` + "`" + `')}\`)`,
-    `\trequest, err := http.NewRequest("${method}", ${query.length > 0 ? `${double(`${url}?`)}+query.Encode()` : double(url)}, ${body === undefined ? 'nil' : 'body'})`,
+    `\trequest, err := http.NewRequest("${method}", ${target}, ${body === undefined ? 'nil' : 'body'})`,
     '\tif err != nil {',
     '\t\tlog.Fatal(err)',
     '\t}',
@@ -197,23 +200,23 @@ function go({ method, url, query, body, answer }: Request): string {
     '\t\tlog.Fatal(err)',
     '\t}',
     '\tdefer response.Body.Close()',
-    '\tanswer, err := io.ReadAll(response.Body)',
+    '\tresponseBody, err := io.ReadAll(response.Body)',
     '\tif err != nil {',
     '\t\tlog.Fatal(err)',
     '\t}',
     '\tif response.StatusCode >= 400 {',
-    '\t\tlog.Fatalf("%s: %s", response.Status, answer)',
+    '\t\tlog.Fatalf("%s: %s", response.Status, responseBody)',
     '\t}',
-    answer === 'none'
-      ? '\tfmt.Println(response.Status, string(answer))'
-      : '\tfmt.Println(string(answer))',
+    responseFormat === 'none'
+      ? '\tfmt.Println(response.Status, string(responseBody))'
+      : '\tfmt.Println(string(responseBody))',
     '}',
   ]
     .filter((line) => line !== false)
     .join('\n')
 }
 
-function ruby({ method, url, query, body, answer }: Request): string {
+function ruby({ method, url, query, body, responseFormat }: Request): string {
   const value = valueWriter({
     null: 'nil',
     true: 'true',
@@ -226,7 +229,7 @@ function ruby({ method, url, query, body, answer }: Request): string {
   })
   const className = method.charAt(0) + method.slice(1).toLowerCase()
   return [
-    (body !== undefined || answer === 'json') && 'require "json"',
+    (body !== undefined || responseFormat === 'json') && 'require "json"',
     'require "net/http"',
     '',
     `uri = URI(${double(url)})`,
@@ -243,30 +246,30 @@ function ruby({ method, url, query, body, answer }: Request): string {
       json: 'puts JSON.pretty_generate(JSON.parse(response.body))',
       text: 'puts response.body',
       none: 'puts response.code',
-    }[answer],
+    }[responseFormat],
   ]
     .filter((line) => line !== false)
     .join('\n')
 }
 
-/** How a language writes a value of JSON. */
+/** The syntax of JSON values in a language. */
 interface Notation {
   null: string
   true: string
   false: string
   string(text: string): string
   key(text: string): string
-  /** Between a key and its value. A colon by default. */
+  /** The separator of key and value. A colon by default. */
   arrow?: string
   object: [open: string, close: string]
-  /** An object without members, where it does not follow from `object`. */
+  /** An empty object, if it differs from the two brackets of `object`. */
   empty?: string
   indent: string
 }
 
-const WIDTH = 80
+const MAX_LINE_LENGTH = 80
 
-/** On one line where it fits. */
+/** Writes a value on one line if it fits. */
 function valueWriter(notation: Notation): (value: unknown, indent?: string) => string {
   const { arrow = ': ', object, empty } = notation
   return function write(value: unknown, indent = ''): string {
@@ -287,7 +290,7 @@ function valueWriter(notation: Notation): (value: unknown, indent?: string) => s
     const line = `${open}${pad}${parts.join(', ')}${pad}${close}`
     if (
       !line.includes('\n') &&
-      indent.length + line.length <= WIDTH &&
+      indent.length + line.length <= MAX_LINE_LENGTH &&
       (isList || parts.length === 1)
     )
       return line
@@ -299,7 +302,7 @@ function single(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`
 }
 
-/** Ruby alone would take `#{` for code: none of our examples has it, and a test runs them all. */
+/** Ruby would run `#{` in a string as code. A test runs all samples, and no example contains it. */
 function double(text: string): string {
   return JSON.stringify(text)
 }

@@ -13,21 +13,21 @@ export interface SchemaContext {
 }
 
 /** The fields of an object, or of the items of an array. Nothing for what has none. */
-export function fieldsOf(context: SchemaContext, given: Schema, inside: Schema[] = []): Content {
+export function fieldList(context: SchemaContext, given: Schema, inside: Schema[] = []): Content {
   const schema = context.api.follow(given)
   if (inside.includes(schema)) return undefined
   const path = [...inside, schema]
-  if (schema.items) return fieldsOf(context, schema.items, path)
+  if (schema.items) return fieldList(context, schema.items, path)
   const branches = [...(schema.oneOf ?? []), ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]
-  if (branches.length > 0) return branches.map((branch) => fieldsOf(context, branch, path))
+  if (branches.length > 0) return branches.map((branch) => fieldList(context, branch, path))
   if (!schema.properties) return undefined
   const required = new Set(schema.required)
   return html`<ul class="fields">${Object.entries(schema.properties).map(([name, property]) =>
-    fieldOf(context, { name, schema: property, isRequired: required.has(name) }, path),
+    fieldItem(context, { name, schema: property, isRequired: required.has(name) }, path),
   )}</ul>`
 }
 
-export interface Field {
+export interface FieldInput {
   name: string
   schema: Schema
   isRequired: boolean
@@ -36,13 +36,13 @@ export interface Field {
   id?: string
 }
 
-export function fieldOf(
+export function fieldItem(
   context: SchemaContext,
-  { name, schema, isRequired, description, id }: Field,
+  { name, schema, isRequired, description, id }: FieldInput,
   inside: Schema[] = [],
 ): Html {
   const target = context.api.follow(schema)
-  const children = fieldsOf(context, schema, inside)
+  const children = fieldList(context, schema, inside)
   return html`<li class="field"${id !== undefined && html` id="${id}"`}>
 <div class="field-head"><code class="field-name">${name}</code> <span class="type">${typeOf(context, schema)}</span>${presenceOf(context, isRequired)}${target.deprecated && html` <span class="pill warn">deprecated</span>`}</div>
 ${context.markdown(description ?? schema.description ?? target.description ?? '')}
@@ -66,7 +66,7 @@ export function typeOf(context: SchemaContext, given: Schema): Content {
   if (link !== undefined) return html`<a href="${link}">${component}</a>${orNull}`
   if (schema.items) return html`array of ${typeOf(context, schema.items)}${orNull}`
   const branches = (schema.oneOf ?? schema.anyOf)?.map((branch) => typeOf(context, branch))
-  if (branches) return joined(branches, ' or ')
+  if (branches) return joinContent(branches, ' or ')
   const format =
     schema.format === undefined || schema.format === 'int32' || schema.format === 'int64'
       ? ''
@@ -128,7 +128,7 @@ function rulesOf(schema: Schema): Content[] {
   const choices = schema.enum?.filter((value) => value !== null)
   return [
     schema.const !== undefined && html`always ${code(schema.const)}`,
-    choices && choices.length > 0 && html`one of ${joined(choices.map(code), ' ')}`,
+    choices && choices.length > 0 && html`one of ${joinContent(choices.map(code), ' ')}`,
     range(minimum, maximum, ''),
     range(minLength, maxLength, 'character'),
     range(minItems, maxItems, 'item'),
@@ -157,6 +157,6 @@ function code(value: unknown): Html {
   return html`<code>${typeof value === 'string' && value !== '' ? value : JSON.stringify(value)}</code>`
 }
 
-export function joined(parts: Content[], separator: string): Content {
+export function joinContent(parts: Content[], separator: string): Content {
   return parts.map((part, index) => [index > 0 && separator, part])
 }

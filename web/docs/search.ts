@@ -1,4 +1,4 @@
-/** The index that readers' browsers search in. */
+/** The search index for browsers. */
 import { STATUS_CODES } from 'node:http'
 import MiniSearch from 'minisearch'
 import type { Schema } from '../../scripts/model/schema.ts'
@@ -9,18 +9,18 @@ import { renderMarkdown } from './markdown.ts'
 
 interface Entry {
   id: number
-  /** The page, and the place on it, such as `guides/lists#filters`. */
+  /** The ID of a page with an optional fragment, for example `guides/lists#filters`. */
   target: string
-  kind: 'Guide' | 'Operation' | 'Event' | 'Resource' | 'Schema' | 'Status' | 'Inside'
+  kind: 'Guide' | 'Operation' | 'Event' | 'Resource' | 'Schema' | 'Status' | 'Internals'
   title: string
-  /** What a reader sees below the title. */
+  /** Shown below the title. */
   hint: string
-  /** Names that are looked for as they are. */
+  /** Names of operations, paths and fields. */
   names: string
   text: string
 }
 
-/** As JSON, for `MiniSearch.loadJSON` with the same options. */
+/** JSON for `MiniSearch.loadJSON` with the same options. */
 export function searchIndex(api: Api, guides: Guide[]): string {
   const index = new MiniSearch<Entry>(OPTIONS)
   const entries: Omit<Entry, 'id'>[] = [
@@ -56,7 +56,7 @@ export function searchIndex(api: Api, guides: Guide[]): string {
   return JSON.stringify(index)
 }
 
-/** Where the guide to errors has them. */
+/** The statuses in the reference of the guide to errors. */
 function statusEntries({ operations }: Api, guides: Guide[]): Omit<Entry, 'id'>[] {
   if (!guides.some(({ id }) => id === 'guides/errors')) return []
   const errors = operations.flatMap(({ responses }) =>
@@ -93,7 +93,7 @@ function fieldNames({ properties = {} }: Schema): string[] {
   return Object.keys(properties)
 }
 
-/** One for each section, so that a result leads to the place. */
+/** One entry for each section, so that results link to sections. */
 function guideEntries({ id, title, text, group }: Guide): Omit<Entry, 'id'>[] {
   const { headings } = renderMarkdown(text)
   const [intro = '', ...sections] = text
@@ -102,7 +102,7 @@ function guideEntries({ id, title, text, group }: Guide): Omit<Entry, 'id'>[] {
     .split(/^##+ .*$/m)
   const entry = (target: string, heading: string, hint: string, content: string) => ({
     target,
-    kind: group === 'inside' ? ('Inside' as const) : ('Guide' as const),
+    kind: group === 'internals' ? ('Internals' as const) : ('Guide' as const),
     title: heading,
     hint,
     names: target === id ? id : '',

@@ -13,7 +13,7 @@ function splitWords(text) {
 const WEIGHTS = new Map([
   ['Guide', 1.5],
   ['Schema', 0.7],
-  ['Inside', 0.3],
+  ['Internals', 0.3],
 ])
 
 /** Options of MiniSearch. */

@@ -1,19 +1,19 @@
-/** One event: when it comes, what makes it come, what it brings. */
-import { type Html, html } from '../../shared/html.ts'
+/** The page of an event type: what triggers it, and the delivery's body and headers. */
+import { type Content, type Html, html } from '../../shared/html.ts'
 import type { ApiEvent } from '../api.ts'
 import { exampleValue } from '../code.ts'
-import { deprecationNote, firstSentence, methodOf } from '../layout.ts'
-import { fieldsOf } from '../schema.ts'
-import type { Page, PageContext } from '../site.ts'
+import type { DocsPage, PageContext } from '../page.ts'
+import { deprecationNote, firstSentence, methodBadge } from '../parts.ts'
+import { fieldList } from '../schema.ts'
 
-export function eventPage(context: PageContext, event: ApiEvent): Page {
-  const { type, summary, description, resource, payload, headers, example, fetch } = event
-  const answer = { ...context, isAnswer: true }
+export function eventPage(context: PageContext, event: ApiEvent): DocsPage {
+  const { type, summary, description, payload, headers, example } = event
+  const sent = { ...context, isAnswer: true }
   return {
     title: type,
     summary: summary || firstSentence(description),
     isWide: true,
-    crumbs: html`<a href="${context.link('webhooks')}">Events</a>${resource && html` / <a href="${context.link(`resources/${resource.slug}`)}">${resource.name}</a>`}`,
+    crumbs: crumbs(context, event),
     body: html`
 <p class="endpoint"><span class="method post">POST</span> <code>your webhook's URL</code></p>
 ${deprecationNote(event.deprecation)}
@@ -21,37 +21,69 @@ ${deprecationNote(event.deprecation)}
 <div class="column">
 <p><strong>${summary}</strong></p>
 ${context.markdown(description)}
-<section class="links"><h2 id="triggers">Triggered by</h2>${triggers(context, event)}</section>
-${
-  fetch &&
-  html`<section class="links"><h2 id="record">The record</h2><p>The body names the record and does not hold it. Fetch its current state with <code>resource.id</code>:</p><ul class="link-list"><li><a href="${context.link(`operations/${fetch.id}`)}">${methodOf(fetch)} <code>${fetch.path}</code></a></li></ul></section>`
-}
-<section><h2 id="body">Body</h2>${fieldsOf(answer, payload.value)}</section>
-<section><h2 id="headers">Headers</h2>${fieldsOf(answer, headers.value)}</section>
+${triggers(context, event)}
+${record(context, event)}
+<section>
+<h2 id="body">Body</h2>
+${fieldList(sent, payload.value)}
+</section>
+<section>
+<h2 id="headers">Headers</h2>
+${fieldList(sent, headers.value)}
+</section>
 </div>
-<aside class="column samples" aria-label="Samples"><h2 id="example">Example</h2>${exampleValue(example, 'Body')}
-<p class="quiet">How to verify and answer it: ${receiving(context)}.</p></aside>
+<aside class="column samples" aria-label="Samples">
+<h2 id="example">Example</h2>
+${exampleValue(example, 'Body')}
+<p class="quiet">How to verify it and respond: ${receiverGuide(context)}.</p>
+</aside>
 </div>`,
   }
 }
 
-function receiving(context: PageContext): Html {
-  const guide = context.guides.find(({ id }) => id === 'guides/webhooks')
-  return guide
-    ? html`<a href="${context.link(guide.id)}">${guide.title}</a>`
-    : html`<a href="${context.link('webhooks')}">Events in short</a>`
+function crumbs(context: PageContext, { resource }: ApiEvent): Html {
+  const parent =
+    resource &&
+    html` / <a href="${context.link(`resources/${resource.slug}`)}">${resource.name}</a>`
+  return html`<a href="${context.link('webhooks')}">Events</a>${parent}`
 }
 
-function triggers(
-  context: PageContext,
-  { triggers, isFromSystem, isSubscribable }: ApiEvent,
-): Html {
-  const list = html`<ul class="link-list">${triggers.map(
-    (operation) =>
-      html`<li><a href="${context.link(`operations/${operation.id}`)}">${methodOf(operation)} <code>${operation.id}</code></a> <span>${operation.summary}</span></li>`,
-  )}</ul>`
-  return html`${triggers.length > 0 && list}${isFromSystem && html`<p>${triggers.length > 0 ? 'Also the' : 'The'} system itself, in its own time: no single request causes it.</p>`}${
-    !isSubscribable &&
-    html`<p>Somebody who tests a webhook in the web interface. It cannot be subscribed to.</p>`
-  }`
+function receiverGuide(context: PageContext): Html {
+  const guide = context.guides.find(({ id }) => id === 'guides/webhooks')
+  return html`<a href="${context.link(guide?.id ?? 'webhooks')}">${guide?.title ?? 'Webhooks'}</a>`
+}
+
+const SYSTEM_NOTE = html`<p>The system itself, in the background. No request triggers it directly.</p>`
+const TEST_NOTE = html`<p>
+A user who tests a webhook in the web interface. Webhooks cannot subscribe to it.
+</p>`
+
+function triggers(context: PageContext, event: ApiEvent): Html {
+  const operations = event.triggers.map(
+    (operation) => html`<li>
+<a href="${context.link(`operations/${operation.id}`)}">
+${methodBadge(operation)} <code>${operation.id}</code>
+</a>
+<span>${operation.summary}</span>
+</li>`,
+  )
+  return html`<section class="links">
+<h2 id="triggers">Triggered by</h2>
+${operations.length > 0 && html`<ul class="link-list">${operations}</ul>`}
+${event.isFromSystem && SYSTEM_NOTE}
+${!event.isSubscribable && TEST_NOTE}
+</section>`
+}
+
+function record(context: PageContext, { fetch }: ApiEvent): Content {
+  if (!fetch) return undefined
+  return html`<section class="links">
+<h2 id="record">The record</h2>
+<p>The body has only the ID of the record. Fetch the current record with <code>resource.id</code>:</p>
+<ul class="link-list">
+<li>
+<a href="${context.link(`operations/${fetch.id}`)}">${methodBadge(fetch)} <code>${fetch.path}</code></a>
+</li>
+</ul>
+</section>`
 }

@@ -1,15 +1,20 @@
-/** A hand-written page, with what the contracts add to it. */
+/** A hand-written page, followed by a reference that is generated from the contracts. */
 import { readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { type Html, html } from '../../shared/html.ts'
-import { fileBehind, type Guide } from '../guides.ts'
-import { firstSentence } from '../layout.ts'
+import { type Guide, linkedFile } from '../guides.ts'
 import type { Heading } from '../markdown.ts'
-import type { Page, PageContext } from '../site.ts'
+import type { DocsPage, PageContext } from '../page.ts'
+import { firstSentence } from '../parts.ts'
 import { errorReference, listReference, rateLimitReference } from './reference.ts'
 
-/** What is generated below the text of a guide, by the guide's id. */
-const REFERENCES: Record<string, { heading: Heading; render(context: PageContext): Html }> = {
+interface Reference {
+  heading: Heading
+  render(context: PageContext): Html
+}
+
+/** The reference below the text of a guide, by the guide's ID. */
+const REFERENCES: Record<string, Reference> = {
   'guides/errors': {
     heading: { level: 2, id: 'statuses', text: 'Every status' },
     render: errorReference,
@@ -24,30 +29,32 @@ const REFERENCES: Record<string, { heading: Heading; render(context: PageContext
   },
 }
 
-/** Where the service is, in the text of guides. */
+/** Guides use this URL for the service. */
 const PLACEHOLDER = 'https://api.example.com'
 
-export function guidePage(context: PageContext, guide: Guide, root: string): Page {
-  const resolve = (href: string): string | undefined => {
-    const file = fileBehind(guide, href)
-    const fragment = href.split('#')[1]
-    const target = context.guides.find((known) => known.file === file)
-    if (target) return context.link(target.id, fragment)
-    if (/^(openapi|asyncapi)\.yaml$/.test(file)) return context.contractLink(file)
-    // A slip in docs/ shows as a link that leads nowhere, which a test finds. Elsewhere, files are for those who have the repository.
-    return posix.dirname(file).startsWith('docs') && file.endsWith('.md') ? href : undefined
-  }
-  // So that what readers copy goes to this service.
+export function guidePage(context: PageContext, guide: Guide, root: string): DocsPage {
   const text = guide.text.replaceAll(PLACEHOLDER, context.options.baseUrl)
   const { body, title, headings } = context.render(text, {
-    resolve,
-    readCode: (href) => readFileSync(join(root, fileBehind(guide, href)), 'utf8'),
+    resolve: (href) => resolveLink(context, guide, href),
+    readCode: (href) => readFileSync(join(root, linkedFile(guide, href)), 'utf8'),
   })
   const reference = REFERENCES[guide.id]
   return {
     title: title ?? guide.title,
     summary: firstSentence(guide.text.replace(/^# .*$/m, '')),
     headings: reference ? [...headings, reference.heading] : headings,
-    body: html`<div class="prose">${body}</div>${reference && html`<h2 id="${reference.heading.id}">${reference.heading.text}</h2>${reference.render(context)}`}`,
+    body: html`<div class="prose">${body}</div>
+${reference && html`<h2 id="${reference.heading.id}">${reference.heading.text}</h2>`}
+${reference?.render(context)}`,
   }
+}
+
+/** The URL for a relative link in a guide. Undefined for files that only readers of the repository have. */
+function resolveLink(context: PageContext, guide: Guide, href: string): string | undefined {
+  const file = linkedFile(guide, href)
+  const target = context.guides.find((known) => known.file === file)
+  if (target) return context.link(target.id, href.split('#')[1])
+  if (/^(openapi|asyncapi)\.yaml$/.test(file)) return context.contractLink(file)
+  // A wrong link within docs/ stays a link. A test then finds that it is broken.
+  return posix.dirname(file).startsWith('docs') && file.endsWith('.md') ? href : undefined
 }

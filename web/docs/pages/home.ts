@@ -1,35 +1,80 @@
-/** The first page. */
-import { html } from '../../shared/html.ts'
+/** The home page. */
+import { type Content, type Html, html } from '../../shared/html.ts'
+import type { ApiResource } from '../api.ts'
 import { highlightedCode } from '../code.ts'
-import { firstSentence } from '../layout.ts'
-import { samplesOf } from '../samples.ts'
-import type { Page, PageContext } from '../site.ts'
+import type { Guide } from '../guides.ts'
+import type { DocsPage, PageContext } from '../page.ts'
+import { firstSentence } from '../parts.ts'
+import { writeSamples } from '../samples.ts'
 
-export function homePage(context: PageContext): Page {
-  const { api, guides, options } = context
-  const [summary, ...more] = api.description.split('\n\n')
-  const first = api.operations.find(
-    ({ method, parameters }) => method === 'GET' && parameters.every(({ required }) => !required),
-  )
-  const sample = first && samplesOf(first, options.baseUrl)[0]
+export function homePage(context: PageContext): DocsPage {
+  const { api, guides } = context
+  const [introduction = ''] = api.description.split('\n\n')
   return {
     title: api.title,
-    summary: firstSentence(summary ?? more.join('')),
-    body: html`<div class="hero"><div><h1>${api.title}</h1>${context.markdown(summary ?? '')}
-<p class="actions">${guides[0] && html`<a class="button primary" href="${context.link(guides[0].id)}">${guides[0].title}</a>`} <a class="button" href="${context.link('api')}">The API in short</a> <a class="button" href="${context.link('webhooks')}">Events in short</a></p></div>
-${sample && highlightedCode(sample.code, sample.language, 'A first request')}</div>
-<section><h2 id="guides">Guides</h2><ul class="cards">${guides
-      .filter(({ group }) => group === 'guides')
-      .map(
-        ({ id, title, text }) =>
-          html`<li><a href="${context.link(id)}">${title}</a><p>${firstSentence(text.replace(/^# .*$/m, ''))}</p></li>`,
-      )}</ul></section>
-<section><h2 id="resources">Resources</h2><ul class="cards">${api.resources.map(
-      ({ slug, name, description, operations, events }) =>
-        html`<li><a href="${context.link(`resources/${slug}`)}">${name}</a><p>${description}</p><p class="quiet">${operations.length} operations${events.length > 0 && `, ${events.length} events`}</p></li>`,
-    )}</ul></section>
-<section><h2 id="files">For your tools</h2><p>The contracts themselves, from which these pages, the service's validation and its tests are made:
-<a href="${context.contractLink('openapi.yaml')}">openapi.yaml</a>, <a href="${context.contractLink('openapi.json')}">openapi.json</a>, <a href="${context.contractLink('asyncapi.yaml')}">asyncapi.yaml</a>, <a href="${context.contractLink('asyncapi.json')}">asyncapi.json</a>.
-API ${api.version}, webhooks ${api.webhooks.version}.</p></section>`,
+    summary: firstSentence(introduction),
+    body: html`<div class="hero">
+<div>
+<h1>${api.title}</h1>
+${context.markdown(introduction)}
+<p class="actions">
+${guides[0] && html`<a class="button primary" href="${context.link(guides[0].id)}">${guides[0].title}</a>`}
+<a class="button" href="${context.link('api')}">API overview</a>
+<a class="button" href="${context.link('webhooks')}">Events overview</a>
+</p>
+</div>
+${firstRequest(context)}
+</div>
+<section>
+<h2 id="guides">Guides</h2>
+<ul class="cards">
+${guides.filter(({ group }) => group === 'guides').map((guide) => guideCard(context, guide))}
+</ul>
+</section>
+<section>
+<h2 id="resources">Resources</h2>
+<ul class="cards">
+${api.resources.map((resource) => resourceCard(context, resource))}
+</ul>
+</section>
+${contracts(context)}`,
   }
+}
+
+function firstRequest({ api, options }: PageContext): Content {
+  const operation = api.operations.find(
+    ({ method, parameters }) => method === 'GET' && parameters.every(({ required }) => !required),
+  )
+  const sample = operation && writeSamples(operation, options.baseUrl)[0]
+  return sample && highlightedCode(sample.code, sample.language, 'A first request')
+}
+
+function guideCard(context: PageContext, { id, title, text }: Guide): Html {
+  return html`<li>
+<a href="${context.link(id)}">${title}</a>
+<p>${firstSentence(text.replace(/^# .*$/m, ''))}</p>
+</li>`
+}
+
+function resourceCard(
+  context: PageContext,
+  { slug, name, description, operations, events }: ApiResource,
+): Html {
+  return html`<li>
+<a href="${context.link(`resources/${slug}`)}">${name}</a>
+<p>${description}</p>
+<p class="quiet">${operations.length} operations${events.length > 0 && `, ${events.length} events`}</p>
+</li>`
+}
+
+function contracts({ api, contractLink }: PageContext): Html {
+  const link = (name: string) => html`<a href="${contractLink(name)}">${name}</a>`
+  return html`<section>
+<h2 id="files">For your tools</h2>
+<p>
+These pages, the service's validation and its tests are generated from the contracts:
+${link('openapi.yaml')}, ${link('openapi.json')}, ${link('asyncapi.yaml')}, ${link('asyncapi.json')}.
+API ${api.version}, webhooks ${api.webhooks.version}.
+</p>
+</section>`
 }

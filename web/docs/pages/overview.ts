@@ -1,9 +1,9 @@
-/** What a contract says of itself. */
+/** The description of a whole contract. */
 import { html } from '../../shared/html.ts'
-import { firstSentence } from '../layout.ts'
-import type { Page, PageContext } from '../site.ts'
+import type { DocsPage, PageContext } from '../page.ts'
+import { firstSentence } from '../parts.ts'
 
-export function overviewPage(context: PageContext, title: string, description: string): Page {
+export function overviewPage(context: PageContext, title: string, description: string): DocsPage {
   const { body, headings } = context.render(description)
   return {
     title,

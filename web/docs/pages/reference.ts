@@ -1,28 +1,30 @@
-/** What the contracts say about errors, limits and lists, all operations together. */
+/** References of all statuses, rate-limit headers and lists, generated from the contracts. */
 import { STATUS_CODES } from 'node:http'
-import type { Operation, OperationResponse } from '../../../scripts/model/operations.ts'
+import type { Operation, OperationResponse, Parameter } from '../../../scripts/model/operations.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { exampleValue } from '../code.ts'
-import { constraintsOf, joined } from '../schema.ts'
-import type { PageContext } from '../site.ts'
-import { headerList } from './operation.ts'
+import type { PageContext } from '../page.ts'
+import { headerList, scrollableTable, statusBadge } from '../parts.ts'
+import { constraintsOf, joinContent } from '../schema.ts'
 
-/** Of the headers, the ones that every answer has say nothing about an error. */
+/** Headers that every response has. */
 const COMMON_HEADERS = /^(x-request-id|x-ratelimit-.*|ratelimit.*)$/i
 
-/** Every status that is not a success, with who answers it. */
+/** Every status that is not a success, with the operations that return it. */
 export function errorReference(context: PageContext): Html {
   const { operations } = context.api
   const statuses = [
     ...new Set(operations.flatMap(({ responses }) => responses.map(({ status }) => status))),
   ].filter((status) => status >= 300)
-  return html`${statuses.sort((a, b) => a - b).map((status) => errorSection(context, status, operations))}`
+  return html`${statuses.sort((a, b) => a - b).map((status) => errorSection(context, status))}`
 }
 
-function errorSection(context: PageContext, status: number, all: Operation[]): Html {
+function errorSection(context: PageContext, status: number): Html {
+  const all = context.api.operations
   const operations = all.filter(({ responses }) =>
     responses.some((response) => response.status === status),
   )
+  const isEveryOperation = operations.length === all.length
   const responses = operations.flatMap((operation) =>
     operation.responses.filter((response) => response.status === status),
   )
@@ -30,21 +32,23 @@ function errorSection(context: PageContext, status: number, all: Operation[]): H
   const [first] = responses as [OperationResponse]
   const headers = Object.values(first.headers).filter(({ name }) => !COMMON_HEADERS.test(name))
   const example = Object.values(first.content)[0]?.example
-  return html`<section class="schema"><h3 id="status-${status}"><span class="status s${Math.floor(status / 100)}">${status}</span> ${STATUS_CODES[status]}</h3>
+  return html`<section class="schema">
+<h3 id="status-${status}">${statusBadge(status)} ${STATUS_CODES[status]}</h3>
 ${descriptions.map((description) => context.markdown(description))}
 ${example !== undefined && exampleValue(example, `Example of ${status}`)}
 ${headers.length > 0 && headerList(context, headers)}
-${operations.length === all.length ? html`<p class="quiet">Any operation.</p>` : html`<details class="children"><summary>${operations.length} operations</summary><p>${operationLinks(context, operations)}</p></details>`}
+${isEveryOperation ? html`<p class="quiet">All operations.</p>` : operationList(context, operations)}
 </section>`
 }
 
-function operationLinks(context: PageContext, operations: Operation[]): Content {
-  return joined(
-    operations.map(
-      ({ id }) => html`<a href="${context.link(`operations/${id}`)}"><code>${id}</code></a>`,
-    ),
-    ', ',
+function operationList(context: PageContext, operations: Operation[]): Html {
+  const links = operations.map(
+    ({ id }) => html`<a href="${context.link(`operations/${id}`)}"><code>${id}</code></a>`,
   )
+  return html`<details class="children">
+<summary>${operations.length} operations</summary>
+<p>${joinContent(links, ', ')}</p>
+</details>`
 }
 
 export function rateLimitReference(context: PageContext): Html {
@@ -62,27 +66,35 @@ export function listReference(context: PageContext): Html {
 
 function listSection(context: PageContext, { id, summary, parameters }: Operation): Html {
   const filters = parameters.filter(({ name }) => name.startsWith('filter['))
-  const sort = parameters.find(({ name }) => name === 'sort')
-  const sorts =
-    sort &&
-    context.api
-      .follow(sort.schema.value)
-      .items?.enum?.filter((value) => !String(value).startsWith('-'))
-  return html`<section class="schema"><h3 id="${id}"><a href="${context.link(`operations/${id}`)}">${summary}</a></h3>
-${
-  filters.length > 0 &&
-  html`<div class="table" tabindex="0" role="group" aria-label="Filters of ${id}"><table><thead><tr><th>Filter</th><th>What it leaves</th><th>Takes</th></tr></thead><tbody>${filters.map(
-    ({ name, description, schema }) =>
-      html`<tr><td><code>${name}</code></td><td>${context.markdown(description)}</td><td>${constraintsOf(context, schema.value) || context.api.follow(schema.value).format || 'text'}</td></tr>`,
-  )}</tbody></table></div>`
-}
-<p>${
-    sorts && sorts.length > 0
-      ? html`Sorts by ${joined(
-          sorts.map((name) => html`<code>${String(name)}</code>`),
-          ', ',
-        )}.`
-      : 'It has one order and no sorts.'
-  }</p>
+  return html`<section class="schema">
+<h3 id="${id}"><a href="${context.link(`operations/${id}`)}">${summary}</a></h3>
+${filters.length > 0 && filterTable(context, id, filters)}
+<p>${sortNote(context, parameters)}</p>
 </section>`
+}
+
+function filterTable(context: PageContext, id: string, filters: Parameter[]): Html {
+  const rows = filters.map(
+    ({ name, description, schema }) => html`<tr>
+<td><code>${name}</code></td>
+<td>${context.markdown(description)}</td>
+<td>${constraintsOf(context, schema.value) || context.api.follow(schema.value).format || 'text'}</td>
+</tr>`,
+  )
+  return scrollableTable(
+    `Filters of ${id}`,
+    html`<table>
+<thead><tr><th>Filter</th><th>Meaning</th><th>Values</th></tr></thead>
+<tbody>${rows}</tbody>
+</table>`,
+  )
+}
+
+function sortNote({ api }: PageContext, parameters: Parameter[]): Content {
+  const sort = parameters.find(({ name }) => name === 'sort')
+  const values = sort ? (api.follow(sort.schema.value).items?.enum ?? []) : []
+  const fields = values.filter((value) => !String(value).startsWith('-'))
+  if (fields.length === 0) return 'This list cannot be sorted.'
+  const names = fields.map((field) => html`<code>${String(field)}</code>`)
+  return html`Sort by ${joinContent(names, ', ')}.`
 }

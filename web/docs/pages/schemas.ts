@@ -1,23 +1,29 @@
-/** Every schema of openapi.yaml, to link to. */
-import { html } from '../../shared/html.ts'
-import { constraintsOf, fieldsOf, typeOf } from '../schema.ts'
-import type { Page, PageContext } from '../site.ts'
+/** All schemas of openapi.yaml on one page. */
+import type { Schema } from '../../../scripts/model/schema.ts'
+import { type Html, html } from '../../shared/html.ts'
+import type { DocsPage, PageContext } from '../page.ts'
+import { constraintsOf, fieldList, typeOf } from '../schema.ts'
 
-export function schemasPage(context: PageContext): Page {
+export function schemasPage(context: PageContext): DocsPage {
+  const schemas = [...context.api.schemas].sort(([a], [b]) => (a < b ? -1 : 1))
   return {
     title: 'Schemas',
-    summary: 'Every schema of the API, with what its fields must meet.',
-    body: html`<p>What requests and answers are made of. The same in machine form: <a href="${context.contractLink('openapi.json')}">openapi.json</a>.</p>
-${[...context.api.schemas]
-  .sort(([a], [b]) => (a < b ? -1 : 1))
-  .map(
-    ([name, schema]) => html`<section class="schema"><h2 id="${name}">${name}</h2>
+    summary: 'All schemas of the API, with the constraints of their fields.',
+    body: html`<p>
+The schemas of requests and responses. For tools:
+<a href="${context.contractLink('openapi.json')}">openapi.json</a>.
+</p>
+${schemas.map(([name, schema]) => schemaSection(context, name, schema))}`,
+  }
+}
+
+function schemaSection(context: PageContext, name: string, schema: Schema): Html {
+  return html`<section class="schema">
+<h2 id="${name}">${name}</h2>
 <p class="type">${typeOf(context, schema)}</p>
 ${context.markdown(schema.description ?? '')}
 ${constraintsOf(context, schema)}
-${schema.additionalProperties === false && html`<p class="rule">Other fields are refused.</p>`}
-${fieldsOf(context, schema)}
-</section>`,
-  )}`,
-  }
+${schema.additionalProperties === false && html`<p class="rule">Unknown fields get 422.</p>`}
+${fieldList(context, schema)}
+</section>`
 }

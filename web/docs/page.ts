@@ -1,0 +1,42 @@
+/** A page of the documentation, and the context that renders it. */
+import type { Html } from '../shared/html.ts'
+import type { Guide } from './guides.ts'
+import type { Heading, MarkdownOptions, Rendered } from './markdown.ts'
+import type { SchemaContext } from './schema.ts'
+
+export interface SiteOptions {
+  /** The URL at which clients reach the service, for the samples. Without a trailing slash. */
+  baseUrl: string
+  /** `server`: on the API's host, with forms to try operations. `static`: for any host, with .html in URLs. */
+  edition: 'server' | 'static'
+  /** The folder of the repository. */
+  root?: string
+}
+
+export interface DocsPage {
+  title: string
+  /** For search engines. */
+  summary: string
+  body: Html
+  /** Links to the parent pages. */
+  crumbs?: Html
+  headings?: Heading[]
+  /** Scripts in addition to those that every page has. */
+  scripts?: string[]
+  /** The page has a second column. */
+  isWide?: boolean
+}
+
+/** Everything that renders a page. URLs are relative to that page. */
+export interface PageContext extends SchemaContext {
+  options: SiteOptions
+  guides: Guide[]
+  /** The URL of another page. Throws if it does not exist. */
+  link(id: string, fragment?: string): string
+  /** The URL of a contract, for example `openapi.yaml`. */
+  contractLink(name: string): string
+  /** Renders Markdown. Names of operations and events in code link to their pages. */
+  render(text: string, options?: Pick<MarkdownOptions, 'resolve' | 'readCode'>): Rendered
+  /** The URL of the service's root. Only in the `server` edition. */
+  rootLink: string
+}

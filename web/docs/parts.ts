@@ -1,0 +1,74 @@
+/** Small parts that several pages share. */
+import type { Deprecation, Operation, ResponseHeader } from '../../scripts/model/operations.ts'
+import { type Content, type Html, html } from '../shared/html.ts'
+import type { ApiEvent } from './api.ts'
+import { renderMarkdown } from './markdown.ts'
+import type { PageContext } from './page.ts'
+import { constraintsOf, typeOf } from './schema.ts'
+
+export function methodBadge({ method }: Pick<Operation, 'method'>): Html {
+  return html`<span class="method ${method.toLowerCase()}">${method}</span>`
+}
+
+export function statusBadge(status: number): Html {
+  return html`<span class="status s${Math.floor(status / 100)}">${status}</span>`
+}
+
+export function deprecationNote(deprecation: Deprecation | null): Content {
+  if (!deprecation) return undefined
+  const { since, sunset } = deprecation
+  const day = (date: string) => html`<time datetime="${date}">${date}</time>`
+  return html`<p class="note warn">
+<strong>Deprecated</strong> since ${day(since)}: do not use it in new code.
+${sunset !== null && html`It may be removed on ${day(sunset)} or later.`}
+</p>`
+}
+
+export function eventList(context: PageContext, events: ApiEvent[]): Html {
+  return html`<ul class="link-list">
+${events.map(
+  ({ type, summary }) => html`<li>
+<a href="${context.link(`events/${type}`)}"><code>${type}</code></a>
+<span>${summary}</span>
+</li>`,
+)}
+</ul>`
+}
+
+export function headerList(context: PageContext, headers: ResponseHeader[]): Html {
+  return html`<ul class="fields">${headers.map((header) => headerItem(context, header))}</ul>`
+}
+
+function headerItem(
+  context: PageContext,
+  { name, description, schema, required, example }: ResponseHeader,
+): Html {
+  return html`<li class="field">
+<div class="field-head">
+<code class="field-name">${name}</code>
+<span class="type">${typeOf(context, schema.value)}</span>
+${!required && html`<span class="type">optional</span>`}
+</div>
+${context.markdown(description)}
+${constraintsOf(context, schema.value)}
+${example !== undefined && html`<p class="rule">for example <code>${String(example)}</code></p>`}
+</li>`
+}
+
+/** A table that scrolls if it is wider than the page. */
+export function scrollableTable(label: string, table: Html): Html {
+  return html`<div class="table" tabindex="0" role="group" aria-label="${label}">${table}</div>`
+}
+
+/** The first sentence of the first paragraph of Markdown, as plain text. */
+export function firstSentence(markdown: string): string {
+  const [first = ''] = markdown
+    .trim()
+    .split(/\n\s*\n/)
+    .filter((block) => !block.startsWith('#'))
+  const text = renderMarkdown(first)
+    .body.text.replace(/<[^>]*>/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+  return /^.*?[.!?](?= |$)/.exec(text)?.[0] ?? text
+}
