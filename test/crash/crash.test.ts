@@ -1,4 +1,5 @@
-/** Faults at random moments under load, and the books afterwards: `npm run chaos` for a few seconds. */
+/** `npm run chaos` for a few seconds: random faults under load, then a comparison of all records
+ *  and requests. */
 import { randomBytes } from 'node:crypto'
 import { expect, inject, test } from 'vitest'
 import { faultKinds } from '../chaos/faults.ts'

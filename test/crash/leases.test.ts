@@ -19,11 +19,11 @@ const ENVIRONMENT = {
   WEBHOOK_RETRY_DELAYS: '1,1,1,1,1,1,1,1,1',
   WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
 }
-/** Of the 15 s that an attempt may take by default. */
+/** An attempt may take 15 s by default. */
 const ALMOST_TOO_LATE_MS = 14_900
 /** Rests between attempts that take as long. */
 const SPREAD_MS = [2_500, 2_500, 0]
-/** A lease is 10 s, and is looked at every 5. The machine may be busy. */
+/** A lease lasts 10 s and is checked every 5 s. The machine may be busy. */
 const ORPHAN_WITHIN_MS = 40_000
 
 interface Event {
@@ -44,7 +44,7 @@ async function post({ token }: Cluster, { url }: Node, { type, body }: Event): P
   })
 }
 
-/** A receiver of what happens to one kind of record. */
+/** A receiver for the events of one resource. */
 async function receiverOf(
   cluster: Cluster,
   { type }: Event,
@@ -63,7 +63,7 @@ interface Recorded {
 
 const ONCE: Recorded = { state: 'delivered', attempts: 1, outcomes: ['success'] }
 
-/** The deliveries to a receiver, and what came of their attempts, when all have ended. */
+/** Waits until all deliveries to a receiver have ended. Returns them with their attempts. */
 async function ended({ db }: Cluster, receiver: Receiver): Promise<Recorded[]> {
   const deliveries = (): Promise<{ id: string; state: string; attempts: number }[]> =>
     db
@@ -90,7 +90,7 @@ async function ended({ db }: Cluster, receiver: Receiver): Promise<Recorded[]> {
 const idOf = (request: ReceivedRequest | undefined): unknown => request?.headers['webhook-id']
 
 test.skipIf(database !== 'postgres')(
-  'several workers: what a dead one and a frozen one held is made by another, what a live one holds is not, and the thawed one changes nothing',
+  'several workers: another one repeats the attempts of a killed and of a frozen worker, never those of a live one',
   async () => {
     await using cluster = await openCluster({ kind: 'postgres', environment: ENVIRONMENT })
     const api = await cluster.addNode('api', 'api')
@@ -99,7 +99,7 @@ test.skipIf(database !== 'postgres')(
     await using ofKilled = await receiverOf(cluster, TASK, ['hang', 204])
     await using ofLive = await receiverOf(cluster, JOB, [{ afterMs: ALMOST_TOO_LATE_MS }])
 
-    // One worker at a time, so that it is known who holds what.
+    // One worker at a time, so that the owner of each lease is known.
     const frozen = await cluster.addNode('frozen', 'worker')
     await post(cluster, api, PARTICIPANT)
     await ofFrozen.received(1, 20_000)
@@ -145,7 +145,7 @@ test.skipIf(database !== 'postgres')(
 )
 
 test.skipIf(database !== 'sqlite')(
-  'the embedded default: what a killed process held is made again at the next start, and what a live one holds is not',
+  'embedded mode: attempts of a killed process are repeated at the next start, those of a live one are not',
   async () => {
     await using cluster = await openCluster({ kind: 'sqlite', environment: ENVIRONMENT })
     await using ofKilled = await receiverOf(cluster, TASK, ['hang', 204])
@@ -170,7 +170,7 @@ test.skipIf(database !== 'sqlite')(
 )
 
 test.skipIf(database !== 'postgres')(
-  'PostgreSQL killed: writes get 503 with Retry-After, and when it is back the same nodes deliver',
+  'PostgreSQL killed: writes get 503 with Retry-After; after its restart the same nodes deliver',
   async () => {
     await using cluster = await openCluster({ kind: 'postgres', environment: ENVIRONMENT })
     await using receiver = await receiverOf(cluster, PARTICIPANT, [204])

@@ -1,4 +1,4 @@
-/** What people do with one delivery, also several of them at once. */
+/** Manual operations on one delivery, also concurrent ones. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
 import { type Delivery, listUndelivered } from '../../records/deliveries.ts'
@@ -15,7 +15,7 @@ import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.
 import { newTenant, type Tenant } from './tenant.ts'
 
 const SECOND = 1_000
-/** None comes by itself before a test is over. */
+/** No scheduled attempt happens during a test. */
 const DELAYS = [600, 700, 800, 900, 1000, 1100, 1200, 1300, 1400]
 
 let app: TestApp
@@ -28,9 +28,9 @@ interface Subscriber extends AsyncDisposable {
   tenant: Tenant
   receiver: Receiver
   webhookId: string
-  /** Emits one event; its delivery. */
+  /** Emits one event and returns its delivery. */
   deliver(): Promise<Delivery>
-  /** The same, once it has failed its first attempt. */
+  /** The same, after its first attempt has failed. */
   retrying(): Promise<Delivery>
 }
 
@@ -60,14 +60,14 @@ async function newSubscriber(options?: ReceiverOptions): Promise<Subscriber> {
   }
 }
 
-/** Ten clicks at once. */
+/** Ten concurrent calls. */
 const tenTimes = <T>(click: () => Promise<T>): Promise<PromiseSettledResult<T>[]> =>
   Promise.allSettled(Array.from({ length: 10 }, click))
 const fulfilled = (results: PromiseSettledResult<unknown>[]): number =>
   results.filter(({ status }) => status === 'fulfilled').length
 
 describe('retry', () => {
-  test('ten at once of a failed delivery: one attempt', async () => {
+  test('ten concurrent retries of a failed delivery: one attempt', async () => {
     await using subscriber = await newSubscriber({ answers: [500, { afterMs: 500 }] })
     const { tenant, receiver } = subscriber
     const { id } = await subscriber.retrying()
@@ -84,7 +84,7 @@ describe('retry', () => {
     ])
   })
 
-  test('a delivery on the schedule: its next attempt now, with its number, and the schedule goes on from there', async () => {
+  test('a scheduled delivery: its next attempt happens now, and the schedule continues from there', async () => {
     await using subscriber = await newSubscriber({ answers: [500, 500] })
     const { tenant, receiver } = subscriber
     const { id, nextAttemptAt } = await subscriber.retrying()
@@ -107,7 +107,7 @@ describe('retry', () => {
     expect(receiver.requests).toHaveLength(2)
   })
 
-  test('a delivery whose attempt is under way stays as it is', async () => {
+  test('a delivery with an attempt in flight does not change', async () => {
     await using subscriber = await newSubscriber({ answers: [{ afterMs: 1_000 }] })
     const { tenant, receiver } = subscriber
     const { id, nextAttemptAt } = await subscriber.deliver()
@@ -128,7 +128,7 @@ describe('retry', () => {
 })
 
 describe('cancel', () => {
-  test('ends a delivery on the schedule; nothing more is sent until it is retried', async () => {
+  test('ends a scheduled delivery; nothing more is sent until a retry', async () => {
     await using subscriber = await newSubscriber({ answers: [500, 204] })
     const { tenant, receiver } = subscriber
     const { id } = await subscriber.retrying()
@@ -188,7 +188,7 @@ describe('cancel', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('and now and retry by several people at once: it ends, and its attempts are numbered without a gap', async () => {
+  test('cancel, attempt now and retry concurrently: the delivery ends, and its attempt numbers have no gap', async () => {
     await using subscriber = await newSubscriber({ answers: [500, { afterMs: 200 }] })
     const { tenant, receiver } = subscriber
     const { id } = await subscriber.retrying()
@@ -205,13 +205,13 @@ describe('cancel', () => {
     expect(['delivered', 'failed']).toContain(state)
     const numbers = (await listAttempts(tenant.scope, id)).map(({ number }) => number)
     expect(numbers).toEqual([1, 2].slice(0, Math.max(attempts, numbers.length)))
-    // One that was under way when another took its place is sent beside it.
+    // An attempt in flight continues beside the one that replaced it.
     expect(receiver.requests.length).toBeLessThanOrEqual(3)
   })
 })
 
 describe('test event', () => {
-  test('reaches the one webhook, subscribed or not, and is no event', async () => {
+  test('reaches the webhook, subscribed or not, and stores no event', async () => {
     await using receiver = await startReceiver()
     await using other = await startReceiver()
     const tenant = await newTenant(app)
@@ -237,7 +237,7 @@ describe('test event', () => {
     expect(other.requests).toEqual([])
   })
 
-  test('that fails is attempted once, and is not among the undelivered', async () => {
+  test('a failing one has one attempt, and is not listed as undelivered', async () => {
     await using subscriber = await newSubscriber({ answers: [500] })
     const { tenant, webhookId } = subscriber
     const id = (await tenant.write((own) => emitTest(own, webhookId, new Date()))) ?? ''
@@ -249,7 +249,7 @@ describe('test event', () => {
     expect(await listUndelivered(tenant.scope, { limit: 9 })).toEqual([])
   })
 
-  test('to a webhook that is disabled or deleted: refused', async () => {
+  test('is refused for a disabled or deleted webhook', async () => {
     await using subscriber = await newSubscriber()
     const { tenant, receiver, webhookId } = subscriber
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
@@ -262,7 +262,7 @@ describe('test event', () => {
   })
 })
 
-test('undelivered: pending, retrying and failed over all webhooks, newest first, with what went wrong', async () => {
+test('undelivered: pending, retrying and failed over all webhooks, newest first, with the last error', async () => {
   await using broken = await newSubscriber({ answers: [500] })
   const { tenant } = broken
   await using healthy = await startReceiver()
@@ -291,7 +291,7 @@ test('undelivered: pending, retrying and failed over all webhooks, newest first,
   await tenant.write((own) => disableWebhook(own, slowId, new Date()))
 })
 
-test('an event that breaks asyncapi.yaml is not stored, nor is what it says', async () => {
+test('an event that breaks asyncapi.yaml: neither the event nor the change is stored', async () => {
   const tenant = await newTenant(app)
   await tenant.subscribe('https://example.com/')
   const made = tenant.write(async (own) => {

@@ -1,4 +1,4 @@
-/** The whole service with its delivery engine, to see what becomes of deliveries to a webhook. */
+/** The whole service with its delivery engine, for tests of single deliveries. */
 import { randomUUID } from 'node:crypto'
 import { type Attempt, listAttempts } from '../../records/attempts.ts'
 import { accountScope, writeScope } from '../../records/database/scope.ts'
@@ -10,7 +10,7 @@ import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { startApp, until } from '../helpers.ts'
 
 export interface Deliveries extends AsyncDisposable {
-  /** Makes a webhook and one event, and waits for its delivery to end. The address is not checked. */
+  /** Creates a webhook and one event, and waits until its delivery has ended. Does not check the URL. */
   deliver(url: string): Promise<{ delivery: Delivery; attempts: Attempt[] }>
 }
 

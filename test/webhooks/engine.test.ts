@@ -96,7 +96,7 @@ describe('one engine', () => {
     expect(attempts[0]?.responseHeaders).toMatchObject({ 'x-answer': 'yes' })
   })
 
-  test('failures, then success: retried with the same id and bytes', async () => {
+  test('failures, then success: retries with the same ID and bytes', async () => {
     await using subscriber = await newSubscriber({ answers: [500, 503, 204] })
     const { tenant, receiver } = subscriber
     const { id } = await tenant.emit()
@@ -118,7 +118,7 @@ describe('one engine', () => {
     }
   })
 
-  test('ten failures: failed, and nothing more is sent', async () => {
+  test('ten failures: the delivery has failed, and nothing more is sent', async () => {
     await using subscriber = await newSubscriber({ answers: [500] })
     const { tenant, receiver } = subscriber
     const { id } = await tenant.emit()
@@ -185,7 +185,7 @@ describe('one engine', () => {
     expect(receiver.requests.every(({ path }) => path === '/webhooks')).toBe(true)
   })
 
-  test('a large body, NUL and half a character: cut at 16 KiB and stored, the status counts', async () => {
+  test('a large response with NUL and a split character: cut at 16 KiB and stored; the status counts', async () => {
     const body = Buffer.concat([Buffer.from('a\0b'), Buffer.from('é'.repeat(50_000))])
     await using subscriber = await newSubscriber({ answers: [{ status: 200, body }] })
     const { tenant } = subscriber
@@ -197,7 +197,7 @@ describe('one engine', () => {
     expect(attempt?.responseBody?.endsWith('é')).toBe(true)
   })
 
-  test('nothing listens: unreachable', async () => {
+  test('connection refused: unreachable', async () => {
     const receiver = await startReceiver()
     await receiver.close()
     const tenant = await newTenant(bench.db)
@@ -212,7 +212,7 @@ describe('one engine', () => {
     })
   })
 
-  test('an address that is not allowed: blocked, and retried like any failure', async () => {
+  test('blocked IP address: retried like any failure', async () => {
     const tenant = await newTenant(bench.db)
     await tenant.subscribe('http://10.255.255.1/')
     const { id } = await tenant.emit()
@@ -224,7 +224,7 @@ describe('one engine', () => {
     })
   })
 
-  test('a secret that cannot be read: nothing is sent', async () => {
+  test('unreadable secret: nothing is sent', async () => {
     await using subscriber = await newSubscriber()
     const { tenant, receiver, webhookId } = subscriber
     await tenant.write((own) =>
@@ -245,7 +245,7 @@ describe('one engine', () => {
     expect(receiver.requests).toHaveLength(0)
   })
 
-  test('manual retry: one attempt outside the schedule; failure leaves it failed, success delivers it', async () => {
+  test('manual retry: one attempt outside the schedule; a failure changes nothing, a success delivers it', async () => {
     await using subscriber = await newSubscriber({
       answers: (_, index) => (index < 11 ? 500 : 204),
     })
@@ -278,7 +278,7 @@ describe('one engine', () => {
     )
   })
 
-  test('manual resend: one attempt, and delivered stays delivered', async () => {
+  test('manual resend: one attempt; the delivery stays delivered', async () => {
     await using subscriber = await newSubscriber({ answers: [204, 500, 204] })
     const { tenant, receiver } = subscriber
     const { id } = await tenant.emit()
@@ -310,7 +310,7 @@ describe('one engine', () => {
     expect(receiver.requests).toHaveLength(2)
   })
 
-  test('one delivery for each subscribed webhook that is enabled, none for the others', async () => {
+  test('one delivery for each enabled and subscribed webhook', async () => {
     await using subscriber = await newSubscriber()
     const { tenant, receiver, webhookId } = subscriber
     const given = {
@@ -346,7 +346,7 @@ describe('one engine', () => {
     await receiver.received(2)
   })
 
-  test('a rollback takes event and deliveries back', async () => {
+  test('a rollback removes the event and its deliveries', async () => {
     await using subscriber = await newSubscriber()
     const { tenant } = subscriber
     const broken = tenant.write(async (own) => {
@@ -357,7 +357,7 @@ describe('one engine', () => {
     expect(await listDeliveries(tenant.scope, { limit: 1 })).toEqual([])
   })
 
-  test('secrets: the prepared one signs only once it is activated', async () => {
+  test('secret rotation: the new secret signs after its activation', async () => {
     await using subscriber = await newSubscriber()
     const { tenant, receiver, webhookId, secret } = subscriber
     const next = newSecret()
@@ -381,7 +381,7 @@ describe('one engine', () => {
     expect([signedWith(secret, 0), signedWith(next, 1)]).toEqual([true, true])
   })
 
-  test('an account has at most 50 webhooks; deleting one makes room', async () => {
+  test('an account has at most 50 webhooks; deleting one allows another', async () => {
     const tenant = await newTenant(bench.db)
     const first = await tenant.subscribe('https://example.com/')
     for (let count = 1; count < MAX_WEBHOOKS_PER_ACCOUNT; count++)
@@ -391,11 +391,10 @@ describe('one engine', () => {
     await tenant.subscribe('https://example.com/')
   })
 
-  test('a job that vanished is made again', async () => {
+  test('a lost job is added again', async () => {
     await using subscriber = await newSubscriber({ answers: [500, 204] })
     const { tenant, receiver } = subscriber
-    // The records say that the queue has it, and the queue has nothing: as after a loss of the
-    // queue's tables.
+    // The attempt is marked as queued, but has no job: as after a loss of the tables of the queue.
     await tenant.write(async (own) => {
       await emit(own, 'participant.created', randomUUID(), [], new Date(Date.now() - 60_000))
       await own.rows('deliveries').update({ queued_at: Date.now() - 30_000 })
@@ -438,7 +437,7 @@ describe('a webhook that is disabled or deleted', () => {
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
   })
 
-  test('while an attempt is under way: its result counts', async () => {
+  test('disabled while an attempt is in flight: its result counts', async () => {
     await using bench = await newBench()
     await bench.start({ delays: NEVER, timeoutMs: 2_000 })
     await using receiver = await startReceiver({ answers: [{ afterMs: 300 }] })
@@ -454,7 +453,7 @@ describe('a webhook that is disabled or deleted', () => {
 })
 
 describe('stops and starts', () => {
-  test('what was planned while no engine ran is sent at the next start; what is scheduled survives a restart', async () => {
+  test('attempts scheduled without an engine are sent at the next start; the schedule survives a restart', async () => {
     await using bench = await newBench()
     await using receiver = await startReceiver({ answers: [500, 204] })
     const tenant = await newTenant(bench.db)
@@ -472,7 +471,7 @@ describe('stops and starts', () => {
     )
   })
 
-  test('a stop lets the attempts under way finish', async () => {
+  test('a stop lets attempts in flight finish', async () => {
     await using bench = await newBench()
     const engine = await bench.start({ timeoutMs: 5_000 })
     await using receiver = await startReceiver({ answers: [{ afterMs: 500 }] })
@@ -484,18 +483,18 @@ describe('stops and starts', () => {
     expect(await tenant.find(id)).toMatchObject({ state: 'delivered', attempts: 1 })
   })
 
-  test('what another process plans is found within a second', async () => {
+  test('an attempt that another process scheduled is found within a second', async () => {
     await using bench = await newBench()
     await bench.start()
     await using receiver = await startReceiver()
-    // As in a command beside the server: the engine does not hear of the commit.
+    // As in a command beside the server: the commit is not announced.
     const tenant = await newTenant({ ...bench.db, publish: () => undefined })
     await tenant.subscribe(receiver.url)
     await tenant.emit()
     await receiver.received(1, 1_500)
   })
 
-  test('a commit says which attempts it made due, and where they are too many to say, they are looked for', async () => {
+  test('a commit announces its due attempts; above the limit the engine queries for them', async () => {
     await using bench = await newBench()
     await bench.start({ timeoutMs: 10_000 })
     await using receiver = await startReceiver()
@@ -523,7 +522,7 @@ describe('stops and starts', () => {
   })
 
   test.runIf(inject('database') === 'postgres')(
-    'two engines share the work, and nothing is sent twice',
+    'two engines share the attempts, and nothing is sent twice',
     async () => {
       await using bench = await newBench()
       const engines = [
@@ -553,7 +552,7 @@ describe('stops and starts', () => {
   )
 
   test.runIf(inject('database') === 'postgres')(
-    'an empty queue is filled again from the records',
+    'an emptied queue is rebuilt from the records',
     async () => {
       await using bench = await newBench()
       await bench.start({ delays: NEVER })
@@ -578,7 +577,7 @@ describe('stops and starts', () => {
 })
 
 test.runIf(inject('database') === 'sqlite')(
-  'the embedded queue: its thread ends, and what it had is queued again from the records',
+  'the thread of the embedded queue ends: the queue is rebuilt from the records',
   async () => {
     await using bench = await newBench()
     const threads: Worker[] = []
@@ -624,7 +623,7 @@ test.runIf(inject('database') === 'sqlite')(
   },
 )
 
-test('an endpoint that hangs does not hold up another', async () => {
+test('a hanging endpoint does not delay another', async () => {
   await using bench = await newBench()
   await bench.start({ timeoutMs: 10_000 })
   await using slow = await startReceiver({ answers: ['hang'] })
@@ -646,7 +645,7 @@ test('an endpoint that hangs does not hold up another', async () => {
   await slowTenant.write((own) => deleteWebhook(own, webhook.id, new Date()))
 })
 
-test('background jobs: run once each, again after a failure, aborted by a stop', async () => {
+test('background jobs: each runs once, again after a failure, and a stop aborts it', async () => {
   await using bench = await newBench()
   const due = new Set<string>([randomUUID(), randomUUID()])
   const runs: string[] = []

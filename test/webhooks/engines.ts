@@ -1,4 +1,4 @@
-/** Engines over a database, and tenants whose events they deliver, without the API in front. */
+/** Engines on a database without the API, and tenants whose events they deliver. */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -28,7 +28,7 @@ import { createDatabase } from '../postgres.ts'
 export const SECRET_KEY = 'a secret key that only tests would ever use'
 export const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
 export const NEVER = '600,600,600,600,600,600,600,600,600'
-/** A start of the embedded queue from scratch takes seconds. */
+/** Without a cache the embedded queue takes seconds to start. */
 const cacheDir = fileURLToPath(new URL('../../node_modules/.cache/muster', import.meta.url))
 
 export interface StartOptions extends Pick<EngineOptions, 'now' | 'horizonMs'> {
@@ -44,7 +44,7 @@ export interface Bench extends AsyncDisposable {
   start(options?: StartOptions): Promise<Engine>
 }
 
-/** A database of its own, and engines over it. */
+/** A new database, and engines on it. */
 export async function newBench(): Promise<Bench> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-engine-'))
   const databaseUrl =
@@ -85,12 +85,12 @@ export async function newBench(): Promise<Bench> {
 export interface Tenant {
   scope: Scope
   write<T>(work: (scope: WriteScope) => Promise<T>): Promise<T>
-  /** A webhook for all events, by its address. */
+  /** Creates a webhook for all events. */
   subscribe(url: string, ordering?: NewWebhook['ordering']): Promise<{ id: string; secret: string }>
   /** Emits `participant.created`; returns its only delivery. */
   emit(): Promise<Delivery>
   find(id: string): Promise<Delivery>
-  /** Waits until nothing more is planned for a delivery. */
+  /** Waits until a delivery has no scheduled attempt. */
   settled(id: string): Promise<Delivery>
 }
 

@@ -11,7 +11,7 @@ import { newBench, newTenant, until } from './engines.ts'
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
-/** service-spec §8, between the end of an attempt and the next. */
+/** service-spec §8: the delays between the end of an attempt and the next one. */
 const DELAYS = [
   5 * SECOND,
   5 * SECOND,
@@ -24,16 +24,16 @@ const DELAYS = [
   24 * HOUR,
 ]
 const SPECIFIED = DELAYS.map((delay) => delay / SECOND).join(',')
-/** Longer than the engine takes to find what is due. */
+/** Longer than the engine takes to find due attempts. */
 const LOOK_MS = 1_500
 
-test('ten attempts at the specified times, over restarts and clocks that jump, then failed', {
+test('ten attempts at the specified times, over restarts and clock jumps, then failed', {
   timeout: 180_000,
 }, async () => {
   await using bench = await newBench()
   let ahead = 0
   const now = (): Date => new Date(Date.now() + ahead)
-  // Nothing is queued before it is due: the queue has a clock of its own.
+  // Nothing is queued before it is due: the queue has its own clock.
   const start = () => bench.start({ delays: SPECIFIED, now, horizonMs: 0 })
   let engine = await start()
   const tenant = await newTenant(bench.db)
@@ -45,7 +45,7 @@ test('ten attempts at the specified times, over restarts and clocks that jump, t
     const made = index + 1
     await until(async () => (await tenant.find(id)).attempts === made, 30_000)
     const { state, nextAttemptAt, updatedAt } = await tenant.find(id)
-    // `updatedAt` is when the attempt ended.
+    // `updatedAt` is the end of the attempt.
     expect({ state, nextAttemptAt }).toEqual({
       state: 'retrying',
       nextAttemptAt: updatedAt + delay,
@@ -72,7 +72,7 @@ test('ten attempts at the specified times, over restarts and clocks that jump, t
   expect(new Set(receiver.requests.map(({ body }) => body.toString('hex'))).size).toBe(1)
 })
 
-test('whatever the body holds, every attempt sends, signs and keeps the same bytes', async () => {
+test('every attempt sends, signs and stores the same bytes, whatever the body contains', async () => {
   await using bench = await newBench()
   await bench.start({ delays: '0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02' })
   const tenant = await newTenant(bench.db)

@@ -1,4 +1,4 @@
-/** What one endpoint does must not touch the others, and what is changed counts at once. */
+/** One endpoint does not affect the others, and changes take effect at once. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, inject, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
@@ -24,7 +24,7 @@ const emitSome = (tenant: Tenant, count: number): Promise<void> =>
     ),
   )
 
-test('an endpoint that keeps timing out is probed one at a time, and has its share again once it answers', async () => {
+test('an endpoint with 16 timeouts in a row is probed one attempt at a time, until it responds', async () => {
   await using bench = await newBench()
   await bench.start({ timeoutMs: TIMEOUT_MS, delays: '600,600,600,600,600,600,600,600,600' })
   const tenant = await newTenant(bench.db)
@@ -42,7 +42,7 @@ test('an endpoint that keeps timing out is probed one at a time, and has its sha
   await tenant.subscribe(receiver.url)
   await emitSome(tenant, 80)
   await receiver.received(17)
-  // Those that had begun with the sixteenth time-out are over.
+  // The attempts that started with the sixteenth timeout have ended.
   await new Promise((resolve) => setTimeout(resolve, 2 * TIMEOUT_MS))
   const before = receiver.requests.length
   await receiver.received(before + 3, 30_000)
@@ -56,7 +56,7 @@ test('an endpoint that keeps timing out is probed one at a time, and has its sha
   await receiver.received(680, 30_000)
 })
 
-test('many endpoints that hang leave places for the others', async () => {
+test('many hanging endpoints leave slots for the others', async () => {
   await using bench = await newBench()
   await bench.start({ timeoutMs: 20_000 })
   const [slowTenant, quickTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
@@ -73,10 +73,10 @@ test('many endpoints that hang leave places for the others', async () => {
 })
 
 test.runIf(inject('database') === 'postgres')(
-  'a process whose places are all taken by endpoints that hang holds up no other process',
+  'a process whose slots are all used by hanging endpoints delays no other process',
   async () => {
     await using bench = await newBench()
-    // The one that fills the queue for both.
+    // The leader, which enqueues for both.
     const full = await bench.start({ timeoutMs: 25_000 })
     const [slowTenant, quickTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
     await using slow = await startReceiver({ answers: ['hang'] })
@@ -96,29 +96,26 @@ test.runIf(inject('database') === 'postgres')(
   },
 )
 
-test.runIf(inject('database') === 'postgres')(
-  'a webhook that somebody keeps locked holds up no other',
-  async () => {
-    await using bench = await newBench()
-    await bench.start()
-    await using receiver = await startReceiver()
-    const [locked, other] = [await newTenant(bench.db), await newTenant(bench.db)]
-    const { id } = await locked.subscribe(receiver.url)
-    await other.subscribe(receiver.url)
-    let waiting = ''
-    await transaction(bench.db, async ({ sql }) => {
-      await sql('webhooks').where({ id }).update({ description: 'being changed' })
-      await emitSome(locked, 20)
-      waiting = (await locked.emit()).id
-      for (let time = 0; time < 5; time++) await other.settled((await other.emit()).id)
-      expect(receiver.requests).toHaveLength(5)
-    })
-    await locked.settled(waiting)
-    await receiver.received(26)
-  },
-)
+test.runIf(inject('database') === 'postgres')('a locked webhook delays no other', async () => {
+  await using bench = await newBench()
+  await bench.start()
+  await using receiver = await startReceiver()
+  const [locked, other] = [await newTenant(bench.db), await newTenant(bench.db)]
+  const { id } = await locked.subscribe(receiver.url)
+  await other.subscribe(receiver.url)
+  let waiting = ''
+  await transaction(bench.db, async ({ sql }) => {
+    await sql('webhooks').where({ id }).update({ description: 'being changed' })
+    await emitSome(locked, 20)
+    waiting = (await locked.emit()).id
+    for (let time = 0; time < 5; time++) await other.settled((await other.emit()).id)
+    expect(receiver.requests).toHaveLength(5)
+  })
+  await locked.settled(waiting)
+  await receiver.received(26)
+})
 
-test('an attempt by hand waits for one that was cancelled and is still under way: two numbers, nothing sent twice', async () => {
+test('a manual attempt waits for a cancelled one in flight: two numbers, nothing sent twice', async () => {
   await using bench = await newBench()
   await bench.start({ timeoutMs: 3_000, delays: '600,600,600,600,600,600,600,600,600' })
   await using receiver = await startReceiver({ answers: ['hang', 204] })
@@ -138,7 +135,7 @@ test('an attempt by hand waits for one that was cancelled and is still under way
   expect(receiver.requests).toHaveLength(2)
 })
 
-test('Retry-After puts the next attempt off, and never brings it forward', async () => {
+test('Retry-After postpones the next attempt, and never makes it earlier', async () => {
   await using bench = await newBench()
   await bench.start({ delays: '1,1,1,1,1,1,1,1,1' })
   const tenant = await newTenant(bench.db)
@@ -155,14 +152,14 @@ test('Retry-After puts the next attempt off, and never brings it forward', async
     const before = attempts[index]
     return startedAt - ((before?.startedAt ?? 0) + (before?.durationMs ?? 0))
   })
-  // Started and duration are rounded to milliseconds.
+  // `startedAt` and `durationMs` are rounded to milliseconds.
   expect(pauses[0]).toBeGreaterThanOrEqual(2_990)
   expect(pauses[1]).toBeGreaterThanOrEqual(990)
   expect(pauses[2]).toBeGreaterThanOrEqual(990)
   expect(pauses[2]).toBeLessThan(30_000)
 })
 
-describe('no send begins after a change is committed', () => {
+describe('no send starts after a committed change', () => {
   const elsewhere = 'http://127.0.0.2:9/'
   test.each([
     { name: 'disabled', change: disableWebhook },
@@ -188,7 +185,7 @@ describe('no send begins after a change is committed', () => {
     await emitSome(tenant, 1_500)
     await receiver.received(300, 30_000)
     await tenant.write((own) => change(own, webhook.id, new Date()))
-    // What had begun may still be on its way.
+    // Sends that started before may still arrive.
     changedAt = Date.now() + 250
     await until(
       async () =>

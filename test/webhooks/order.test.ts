@@ -19,12 +19,12 @@ describe('ordering: by_resource', () => {
   })
   afterAll(() => bench[Symbol.asyncDispose]())
 
-  test('the events of a resource arrive in order, each once the one before has arrived; a failing one holds back its own resource alone', async () => {
+  test('the events of a resource arrive one after the other; a failing delivery delays only its own resource', async () => {
     const tenant = await newTenant(bench.db)
     const [stubborn, ...others] = Array.from({ length: 6 }, () => randomUUID())
     let fromOthers = 0
     await using receiver = await startReceiver({
-      // The first event of one resource fails for as long as not all events of the others have arrived.
+      // The first event of one resource fails until all events of the others have arrived.
       answers: ({ body }) => {
         const isOther = what(body).resource.id !== stubborn
         if (isOther) fromOthers++
@@ -50,7 +50,7 @@ describe('ordering: by_resource', () => {
     expect(ofStubborn).toEqual([...Array(refused).fill('task.created'), ...TYPES])
   })
 
-  test('one that fails for good lets the next one go', async () => {
+  test('after the final failure of a delivery the next one is sent', async () => {
     await using failing = await newBench()
     await failing.start({ delays: '0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02' })
     const tenant = await newTenant(failing.db)
@@ -68,7 +68,7 @@ describe('ordering: by_resource', () => {
     ])
   })
 
-  test('events emitted while the one before ends are never left behind', async () => {
+  test('an event emitted while the delivery before it ends is scheduled', async () => {
     const tenant = await newTenant(bench.db)
     await using receiver = await startReceiver()
     await tenant.subscribe(receiver.url, 'by_resource')
@@ -87,7 +87,7 @@ describe('ordering: by_resource', () => {
     )
   })
 
-  test('what waits when the webhook is disabled ends as failed', async () => {
+  test('waiting deliveries fail when the webhook is disabled', async () => {
     const tenant = await newTenant(bench.db)
     await using receiver = await startReceiver({ answers: ['hang'] })
     const webhook = await tenant.subscribe(receiver.url, 'by_resource')

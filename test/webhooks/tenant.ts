@@ -1,4 +1,4 @@
-/** An account with webhooks, for tests of what people do with deliveries. */
+/** An account with webhooks, for tests of manual operations on deliveries. */
 import { randomUUID } from 'node:crypto'
 import {
   accountScope,
@@ -17,9 +17,9 @@ export interface Tenant {
   accountId: string
   scope: Scope
   write<T>(work: (scope: WriteScope) => Promise<T>): Promise<T>
-  /** A webhook, by its id. For all events by default. */
+  /** Creates a webhook and returns its ID. For all events by default. */
   subscribe(url: string, eventTypes?: string[]): Promise<string>
-  /** So many events, each with a record of its own; `participant.created` by default. */
+  /** Emits events, each for a different record; `participant.created` by default. */
   emit(
     count?: number,
     eventType?: 'participant.created' | 'task.created' | 'job.created',
@@ -27,7 +27,7 @@ export interface Tenant {
   /** Newest first. */
   deliveries(): Promise<Delivery[]>
   find(id: string): Promise<Delivery>
-  /** Waits until nothing more is planned for it. */
+  /** Waits until the delivery has no scheduled attempt. */
   settled(id: string): Promise<Delivery>
 }
 
