@@ -1,4 +1,4 @@
-/** A table row that opens in place and shows details. Without JavaScript the details have a page of their own. */
+/** A table row that opens in place and shows details. Without JavaScript, the details have their own page. */
 import { type Content, type Html, html } from '../shared/html.ts'
 import { replaceOnClick } from './htmx.ts'
 
@@ -31,7 +31,7 @@ export function rowToggle({ id, rowId, path, view, className = '' }: RowToggle, 
   >${label}</a>`
 }
 
-/** A heading inside the details: below the page title on the row's own page, below the list title in a list. */
+/** A heading inside the details: h2 on the row's own page, h3 in a list. */
 export function rowHeading(view: RowView, text: string): Html {
   return view === 'alone' ? html`<h2>${text}</h2>` : html`<h3>${text}</h3>`
 }

@@ -1,4 +1,4 @@
-/** Attributes with which htmx replaces one element of a page, by its ID, with the same element of a new response. */
+/** Attributes with which htmx replaces an element by the same element of a new response. */
 import { type Html, html } from '../shared/html.ts'
 
 /** Reloads the element from `path` every `seconds`. Keeps the focus and the scroll position. */
