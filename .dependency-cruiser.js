@@ -21,7 +21,7 @@ const OWNERS = {
   ajv: '(scripts/generate/|operations/|generated/validators)',
   commander: 'cli/',
   'content-type': 'server/body\\.ts$',
-  'currency-codes': 'web/console/records/values\\.ts$',
+  'currency-codes': 'web/console/records/cells\\.ts$',
   envalid: 'server/config\\.ts$',
   'highlight.js': 'web/docs/',
   knex: 'records/database/',

@@ -155,7 +155,7 @@ describe('records in a browser', () => {
     await page.getByRole('link', { name: 'Exports' }).click()
     await page.getByRole('link', { name: 'New export' }).first().click()
     await page.getByLabel('Resource').selectOption('Participants')
-    await page.getByRole('button', { name: 'Show what goes with it' }).click()
+    await page.getByRole('button', { name: 'Show its fields' }).click()
     await page.getByLabel('Search').fill('byron')
     await page.getByLabel('Format').selectOption('CSV')
     await page.getByRole('button', { name: 'Create export' }).last().click()

@@ -1,6 +1,7 @@
 /** Charts, in SVG. There is no style in it, which the policy forbids: x is in per cent and so as wide as the page, y in pixels. */
 import { type Content, type Html, html } from '../shared/html.ts'
-import { count, table } from './ui.ts'
+import { count } from './format.ts'
+import { table } from './ui.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

@@ -3,8 +3,9 @@ import { listAccountKeys } from '../../records/api-keys.ts'
 import { hasRequests } from '../../records/reports/traffic.ts'
 import { apiCurlCommand } from '../shared/curl.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
+import { counted } from './format.ts'
 import { may, type Visit } from './page.ts'
-import { card, codeBlock, counted } from './ui.ts'
+import { card, codeBlock } from './ui.ts'
 
 export interface Step {
   title: string

@@ -2,9 +2,9 @@
 import type { Notice } from '../../records/sessions.ts'
 import type { User } from '../../records/users.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
+import { icon } from './icons.ts'
 import { navigation } from './navigation.ts'
 import type { Page } from './page.ts'
-import { icon } from './ui.ts'
 
 export const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -3,7 +3,7 @@
 import { resources } from '../../generated/resources.ts'
 import type { User } from '../../records/users.ts'
 import { isAdmin, isOwner } from './page.ts'
-import { plural } from './records/names.ts'
+import { plural } from './records/labels.ts'
 import { addressOf, maySee } from './records/resources.ts'
 
 export interface NavigationItem {

@@ -16,24 +16,14 @@ import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.
 import { type Content, type Html, html } from '../shared/html.ts'
 import { meter, sparkline, stackedBars } from './charts.ts'
 import { firstSteps, gettingStarted } from './first-steps.ts'
+import { count, counted, duration } from './format.ts'
 import { reloadEvery } from './htmx.ts'
+import { icon } from './icons.ts'
 import { anyUser, get, isAdmin, may, type Page, type Route, type Visit } from './page.ts'
-import { plural } from './records/names.ts'
+import { plural } from './records/labels.ts'
 import { addressOf, maySee } from './records/resources.ts'
 import { formatPercent, outcomeSeries } from './requests/request-figures.ts'
-import {
-  buttonLink,
-  card,
-  count,
-  counted,
-  duration,
-  empty,
-  icon,
-  POLL,
-  pill,
-  stats,
-  table,
-} from './ui.ts'
+import { buttonLink, card, empty, POLL, pill, stats, table } from './ui.ts'
 
 export const overviewRoutes: Route[] = [get('', anyUser, overview)]
 

@@ -1,8 +1,10 @@
 /** The parts that pages are made of. */
+
 import { randomUUID } from 'node:crypto'
-import { Refused } from '../../errors.ts'
 import { codeFrame } from '../shared/code-block.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
+import { relative, remaining, utc } from './format.ts'
+import { icon } from './icons.ts'
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'quiet'
 
@@ -48,10 +50,6 @@ export function codeBlock(text: string, label: string, content: Content = text):
   return codeFrame(label, content, copyButton(text, label))
 }
 
-const MINUTE = 60_000
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
-
 /** How long ago, or in how long, in words; the exact time in UTC for those who ask. */
 export function timeOf(at: number | null, now: Date, never = 'Never'): Content {
   if (at === null) return html`<span class="muted">${never}</span>`
@@ -59,67 +57,9 @@ export function timeOf(at: number | null, now: Date, never = 'Never'): Content {
   return html`<time datetime="${iso}" title="${utc(at)}">${relative(at - now.getTime())}</time>`
 }
 
-/** `2026-03-02 09:30:00 UTC`. */
-export function utc(at: number): string {
-  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
-}
-
-/** `12 min ago`, `in 5 s`. */
-export function relative(ms: number): string {
-  const size = Math.abs(ms)
-  const text =
-    size < 1_000
-      ? 'now'
-      : size < MINUTE
-        ? `${Math.floor(size / 1_000)} s`
-        : size < HOUR
-          ? `${Math.floor(size / MINUTE)} min`
-          : size < DAY
-            ? `${Math.floor(size / HOUR)} h`
-            : `${Math.floor(size / DAY)} d`
-  if (text === 'now') return 'now'
-  return ms < 0 ? `${text} ago` : `in ${text}`
-}
-
 /** In how long, to the second: it counts down while the page stays open. */
 export function countdownTo(at: number, now: Date): Html {
   return html`<time datetime="${new Date(at).toISOString()}" title="${utc(at)}" data-countdown>${remaining(at - now.getTime())}</time>`
-}
-
-/** `in 4 min 12 s`, `in 2 h 5 min`. */
-export function remaining(ms: number): string {
-  const seconds = Math.floor(ms / 1_000)
-  if (seconds < 1) return 'now'
-  if (ms < MINUTE) return `in ${seconds} s`
-  if (ms < HOUR) return `in ${Math.floor(ms / MINUTE)} min ${seconds % 60} s`
-  return ms < DAY
-    ? `in ${Math.floor(ms / HOUR)} h ${Math.floor((ms % HOUR) / MINUTE)} min`
-    : `in ${Math.floor(ms / DAY)} d ${Math.floor((ms % DAY) / HOUR)} h`
-}
-
-/** `8 ms`, `1.89 s`. */
-export function duration(ms: number): string {
-  return ms < 1_000
-    ? `${ms < 10 ? Math.round(ms * 10) / 10 : Math.round(ms)} ms`
-    : `${(ms / 1_000).toPrecision(3)} s`
-}
-
-/** `1,234`. */
-export function count(value: number): string {
-  return value.toLocaleString('en')
-}
-
-/** `1 key`, `2 keys`. */
-export function counted(value: number, noun: string, plural = `${noun}s`): string {
-  return `${count(value)} ${value === 1 ? noun : plural}`
-}
-
-export function bytes(size: number): string {
-  return size < 1_024
-    ? `${size} bytes`
-    : size < 1_048_576
-      ? `${(size / 1_024).toFixed(1)} KiB`
-      : `${(size / 1_048_576).toFixed(1)} MiB`
 }
 
 /** A surface with a title. */
@@ -209,138 +149,6 @@ export function note(tone: Tone, text: Content): Html {
   return html`<p class="note ${tone}"${tone === 'bad' && html` role="alert"`}>${text}</p>`
 }
 
-export type Errors = Record<string, string[]>
-
-export interface FieldOptions {
-  name: string
-  label: Content
-  /** Under the label, in a sentence. */
-  hint?: Content
-  value?: string
-  errors?: Errors
-  isRequired?: boolean
-}
-
-/** What a form says of a field: it is its label, then its input, then what is wrong with it. The ids join them for those who cannot see. */
-export function field(
-  { name, label, hint, errors = {}, isRequired }: FieldOptions,
-  input: (attributes: Html) => Html,
-): Html {
-  const id = `field-${name.replace(/[^\w]/g, '-')}`
-  const wrong = errors[name]
-  const described = [hint && `${id}-hint`, wrong && `${id}-error`].filter(Boolean).join(' ')
-  const attributes = html`id="${id}" name="${name}"${isRequired && html` required`}${described !== '' && html` aria-describedby="${described}"`}${wrong && html` aria-invalid="true"`}`
-  return html`<div class="field"><label for="${id}">${label}${!isRequired && html` <span class="optional">optional</span>`}</label>${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}${input(attributes)}${wrong && html`<p class="field-error" id="${id}-error">${wrong.join(' ')}</p>`}</div>`
-}
-
-export function textField(
-  options: FieldOptions & {
-    type?: 'text' | 'email' | 'password' | 'url' | 'search' | 'number' | 'datetime-local'
-    autocomplete?: string
-    maxLength?: number
-    placeholder?: string
-  },
-): Html {
-  const { type = 'text', value = '', autocomplete = 'off', maxLength, placeholder } = options
-  return field(
-    options,
-    (attributes) =>
-      html`<input type="${type}" ${attributes} value="${type === 'password' ? '' : value}" autocomplete="${autocomplete}"${maxLength !== undefined && html` maxlength="${maxLength}"`}${placeholder && html` placeholder="${placeholder}"`}>`,
-  )
-}
-
-/** A password, with a button that shows it; without JavaScript there is none. Whatever was typed does not come again. */
-export function passwordField(
-  options: FieldOptions & { autocomplete: 'current-password' | 'new-password' },
-): Html {
-  return field(
-    { isRequired: true, ...options },
-    (attributes) =>
-      html`<span class="secret"><input type="password" ${attributes} autocomplete="${options.autocomplete}"><button type="button" class="button quiet" data-reveal>Show<span class="visually-hidden"> the password</span></button></span>`,
-  )
-}
-
-/** What is wrong with each field: what its check throws as `Refused`. */
-export function problemsOf(checks: Record<string, () => unknown>): Errors {
-  const problems: Errors = {}
-  for (const [name, check] of Object.entries(checks)) {
-    try {
-      check()
-    } catch (error) {
-      if (!(error instanceof Refused)) throw error
-      problems[name] = [/[.!?]$/.test(error.message) ? error.message : `${error.message}.`]
-    }
-  }
-  return problems
-}
-
-export function textArea(options: FieldOptions & { rows?: number; isCode?: boolean }): Html {
-  const { value = '', rows = 4, isCode } = options
-  // The first line break after the tag is not part of the text.
-  return field(
-    options,
-    (attributes) =>
-      html`<textarea ${attributes} rows="${rows}"${isCode && html` class="mono" spellcheck="false"`}>\n${value}</textarea>`,
-  )
-}
-
-export interface Choice {
-  value: string
-  label: string
-  hint?: Content
-}
-
-export function selectField(options: FieldOptions & { choices: Choice[]; none?: string }): Html {
-  const { value = '', choices, none } = options
-  return field(
-    options,
-    (attributes) =>
-      html`<select ${attributes}>${none !== undefined && html`<option value="">${none}</option>`}${choices.map(
-        (choice) =>
-          html`<option value="${choice.value}"${choice.value === value && html` selected`}>${choice.label}</option>`,
-      )}</select>`,
-  )
-}
-
-/** One or several of some choices, all in view. */
-export function choiceField(options: {
-  name: string
-  legend: Content
-  hint?: Content
-  choices: Choice[]
-  values: string[]
-  isMultiple?: boolean
-  errors?: Errors
-}): Html {
-  const { name, legend, hint, choices, values, isMultiple = false, errors = {} } = options
-  const id = `field-${name.replace(/[^\w]/g, '-')}`
-  return html`<fieldset class="field choices"${errors[name] && html` aria-describedby="${id}-error"`}><legend>${legend}</legend>${hint && html`<p class="hint">${hint}</p>`}${choices.map(
-    (choice) =>
-      html`<label class="choice"><input type="${isMultiple ? 'checkbox' : 'radio'}" name="${name}" value="${choice.value}"${values.includes(choice.value) && html` checked`}><span><span class="choice-label">${choice.label}</span>${choice.hint && html`<span class="hint">${choice.hint}</span>`}</span></label>`,
-  )}${errors[name] && html`<p class="field-error" id="${id}-error">${errors[name].join(' ')}</p>`}</fieldset>`
-}
-
-interface FormOptions {
-  /** Below /console. */
-  to: string
-  submit: string
-  style?: 'primary' | 'danger' | ''
-  /** Where to go back to without doing it. */
-  cancel?: string
-  /** What is wrong with all of it. */
-  problem?: string
-  errors?: Errors
-}
-
-/** A form that fills a page. What is wrong is said at its head and at each field. */
-export function form(
-  { to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions,
-  fields: Content,
-): Html {
-  const wrong = Object.keys(errors).length > 0
-  return html`<form class="form" method="post" action="/console${to}" novalidate>${(problem || wrong) && note('bad', problem ?? 'Some of this cannot be accepted. See below.')}${fields}<div class="form-actions">${button(submit, style)}${cancel !== undefined && buttonLink(cancel, 'Cancel', 'quiet')}</div></form>`
-}
-
 interface ActionOptions {
   /** Below /console. */
   to: string
@@ -407,34 +215,4 @@ export function pager({
   const link = (to: string | undefined, label: string): Content =>
     to !== undefined && buttonLink(to, label)
   return html`<nav class="pager" aria-label="Pages"><span class="muted">${text}</span><span class="actions">${link(previous, 'Previous')}${link(next, 'Next')}</span></nav>`
-}
-
-const ICONS: Record<string, string> = {
-  overview: 'M2 9h4v5H2zM10 2h4v12h-4z',
-  key: 'M10.5 2a3.5 3.5 0 1 1-3.2 4.9L2 12.2V14h2.5v-1.8h1.8v-1.8l1.9-1.9',
-  webhook:
-    'M8 5.5a2.5 2.5 0 1 0-2.2-1.3L4 9M4 9a2.5 2.5 0 1 0 2.4 3.3H11M11.6 12.5a2.5 2.5 0 1 0-.4-4L9 5',
-  requests: 'M1.5 8H4l2-5 4 10 2-5h2.5',
-  docs: 'M8 3.5C6.5 2.4 4 2.3 2 3v10c2-.7 4.500-.6 6 .5 1.500-1.100 4-1.200 6-.5V3c-2-.7-4.500-.6-6 .5zM8 3.500v10',
-  people:
-    'M6 7a2.5 2.5 0 1 0 0-5 2.500 2.500 0 0 0 0 5zM1.500 14c0-2.500 2-4.500 4.500-4.500s4.500 2 4.500 4.500M10.500 2.200a2.500 2.500 0 0 1 0 4.600M12 9.900c1.500.7 2.500 2.200 2.500 4.100',
-  audit: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 5v3l2 1.500',
-  settings: 'M2 5h7M13 5h1M2 11h1M7 11h7M9 3.500v3M5 9.500v3',
-  record: 'M3 2h10v12H3zM5.500 5h5M5.500 8h5M5.500 11h3',
-  participants:
-    'M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2.500 14c0-3 2.500-4.500 5.500-4.500s5.500 1.500 5.500 4.500',
-  tasks: 'M2.500 2.500h11v11h-11zM5 8l2.200 2.200L11 6',
-  jobs: 'M2 5h12v8.500H2zM5.500 5V2.500h5V5M2 9h12',
-  'job-applications': 'M3 2h6l4 4v8H3zM9 2v4h4M5.500 10.500l1.500 1.500 3.500-3.500',
-  exports: 'M8 2v8M5 7.500l3 3 3-3M2.500 11v3h11v-3',
-  payments: 'M2 4h12v9H2zM2 7h12M4.500 10.500h3',
-  theme: 'M13.500 9.500A6 6 0 0 1 6.500 2.500a6 6 0 1 0 7 7z',
-  menu: 'M2 4h12M2 8h12M2 12h12',
-  copy: 'M5.500 5.500h8v8h-8zM10.500 5.500v-3h-8v8h3',
-  out: 'M6 2H2.500v12H6M10 5l3 3-3 3M13 8H6',
-  arrow: 'M3 8h10M9.500 4.500 13 8l-3.500 3.500',
-}
-
-export function icon(name: string): Html {
-  return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="${ICONS[name] ?? ICONS.record}"/></svg>`
 }

@@ -16,6 +16,8 @@ import { changesBetween } from '../../../records/audit-log.ts'
 import type { WriteScope } from '../../../records/database/scope.ts'
 import { assertName } from '../../../records/names.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { choiceField, type Errors, form, problemsOf, textField } from '../form-fields.ts'
+import { count } from '../format.ts'
 import { formKey, formKeyField, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import {
   type Answer,
@@ -33,23 +35,17 @@ import {
   action,
   buttonLink,
   card,
-  choiceField,
   code,
   codeBlock,
   confirmed,
-  count,
-  type Errors,
   empty,
   facts,
-  form,
   idOf,
   note,
   pager,
   pill,
-  problemsOf,
   table,
   tabs,
-  textField,
   timeOf,
 } from '../ui.ts'
 

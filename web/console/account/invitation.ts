@@ -9,6 +9,7 @@ import { consumeInvitation, findInvitation, type Invitation } from '../../../rec
 import { deleteSessions, type SignedIn } from '../../../records/sessions.ts'
 import { updatePassword } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
+import { type Errors, form, passwordField, problemsOf } from '../form-fields.ts'
 import {
   type Answer,
   type GuestVisit,
@@ -17,7 +18,7 @@ import {
   type Page,
   type Route,
 } from '../page.ts'
-import { type Errors, form, note, passwordField, problemsOf } from '../ui.ts'
+import { note } from '../ui.ts'
 import { PASSWORD_HINT, usernameField } from './own-password.ts'
 import { signInAs } from './sign-in.ts'
 

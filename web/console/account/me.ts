@@ -19,26 +19,19 @@ import {
   updatePassword,
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import {
+  type Errors,
+  form,
+  passwordField,
+  problemsOf,
+  selectField,
+  textField,
+} from '../form-fields.ts'
+import { counted } from '../format.ts'
 import { ROLES, themes } from '../layout.ts'
 import { type Answer, anyUser, get, type Page, post, type Route, type Visit } from '../page.ts'
 import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from '../people/access-form.ts'
-import {
-  action,
-  buttonLink,
-  card,
-  confirmed,
-  counted,
-  type Errors,
-  facts,
-  form,
-  passwordField,
-  pill,
-  problemsOf,
-  selectField,
-  table,
-  textField,
-  timeOf,
-} from '../ui.ts'
+import { action, buttonLink, card, confirmed, facts, pill, table, timeOf } from '../ui.ts'
 import { checkOwnPassword, PASSWORD_HINT, usernameField } from './own-password.ts'
 
 export const meRoutes: Route[] = [

@@ -4,24 +4,18 @@ import { deleteInvitation } from '../../../records/invitations.ts'
 import { assertName } from '../../../records/names.ts'
 import { listJoinedIds, listUsers, transferOwnership, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
-import { ROLES } from '../layout.ts'
-import { type Answer, get, isOwner, type Page, post, type Route, type Visit } from '../page.ts'
 import {
-  buttonLink,
-  card,
-  code,
-  counted,
   type Errors,
-  empty,
-  facts,
   form,
-  idOf,
-  note,
   passwordField,
   problemsOf,
   selectField,
   textField,
-} from '../ui.ts'
+} from '../form-fields.ts'
+import { counted } from '../format.ts'
+import { ROLES } from '../layout.ts'
+import { type Answer, get, isOwner, type Page, post, type Route, type Visit } from '../page.ts'
+import { buttonLink, card, code, empty, facts, idOf, note } from '../ui.ts'
 import { checkOwnPassword, usernameField } from './own-password.ts'
 
 export const settingsRoutes: Route[] = [

@@ -13,6 +13,7 @@ import {
   type User,
 } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
+import { type Errors, form, passwordField, textField } from '../form-fields.ts'
 import { themes } from '../layout.ts'
 import {
   type Answer,
@@ -22,7 +23,7 @@ import {
   type Page,
   type Route,
 } from '../page.ts'
-import { type Errors, form, note, passwordField, textField } from '../ui.ts'
+import { note } from '../ui.ts'
 
 export const signInRoutes: Route[] = [
   guestGet('/sign-in', (visit) =>

@@ -8,6 +8,7 @@ import { transaction } from '../../../records/database/transaction.ts'
 import { assertName } from '../../../records/names.ts'
 import { assertEmail, EmailTaken, findUser, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
+import { type Errors, form, passwordField, problemsOf, textField } from '../form-fields.ts'
 import {
   type Answer,
   type GuestVisit,
@@ -16,7 +17,6 @@ import {
   type Page,
   type Route,
 } from '../page.ts'
-import { type Errors, form, passwordField, problemsOf, textField } from '../ui.ts'
 import { PASSWORD_HINT } from './own-password.ts'
 import { signInAs } from './sign-in.ts'
 

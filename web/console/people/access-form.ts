@@ -11,7 +11,7 @@ import {
   type UserAccess,
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { choiceField, type Errors } from '../ui.ts'
+import { choiceField, type Errors } from '../form-fields.ts'
 
 export const MODULE_LABELS: Record<Module, string> = {
   participants: 'Participants',

@@ -4,20 +4,12 @@ import { type AuditEntry, type AuditFilter, listAuditEntries } from '../../../re
 import { listUsers, type User } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { ACCESS_LEVELS } from '../account/api-keys.ts'
+import { selectField } from '../form-fields.ts'
+import { utc } from '../format.ts'
+import { icon } from '../icons.ts'
 import { ROLES } from '../layout.ts'
 import { get, isOwner, type Page, type Route, type Visit } from '../page.ts'
-import {
-  button,
-  buttonLink,
-  card,
-  empty,
-  icon,
-  pager,
-  selectField,
-  table,
-  timeOf,
-  utc,
-} from '../ui.ts'
+import { button, buttonLink, card, empty, pager, table, timeOf } from '../ui.ts'
 import { MODULE_LABELS, PERMISSION_LABELS } from './access-form.ts'
 
 export const auditLogRoutes: Route[] = [get('/audit-log', isOwner, auditLogPage)]

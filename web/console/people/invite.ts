@@ -14,18 +14,10 @@ import {
   type User,
 } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
+import { type Errors, form, problemsOf, textField } from '../form-fields.ts'
+import { utc } from '../format.ts'
 import { type Answer, get, isOwner, type Page, post, type Route, type Visit } from '../page.ts'
-import {
-  buttonLink,
-  card,
-  codeBlock,
-  type Errors,
-  form,
-  note,
-  problemsOf,
-  textField,
-  utc,
-} from '../ui.ts'
+import { buttonLink, card, codeBlock, note } from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
 import { userTarget } from './person.ts'
 

@@ -13,9 +13,11 @@ import {
   updateUserStatus,
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { type Errors, form } from '../form-fields.ts'
+import { counted } from '../format.ts'
 import { ROLES } from '../layout.ts'
 import { type Answer, get, isOwner, type Page, post, type Route, type Visit } from '../page.ts'
-import { action, card, confirmed, counted, type Errors, facts, form, timeOf } from '../ui.ts'
+import { action, card, confirmed, facts, timeOf } from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
 import { linkPage } from './invite.ts'
 import { findPerson, type Person, personStatus, userTarget } from './person.ts'

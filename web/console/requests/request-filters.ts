@@ -4,8 +4,9 @@ import { operations } from '../../../generated/operations.ts'
 import { findAccountKey, listAccountKeys } from '../../../records/api-keys.ts'
 import { listUsers } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
+import { type Choice, selectField, textField } from '../form-fields.ts'
 import type { Visit } from '../page.ts'
-import { button, buttonLink, type Choice, selectField, textField } from '../ui.ts'
+import { button, buttonLink } from '../ui.ts'
 import {
   conditions,
   MAX_TEXT_CHARACTERS,

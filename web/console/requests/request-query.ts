@@ -8,7 +8,7 @@ import {
   type RequestFilter,
 } from '../../../records/request-log.ts'
 import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
-import type { Errors } from '../ui.ts'
+import type { Errors } from '../form-fields.ts'
 
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS

@@ -3,7 +3,8 @@ import { type Operation, type OperationId, operations } from '../../../generated
 import type { RequestEntry } from '../../../records/request-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { detailRow, type RowView, rowToggle } from '../expandable-row.ts'
-import { duration, timeOf } from '../ui.ts'
+import { duration } from '../format.ts'
+import { timeOf } from '../ui.ts'
 
 export function lookUpOperation(id: string | null): Operation | undefined {
   return id !== null && Object.hasOwn(operations, id) ? operations[id as OperationId] : undefined

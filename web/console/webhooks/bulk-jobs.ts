@@ -13,6 +13,7 @@ import type { WriteScope } from '../../../records/database/scope.ts'
 import { findUser } from '../../../records/users.ts'
 import { findWebhook, findWebhookNames } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { count, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
@@ -21,7 +22,6 @@ import {
   card,
   code,
   confirmed,
-  count,
   empty,
   facts,
   idOf,
@@ -30,7 +30,6 @@ import {
   pill,
   table,
   timeOf,
-  utc,
 } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'

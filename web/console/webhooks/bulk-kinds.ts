@@ -1,6 +1,7 @@
 /** The texts of bulk jobs. */
 import type { BulkKind, BulkState } from '../../../records/bulk-jobs.ts'
-import { counted, type Tone } from '../ui.ts'
+import { counted } from '../format.ts'
+import type { Tone } from '../ui.ts'
 
 interface KindTexts {
   /** The last part of the form's URL. */

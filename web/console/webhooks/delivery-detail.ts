@@ -9,19 +9,10 @@ import {
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type RowView, rowHeading } from '../expandable-row.ts'
+import { counted, duration } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
 import type { Visit } from '../page.ts'
-import {
-  action,
-  codeBlock,
-  confirmed,
-  counted,
-  duration,
-  facts,
-  idOf,
-  note,
-  timeOf,
-} from '../ui.ts'
+import { action, codeBlock, confirmed, facts, idOf, note, timeOf } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { deliveryProof } from './delivery-proof.ts'
 import { attemptResult, deliveryPath, isInProgress, nextAttempt } from './delivery-rows.ts'

@@ -7,8 +7,9 @@ import { deliveryHeaders } from '../../../webhooks/transport/sign.ts'
 import { deliveryCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { BASH_NOTE, needsBash, quoteForShell } from '../../shared/shell.ts'
+import { bytes } from '../format.ts'
 import type { Visit } from '../page.ts'
-import { bytes, codeBlock, note } from '../ui.ts'
+import { codeBlock, note } from '../ui.ts'
 
 interface SentRequest {
   /** Undefined: the body is no longer stored. */

@@ -8,19 +8,10 @@ import type { Delivery, DeliveryState } from '../../../records/deliveries.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { detailRow, type RowView, rowToggle } from '../expandable-row.ts'
+import { counted, duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import type { Visit } from '../page.ts'
-import {
-  action,
-  copyButton,
-  countdownTo,
-  counted,
-  duration,
-  pill,
-  shortId,
-  type Tone,
-  timeOf,
-} from '../ui.ts'
+import { action, copyButton, countdownTo, pill, shortId, type Tone, timeOf } from '../ui.ts'
 import { mayManage } from './access.ts'
 
 export const DELIVERY_STATES: Record<DeliveryState, { label: string; tone: Tone }> = {

@@ -13,9 +13,10 @@ import {
 } from '../../../records/webhooks.ts'
 import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
 import { html } from '../../shared/html.ts'
+import { type Errors, form } from '../form-fields.ts'
 import { formKey, formKeyField, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
-import { card, type Errors, form, note } from '../ui.ts'
+import { card, note } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 import {
   blankWebhook,

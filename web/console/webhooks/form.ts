@@ -5,8 +5,9 @@ import { assertName } from '../../../records/names.ts'
 import { type Ordering, orderings, type Webhook } from '../../../records/webhooks.ts'
 import { assertWebhookUrl } from '../../../webhooks/transport/egress.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { choiceField, type Errors, problemsOf, textField } from '../form-fields.ts'
 import type { ConsoleConfig } from '../services.ts'
-import { choiceField, code, type Errors, problemsOf, textField } from '../ui.ts'
+import { code } from '../ui.ts'
 
 /** The fields as the user typed them. */
 export interface WebhookInput {

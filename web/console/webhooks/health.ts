@@ -2,7 +2,8 @@
 import type { DeliveryHealth } from '../../../records/reports/delivery-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { bars, count, pill } from '../ui.ts'
+import { count } from '../format.ts'
+import { bars, pill } from '../ui.ts'
 
 export function webhookState({ enabled }: Webhook): Html {
   return enabled ? pill('ok', 'Enabled') : pill('quiet', 'Disabled')

@@ -4,7 +4,7 @@ import { eventTypes } from '../../../generated/events.ts'
 import { deliveryStates, TEST_EVENT } from '../../../records/deliveries.ts'
 import type { DeliverySearch } from '../../../records/delivery-search.ts'
 import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
-import type { Errors } from '../ui.ts'
+import type { Errors } from '../form-fields.ts'
 
 const DELIVERIES_PER_PAGE = 25
 

@@ -8,23 +8,12 @@ import {
 } from '../../../records/reports/delivery-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { selectField, textField } from '../form-fields.ts'
+import { count } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { get, isAdmin, type Page, type Route, type Visit } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import {
-  button,
-  buttonLink,
-  card,
-  count,
-  empty,
-  note,
-  pager,
-  selectField,
-  stats,
-  tabs,
-  textField,
-  timeOf,
-} from '../ui.ts'
+import { button, buttonLink, card, empty, note, pager, stats, tabs, timeOf } from '../ui.ts'
 import { loadWebhook, mayManage } from './access.ts'
 import { jobProgress } from './bulk-jobs.ts'
 import { DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'

@@ -15,18 +15,9 @@ import {
 } from '../../../webhooks/transport/secret.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { checkOwnPassword, usernameField } from '../account/own-password.ts'
+import { type Errors, form, passwordField } from '../form-fields.ts'
 import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
-import {
-  action,
-  buttonLink,
-  card,
-  codeBlock,
-  confirmed,
-  type Errors,
-  form,
-  note,
-  passwordField,
-} from '../ui.ts'
+import { action, buttonLink, card, codeBlock, confirmed, note } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 
 export const webhookSecretRoutes: Route[] = [

@@ -10,9 +10,10 @@ import {
 } from '../../../records/webhooks.ts'
 import { emitTest } from '../../../webhooks/emit.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { utc } from '../format.ts'
 import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { action, buttonLink, card, code, confirmed, facts, idOf, timeOf, utc } from '../ui.ts'
+import { action, buttonLink, card, code, confirmed, facts, idOf, timeOf } from '../ui.ts'
 import { loadWebhook, mayManage, webhookTarget } from './access.ts'
 import { webhookPage } from './webhook-page.ts'
 

@@ -4,21 +4,25 @@ import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Content } from '../../shared/html.ts'
 import type { Answer, Page, Visit } from '../page.ts'
-import { titleOf } from './detail.ts'
-import {
-  copyField,
-  type Draft,
-  type Field,
-  isInForm,
-  isSame,
-  textsOf,
-  writeField,
-} from './fields.ts'
-import { asked, bodyOf, type Filled, filled, foundInstead, isTooMuch, sent } from './filled.ts'
-import { type RecordForm, recordForm, storedValue } from './form.ts'
-import { plural } from './names.ts'
+import { storedValue } from './controls.ts'
+import { copyField, type Draft, isInForm, textsOf } from './draft.ts'
+import type { Field } from './field.ts'
+import { isSame, writeField } from './fields.ts'
+import type { RecordForm } from './form-context.ts'
+import { plural } from './labels.ts'
+import { recordForm } from './record-form.ts'
+import { titleOf } from './record-page.ts'
 import { findItem, referredTo } from './references.ts'
 import { addressOf, type Item } from './resources.ts'
+import {
+  asked,
+  bodyOf,
+  type Filled,
+  filled,
+  foundInstead,
+  isTooMuch,
+  sent,
+} from './submitted-form.ts'
 
 /** The version of the record that the form began with. */
 const VERSION = 'updated_at'

@@ -3,10 +3,10 @@ import { type Operation, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
+import { count } from '../format.ts'
 import type { Visit } from '../page.ts'
-import { count } from '../ui.ts'
-import { plural } from './names.ts'
-import { filterName, typed } from './query.ts'
+import { plural } from './labels.ts'
+import { filterName, typed } from './list-query.ts'
 import { type Item, maySee, namedBy } from './resources.ts'
 
 export function isBeingMade(

@@ -5,12 +5,22 @@ import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { FORM_KEY, formKey, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import type { Answer, Page, Visit } from '../page.ts'
-import { type Draft, partsOf, writeField } from './fields.ts'
-import { mayHave } from './file.ts'
-import { asked, bodyOf, type Filled, filled, foundInstead, isTooMuch, sent } from './filled.ts'
-import { type RecordForm, recordForm } from './form.ts'
-import { noun, plural } from './names.ts'
+import type { Draft } from './draft.ts'
+import { mayHave } from './export-file.ts'
+import { partsOf, writeField } from './fields.ts'
+import type { RecordForm } from './form-context.ts'
+import { noun, plural } from './labels.ts'
+import { recordForm } from './record-form.ts'
 import { addressOf, type Item, namedBy } from './resources.ts'
+import {
+  asked,
+  bodyOf,
+  type Filled,
+  filled,
+  foundInstead,
+  isTooMuch,
+  sent,
+} from './submitted-form.ts'
 
 export async function newPage(visit: Visit, resource: Resource): Promise<Page> {
   const schema = resource.creation ?? {}

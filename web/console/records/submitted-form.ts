@@ -6,18 +6,11 @@ import * as validators from '../../../generated/validators.js'
 import { assertValid } from '../../../operations/validation.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import type { Visit } from '../page.ts'
-import {
-  countName,
-  type Draft,
-  type Field,
-  groupCount,
-  isEmptyGroup,
-  partsOf,
-  readField,
-  withoutGroups,
-} from './fields.ts'
-import { type Asking, askName, type RecordForm } from './form.ts'
-import { withKeys } from './keys.ts'
+import { countName, type Draft, groupCount, isEmptyGroup, withoutGroups } from './draft.ts'
+import type { Field } from './field.ts'
+import { partsOf, readField } from './fields.ts'
+import { type Asking, askName, type RecordForm } from './form-context.ts'
+import { withKeys } from './keyed-fields.ts'
 import { type Known, referredTo, search } from './references.ts'
 import { type Item, maySee, referencedBy } from './resources.ts'
 

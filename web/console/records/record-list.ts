@@ -7,13 +7,12 @@ import { isStorable } from '../../../operations/storable.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { count, counted } from '../format.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import {
   buttonLink,
   type Column,
   codeBlock,
-  count,
-  counted,
   empty,
   live,
   note,
@@ -21,9 +20,10 @@ import {
   shortId,
   table,
 } from '../ui.ts'
-import { isBeingMade, isReady, mayHave } from './file.ts'
-import { type Filtering, filterForm } from './filters.ts'
-import { capital, label, noun, plural } from './names.ts'
+import { cell, shownName, withCode } from './cells.ts'
+import { isBeingMade, isReady, mayHave } from './export-file.ts'
+import { capital, label, noun, plural } from './labels.ts'
+import { type Filtering, filterForm } from './list-filters.ts'
 import {
   asAsked,
   filterName,
@@ -33,7 +33,7 @@ import {
   queryText,
   typed,
   withValue,
-} from './query.ts'
+} from './list-query.ts'
 import { type Found as Named, referredTo, search } from './references.ts'
 import {
   addressOf,
@@ -44,7 +44,6 @@ import {
   nameField,
   referencedBy,
 } from './resources.ts'
-import { cell, shownName, withCode } from './values.ts'
 
 interface Found {
   data: Item[]

@@ -2,10 +2,10 @@
 import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { html } from '../../shared/html.ts'
+import { form } from '../form-fields.ts'
 import type { Answer, Page, Visit } from '../page.ts'
-import { form } from '../ui.ts'
-import { titleOf } from './detail.ts'
-import { label, noun, plural } from './names.ts'
+import { label, noun, plural } from './labels.ts'
+import { titleOf } from './record-page.ts'
 import { findItem, referredTo } from './references.ts'
 import { addressOf, type Item } from './resources.ts'
 

@@ -5,18 +5,13 @@ import { type Operation, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import {
-  button,
-  buttonLink,
-  type Choice,
-  type FieldOptions,
-  selectField,
-  textField,
-} from '../ui.ts'
-import { fieldOf, isLocal, toLocal } from './fields.ts'
-import { manyOf } from './form.ts'
-import { label, option } from './names.ts'
-import { filterName, filtersIn, given, type Pairs, queryText, withValue } from './query.ts'
+import { type Choice, type FieldOptions, selectField, textField } from '../form-fields.ts'
+import { button, buttonLink } from '../ui.ts'
+import { manyOf } from './controls.ts'
+import { isLocal, toLocal } from './field-values.ts'
+import { fieldOf } from './fields.ts'
+import { label, option } from './labels.ts'
+import { filterName, filtersIn, given, type Pairs, queryText, withValue } from './list-query.ts'
 import { type Found, type Known, knownItem, textName } from './references.ts'
 import { addressOf, referencedBy } from './resources.ts'
 

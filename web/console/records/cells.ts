@@ -3,9 +3,10 @@
 import { code as currencyByCode } from 'currency-codes'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { bytes, count, utc } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
-import { bytes, count, facts, idOf, pill, type Tone, table, timeOf, utc } from '../ui.ts'
-import { label, option } from './names.ts'
+import { facts, idOf, pill, type Tone, table, timeOf } from '../ui.ts'
+import { label, option } from './labels.ts'
 import { type Known, referenceLink } from './references.ts'
 import { referencedBy } from './resources.ts'
 

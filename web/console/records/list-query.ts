@@ -2,7 +2,7 @@
 import { type Operation, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { convertParameter } from '../../../operations/validation.ts'
-import { toInstant } from './fields.ts'
+import { toInstant } from './field-values.ts'
 
 export type Pairs = [name: string, value: string][]
 

@@ -3,12 +3,14 @@ import { type Operation, operations } from '../../../generated/operations.ts'
 import { type Resource, resources } from '../../../generated/resources.ts'
 import type { PublicEvent } from '../../../records/events.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { count } from '../format.ts'
 import type { Page, Visit } from '../page.ts'
-import { buttonLink, card, count, empty, facts, live, shortId, table, timeOf } from '../ui.ts'
-import { isBeingMade, isReady, mayHave, progress } from './file.ts'
-import { keyLabels } from './keys.ts'
-import { capital, noun, option, plural } from './names.ts'
-import { filterName, queryText } from './query.ts'
+import { buttonLink, card, empty, facts, live, shortId, table, timeOf } from '../ui.ts'
+import { amountOf, cell, isTable, shownName, valueTable, whole } from './cells.ts'
+import { isBeingMade, isReady, mayHave, progress } from './export-file.ts'
+import { keyLabels } from './keyed-fields.ts'
+import { capital, noun, option, plural } from './labels.ts'
+import { filterName, queryText } from './list-query.ts'
 import { type Known, knownItem, referredTo, textName } from './references.ts'
 import {
   addressOf,
@@ -19,7 +21,6 @@ import {
   nameField,
   referencedBy,
 } from './resources.ts'
-import { amountOf, cell, isTable, shownName, valueTable, whole } from './values.ts'
 
 const LIVE_SECONDS = 2
 

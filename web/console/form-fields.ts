@@ -1,0 +1,137 @@
+/** The parts of forms. */
+
+import { Refused } from '../../errors.ts'
+import { type Content, type Html, html } from '../shared/html.ts'
+import { button, buttonLink, note } from './ui.ts'
+
+export type Errors = Record<string, string[]>
+
+export interface FieldOptions {
+  name: string
+  label: Content
+  /** Under the label, in a sentence. */
+  hint?: Content
+  value?: string
+  errors?: Errors
+  isRequired?: boolean
+}
+
+/** What a form says of a field: it is its label, then its input, then what is wrong with it. The ids join them for those who cannot see. */
+export function field(
+  { name, label, hint, errors = {}, isRequired }: FieldOptions,
+  input: (attributes: Html) => Html,
+): Html {
+  const id = `field-${name.replace(/[^\w]/g, '-')}`
+  const wrong = errors[name]
+  const described = [hint && `${id}-hint`, wrong && `${id}-error`].filter(Boolean).join(' ')
+  const attributes = html`id="${id}" name="${name}"${isRequired && html` required`}${described !== '' && html` aria-describedby="${described}"`}${wrong && html` aria-invalid="true"`}`
+  return html`<div class="field"><label for="${id}">${label}${!isRequired && html` <span class="optional">optional</span>`}</label>${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}${input(attributes)}${wrong && html`<p class="field-error" id="${id}-error">${wrong.join(' ')}</p>`}</div>`
+}
+
+export function textField(
+  options: FieldOptions & {
+    type?: 'text' | 'email' | 'password' | 'url' | 'search' | 'number' | 'datetime-local'
+    autocomplete?: string
+    maxLength?: number
+    placeholder?: string
+  },
+): Html {
+  const { type = 'text', value = '', autocomplete = 'off', maxLength, placeholder } = options
+  return field(
+    options,
+    (attributes) =>
+      html`<input type="${type}" ${attributes} value="${type === 'password' ? '' : value}" autocomplete="${autocomplete}"${maxLength !== undefined && html` maxlength="${maxLength}"`}${placeholder && html` placeholder="${placeholder}"`}>`,
+  )
+}
+
+/** A password, with a button that shows it; without JavaScript there is none. Whatever was typed does not come again. */
+export function passwordField(
+  options: FieldOptions & { autocomplete: 'current-password' | 'new-password' },
+): Html {
+  return field(
+    { isRequired: true, ...options },
+    (attributes) =>
+      html`<span class="secret"><input type="password" ${attributes} autocomplete="${options.autocomplete}"><button type="button" class="button quiet" data-reveal>Show<span class="visually-hidden"> the password</span></button></span>`,
+  )
+}
+
+/** What is wrong with each field: what its check throws as `Refused`. */
+export function problemsOf(checks: Record<string, () => unknown>): Errors {
+  const problems: Errors = {}
+  for (const [name, check] of Object.entries(checks)) {
+    try {
+      check()
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      problems[name] = [/[.!?]$/.test(error.message) ? error.message : `${error.message}.`]
+    }
+  }
+  return problems
+}
+
+export function textArea(options: FieldOptions & { rows?: number; isCode?: boolean }): Html {
+  const { value = '', rows = 4, isCode } = options
+  // The first line break after the tag is not part of the text.
+  return field(
+    options,
+    (attributes) =>
+      html`<textarea ${attributes} rows="${rows}"${isCode && html` class="mono" spellcheck="false"`}>\n${value}</textarea>`,
+  )
+}
+
+export interface Choice {
+  value: string
+  label: string
+  hint?: Content
+}
+
+export function selectField(options: FieldOptions & { choices: Choice[]; none?: string }): Html {
+  const { value = '', choices, none } = options
+  return field(
+    options,
+    (attributes) =>
+      html`<select ${attributes}>${none !== undefined && html`<option value="">${none}</option>`}${choices.map(
+        (choice) =>
+          html`<option value="${choice.value}"${choice.value === value && html` selected`}>${choice.label}</option>`,
+      )}</select>`,
+  )
+}
+
+/** One or several of some choices, all in view. */
+export function choiceField(options: {
+  name: string
+  legend: Content
+  hint?: Content
+  choices: Choice[]
+  values: string[]
+  isMultiple?: boolean
+  errors?: Errors
+}): Html {
+  const { name, legend, hint, choices, values, isMultiple = false, errors = {} } = options
+  const id = `field-${name.replace(/[^\w]/g, '-')}`
+  return html`<fieldset class="field choices"${errors[name] && html` aria-describedby="${id}-error"`}><legend>${legend}</legend>${hint && html`<p class="hint">${hint}</p>`}${choices.map(
+    (choice) =>
+      html`<label class="choice"><input type="${isMultiple ? 'checkbox' : 'radio'}" name="${name}" value="${choice.value}"${values.includes(choice.value) && html` checked`}><span><span class="choice-label">${choice.label}</span>${choice.hint && html`<span class="hint">${choice.hint}</span>`}</span></label>`,
+  )}${errors[name] && html`<p class="field-error" id="${id}-error">${errors[name].join(' ')}</p>`}</fieldset>`
+}
+
+interface FormOptions {
+  /** Below /console. */
+  to: string
+  submit: string
+  style?: 'primary' | 'danger' | ''
+  /** Where to go back to without doing it. */
+  cancel?: string
+  /** What is wrong with all of it. */
+  problem?: string
+  errors?: Errors
+}
+
+/** A form that fills a page. What is wrong is said at its head and at each field. */
+export function form(
+  { to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions,
+  fields: Content,
+): Html {
+  const wrong = Object.keys(errors).length > 0
+  return html`<form class="form" method="post" action="/console${to}" novalidate>${(problem || wrong) && note('bad', problem ?? 'Some of this cannot be accepted. See below.')}${fields}<div class="form-actions">${button(submit, style)}${cancel !== undefined && buttonLink(cancel, 'Cancel', 'quiet')}</div></form>`
+}

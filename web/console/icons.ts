@@ -1,0 +1,31 @@
+import { type Html, html } from '../shared/html.ts'
+
+const ICONS: Record<string, string> = {
+  overview: 'M2 9h4v5H2zM10 2h4v12h-4z',
+  key: 'M10.5 2a3.5 3.5 0 1 1-3.2 4.9L2 12.2V14h2.5v-1.8h1.8v-1.8l1.9-1.9',
+  webhook:
+    'M8 5.5a2.5 2.5 0 1 0-2.2-1.3L4 9M4 9a2.5 2.5 0 1 0 2.4 3.3H11M11.6 12.5a2.5 2.5 0 1 0-.4-4L9 5',
+  requests: 'M1.5 8H4l2-5 4 10 2-5h2.5',
+  docs: 'M8 3.5C6.5 2.4 4 2.3 2 3v10c2-.7 4.500-.6 6 .5 1.500-1.100 4-1.200 6-.5V3c-2-.7-4.500-.6-6 .5zM8 3.500v10',
+  people:
+    'M6 7a2.5 2.5 0 1 0 0-5 2.500 2.500 0 0 0 0 5zM1.500 14c0-2.500 2-4.500 4.500-4.500s4.500 2 4.500 4.500M10.500 2.200a2.500 2.500 0 0 1 0 4.600M12 9.900c1.500.7 2.500 2.200 2.500 4.100',
+  audit: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 5v3l2 1.500',
+  settings: 'M2 5h7M13 5h1M2 11h1M7 11h7M9 3.500v3M5 9.500v3',
+  record: 'M3 2h10v12H3zM5.500 5h5M5.500 8h5M5.500 11h3',
+  participants:
+    'M8 8a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM2.500 14c0-3 2.500-4.500 5.500-4.500s5.500 1.500 5.500 4.500',
+  tasks: 'M2.500 2.500h11v11h-11zM5 8l2.200 2.200L11 6',
+  jobs: 'M2 5h12v8.500H2zM5.500 5V2.500h5V5M2 9h12',
+  'job-applications': 'M3 2h6l4 4v8H3zM9 2v4h4M5.500 10.500l1.500 1.500 3.500-3.500',
+  exports: 'M8 2v8M5 7.500l3 3 3-3M2.500 11v3h11v-3',
+  payments: 'M2 4h12v9H2zM2 7h12M4.500 10.500h3',
+  theme: 'M13.500 9.500A6 6 0 0 1 6.500 2.500a6 6 0 1 0 7 7z',
+  menu: 'M2 4h12M2 8h12M2 12h12',
+  copy: 'M5.500 5.500h8v8h-8zM10.500 5.500v-3h-8v8h3',
+  out: 'M6 2H2.500v12H6M10 5l3 3-3 3M13 8H6',
+  arrow: 'M3 8h10M9.500 4.500 13 8l-3.500 3.500',
+}
+
+export function icon(name: string): Html {
+  return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="${ICONS[name] ?? ICONS.record}"/></svg>`
+}

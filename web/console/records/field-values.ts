@@ -1,0 +1,111 @@
+/** Conversions between the texts of a form and the values of the contract. */
+
+import { convertParameter } from '../../../operations/validation.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
+import { type Draft, kindName, withLineFeeds } from './draft.ts'
+import type { Field, Reading } from './field.ts'
+
+export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+
+export function writeText(draft: Draft, { path }: Field, value: unknown): void {
+  draft.set(path, value === null ? '' : String(value))
+}
+
+export function readText(draft: Draft, { path, schema }: Field, { isNew }: Reading): unknown {
+  const text = withLineFeeds(draft.get(path) ?? '')
+  if (text !== '') return text
+  return isNew ? undefined : schema.nullable ? null : ''
+}
+
+export function convert(value: unknown, change: (text: string) => unknown): unknown {
+  return typeof value === 'string' && value !== '' ? change(value) : value
+}
+
+/** An option need not be text. */
+export const optionFor = (text: string, { enum: options = [] }: Schema): unknown =>
+  options.find((one) => String(one) === text) ?? text
+
+export const toBoolean = (text: string): unknown =>
+  text === 'true' ? true : text === 'false' ? false : text
+
+/** What is no number stays text, for the contract to refuse. */
+export function toNumber(text: string, { type }: Schema): unknown {
+  if (type === 'integer') return convertParameter(text.trim(), 'integer')
+  return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text.trim()) && Number.isFinite(Number(text))
+    ? Number(text)
+    : text
+}
+
+const LOCAL = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2}(?:\.\d{1,3})?)?$/
+
+/** The contract's time as a field for date and time takes it: in UTC, and no more exact than need be. */
+export function toLocal(time: string): string {
+  const at = new Date(time)
+  return Number.isNaN(at.getTime()) ? time : at.toISOString().replace(/(:00)?\.000Z$|Z$/, '')
+}
+
+/** What such a field gives, as the contract takes it. Any other text stays as it is: it may be right by itself. */
+export function toInstant(text: string): string {
+  const [, minute, rest = ':00'] = LOCAL.exec(text) ?? []
+  return minute === undefined ? text : `${minute}${rest}Z`
+}
+
+export function isLocal(text: string): boolean {
+  return text === '' || LOCAL.test(text)
+}
+
+export function writeLines(draft: Draft, { path }: Field, value: unknown): void {
+  const lines = listOf(value).map(String)
+  const isOneEach = lines.every((line) => line !== '' && !/[\r\n]/.test(line))
+  if (!isOneEach) draft.set(kindName(path), 'json')
+  draft.set(path, isOneEach ? lines.join('\n') : JSON.stringify(lines, null, 2))
+}
+
+export function readLines(draft: Draft, field: Field, reading: Reading): unknown {
+  if (draft.get(kindName(field.path)) === 'json') return readJson(draft, field, reading)
+  const lines = withLineFeeds(draft.get(field.path) ?? '')
+    .split('\n')
+    .filter((line) => line !== '')
+  return lines.length === 0 && reading.isNew ? undefined : lines
+}
+
+/** The kinds of a value that may be of several types: yes and no need no text. */
+export const SCALAR_KINDS = { text: 'Text', number: 'Number', true: 'Yes', false: 'No' } as const
+
+export function writeScalar(draft: Draft, { path }: Field, value: unknown): void {
+  const isBoolean = typeof value === 'boolean'
+  draft.set(
+    kindName(path),
+    isBoolean ? String(value) : typeof value === 'number' ? 'number' : 'text',
+  )
+  draft.set(path, isBoolean ? '' : String(value))
+}
+
+export function readScalar(draft: Draft, { path, schema }: Field, { problems }: Reading): unknown {
+  const kind = draft.get(kindName(path))
+  if (kind === 'true' || kind === 'false') return kind === 'true'
+  const text = withLineFeeds(draft.get(path) ?? '')
+  if (text === '') return undefined
+  if (kind !== 'number') return text
+  const value = toNumber(text, schema)
+  if (typeof value !== 'number') problems[path] = ['must be a number.']
+  return value
+}
+
+export function readJson(
+  draft: Draft,
+  { path, schema }: Field,
+  { isNew, problems }: Reading,
+): unknown {
+  const text = draft.get(path) ?? ''
+  if (text.trim() === '') return isNew ? undefined : schema.nullable ? null : emptyOf(schema)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const where = /line \d+ column \d+/.exec((error as Error).message)?.[0]
+    problems[path] = [`must be valid JSON${where === undefined ? '' : `: look at ${where}`}.`]
+    return undefined
+  }
+}
+
+const emptyOf = ({ type }: Schema): unknown => (type === 'array' ? [] : type === 'object' ? {} : '')

@@ -1,0 +1,68 @@
+/** The form that creates or updates a record. */
+
+import { type Html, html } from '../../shared/html.ts'
+import type { Errors } from '../form-fields.ts'
+import { button, buttonLink, note } from '../ui.ts'
+import { nameOf } from './control-parts.ts'
+import { control } from './controls.ts'
+import { type Draft, groupCount } from './draft.ts'
+import type { Field } from './field.ts'
+import { partsAt } from './fields.ts'
+import { FORM, type RecordForm } from './form-context.ts'
+import { label } from './labels.ts'
+
+export function recordForm(form: RecordForm): Html {
+  const { to, cancel, submit, fields, hidden = [] } = form
+  const { errors, rest } = sentences(form)
+  const problem = form.problem ?? (rest.length > 0 ? rest.join(' ') : undefined)
+  const isWrong = problem !== undefined || Object.keys(errors).length > 0
+  // The Enter key presses the first button, so the first one submits.
+  return html`<form class="form record-form" id="${FORM}" method="post" action="/console${to}" novalidate>
+<button class="visually-hidden" tabindex="-1" aria-hidden="true">${submit}</button>
+${isWrong && note('bad', problem ?? 'Some of this cannot be accepted. See below.')}
+${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+${fields.map((field) => control(field, { ...form, errors }))}
+<div class="form-actions">${button(submit, 'primary')}${buttonLink(cancel, 'Cancel', 'quiet')}</div>
+</form>`
+}
+
+/** Errors as sentences that begin with the label of their field, by its path. `rest` holds errors without a field. */
+export function sentences({ fields, draft, errors = {} }: RecordForm): {
+  errors: Errors
+  rest: string[]
+} {
+  const left = new Map(Object.entries(errors))
+  const said: Errors = Object.create(null)
+  const say = (path: string, name: string, key = path): void => {
+    const messages = left.get(key)
+    if (!messages) return
+    left.delete(key)
+    said[path] = [...(said[path] ?? []), ...messages.map((message) => `${name} ${message}`)]
+  }
+  const visit = (field: Field): void => {
+    const name = nameOf(field)
+    for (const part of partsIn(field, draft)) visit(part)
+    say(field.path, name)
+    const entries = [...left.keys()].filter((key) => key.startsWith(`${field.path}.`))
+    for (const key of entries) say(field.path, `${name}, ${entryName(field, key)}`, key)
+  }
+  fields.forEach(visit)
+  return {
+    errors: said,
+    rest: [...left].flatMap(([key, messages]) =>
+      messages.map((message) => `${label(key)} ${message}`),
+    ),
+  }
+}
+
+function entryName({ path, kind }: Field, key: string): string {
+  const rest = key.slice(path.length + 1)
+  return kind === 'lines' && /^\d+$/.test(rest) ? `line ${Number(rest) + 1}` : rest
+}
+
+function partsIn(field: Field, draft: Draft): Field[] {
+  if (field.kind !== 'groups') return field.parts ?? []
+  return Array.from({ length: groupCount(draft, field) }, (_, index) =>
+    partsAt(field, index),
+  ).flat()
+}
