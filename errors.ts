@@ -1,6 +1,8 @@
-/** Errors that tell a person or a client what they can do. Anything else that is thrown is a fault of the service. */
+/** Errors that tell a person or a client what they can do. Anything else that is thrown is a fault of
+ *  the service. */
 
-/** The request cannot be fulfilled. The message explains why to the person who asked, and contains no secret. */
+/** The request cannot be fulfilled. The message explains why to the person who asked, and contains no
+ *  secret. */
 export class Refused extends Error {
   override name = 'Refused'
 }
@@ -8,7 +10,8 @@ export class Refused extends Error {
 /** Messages by field. A field is named as the client wrote it, for example `email` or `tags.0`. */
 export type FieldErrors = Record<string, string[]>
 
-/** Well-formed input that breaks a rule. The API responds with 422; the console shows the messages beside the fields. */
+/** Well-formed input that breaks a rule. The API responds with 422; the console shows the messages
+ *  beside the fields. */
 export class InvalidInput extends Error {
   override name = 'InvalidInput'
   readonly errors: FieldErrors
@@ -19,7 +22,8 @@ export class InvalidInput extends Error {
   }
 }
 
-/** An operation's refusal that has an HTTP status. The API responds with it; the console shows the message. */
+/** An operation's refusal that has an HTTP status. The API responds with it; the console shows the
+ *  message. */
 export class StatusError extends Error {
   override name = 'StatusError'
   readonly status: number

@@ -15,7 +15,7 @@ export type { Principal }
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const SHAPE = /^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/
 const CHECKSUM_LENGTH = 6
-/** How much of a token is kept for people to recognise it by. */
+/** The length of the prefix that is stored so that people can recognise a key. */
 const PREFIX_LENGTH = 8
 
 function base62(value: bigint, length: number): string {
@@ -26,14 +26,15 @@ function base62(value: bigint, length: number): string {
 
 const checksum = (body: string): string => base62(BigInt(crc32(body)), CHECKSUM_LENGTH)
 
-/** A token of 256 random bits: `mst_<43 base62>_<6 base62 of the CRC-32 of what stands before the second underscore>`. */
+/** 256 random bits: `mst_<43 base62>_<checksum>`. The checksum is the CRC-32 of the text before it, as 6
+ *  base62 digits. */
 export function newApiKey(): { token: string; hash: string; prefix: string } {
   const body = `mst_${base62(BigInt(`0x${randomBytes(32).toString('hex')}`), 43)}`
   const token = `${body}_${checksum(body)}`
   return { token, hash: hashToken(token), prefix: token.slice(0, PREFIX_LENGTH) }
 }
 
-/** Tells a mistyped or truncated token, and anything that is none, without asking the database. */
+/** Recognises mistyped and truncated tokens without a query. */
 export function isWellFormed(token: string): boolean {
   return (
     SHAPE.test(token) &&
@@ -41,20 +42,21 @@ export function isWellFormed(token: string): boolean {
   )
 }
 
-/** Lower-case hexadecimal SHA-256. No salt and no stretching: the token has 256 bits of its own. */
+/** Lower-case hexadecimal SHA-256. The token has 256 random bits, so it needs no salt and no stretching. */
 export function hashToken(token: string): string {
   return hash('sha256', token)
 }
 
 export type Authenticate = (token: string) => Promise<Principal | undefined>
 
-/** Tells whose token it is: undefined when it is malformed, unknown or revoked, or its owner is deactivated. */
+/** Finds the owner of a token. Undefined when it is malformed, unknown or revoked, or when its owner is
+ *  deactivated. */
 export function authenticator(sql: Sql): Authenticate {
   const find = coalesce((tokenHash) => findPrincipal(sql, tokenHash))
   return async (token) => (isWellFormed(token) ? (await find(hashToken(token))).result : undefined)
 }
 
-/** Makes a key of a user. The token is in the answer and nowhere else: only its hash is stored. */
+/** Creates an API key of a user. Only the hash of the token is stored. */
 export async function issueApiKey(
   scope: Scope,
   key: { userId: string; name: string; accessLevel: AccessLevel },

@@ -11,15 +11,15 @@ export interface Authenticated {
 
 const MAX_KNOWN_OWNERS = 10_000
 
-/** Finds the owner of an API key and counts the request against their rate limit. Undefined when the key is malformed, unknown
- *  or revoked, or when its owner is deactivated. */
+/** Finds the owner of an API key and counts the request against their rate limit. Undefined when the key
+ *  is malformed, unknown or revoked, or when its owner is deactivated. */
 export function countingAuthenticator(
   sql: Sql,
   requests: RateLimiter,
 ): (token: string) => Promise<Authenticated | undefined> {
   const authenticate = authenticator(sql)
-  /** Last known owner per key hash, so that the request is counted in parallel with the lookup. Just after a revocation a
-   *  request may still be counted, but it is never served. */
+  /** Last known owner per key hash, so that the request is counted in parallel with the lookup. Just
+   *  after a revocation a request may still be counted, but it is never served. */
   const owners = new Map<string, string>()
 
   function count(userId: string): Promise<RateLimitState> {

@@ -13,8 +13,9 @@ interface Batch<T> {
   result?: Promise<T>
 }
 
-/** While `work` runs for a key, further calls with this key wait and then share the next run. So the result of each call is
- *  from after the call, and a client with many concurrent requests costs few queries. */
+/** While `work` runs for a key, further calls with this key wait and then share the next run. So the
+ *  result of each call is from after the call, and a client with many concurrent requests costs few
+ *  queries. */
 export function coalesce<T>(
   work: (key: string, calls: number) => Promise<T>,
 ): (key: string) => Promise<Coalesced<T>> {

@@ -14,12 +14,13 @@ export interface FirstAccount {
   token: string
 }
 
-/** An address that leads nowhere (RFC 6762 keeps `.local` off the public DNS): its owner puts their own in. */
+/** A placeholder (RFC 6762 reserves `.local`) that the owner replaces. */
 const EMAIL = 'owner@muster.local'
 const NAME = 'My account'
 
-/** Makes an account to begin with, where there is none: its Owner's password and key are in the answer and nowhere else.
- *  Undefined: there is one already. Call it inside `withSetupLock`. */
+/** Creates the first account. The password and the token are returned and not stored. Undefined when
+ *  there is an account already. Call it inside `withSetupLock`, so that two processes do not both create
+ *  one. */
 export async function createFirstAccount(db: Db, now: Date): Promise<FirstAccount | undefined> {
   if (await hasAccount(db.write)) return undefined
   const password = newPassword()

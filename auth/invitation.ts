@@ -2,8 +2,8 @@ import type { Scope } from '../records/database/scope.ts'
 import { insertInvitation } from '../records/invitations.ts'
 import { newToken } from './session.ts'
 
-/** Makes the one-time link of a user, in place of the one before. The token is in the answer and nowhere else. `expiresAt` is epoch
- *  milliseconds. */
+/** Creates the one-time link of a user and replaces the previous one. Only the hash of the token is
+ *  stored. `expiresAt` is in milliseconds since the epoch. */
 export async function invite(
   scope: Scope,
   userId: string,

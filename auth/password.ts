@@ -13,13 +13,13 @@ const MAX_LENGTH = 200
 
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
-/** NIST SP 800-63B, 5.1.1.2: one password, however the keyboard composes its characters. */
+/** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. */
 const tagOf = (password: string, nonce: Buffer, cost: Cost): Promise<Buffer> =>
   derive('argon2id', { message: password.normalize('NFKC'), nonce, tagLength: TAG_BYTES, ...cost })
 
 const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')
 
-/** Throws `Refused` when it is too short or too long. NIST SP 800-63B, 5.1.1.2: nothing else is asked of it. */
+/** Throws `Refused` when it is too short or too long. There are no other rules (NIST SP 800-63B, 5.1.1.2). */
 export function assertPassword(password: string): void {
   const length = [...password].length
   if (length < MIN_LENGTH)
@@ -28,7 +28,8 @@ export function assertPassword(password: string): void {
     throw new Refused(`The password must be at most ${MAX_LENGTH} characters long`)
 }
 
-/** In the PHC string format, so that the cost can change while older hashes still verify. Throws `Refused` when it cannot be one. */
+/** Returns the PHC string format, which contains the cost: older hashes verify after the cost is raised.
+ *  Throws `Refused` for a password that is too short or too long. */
 export async function hashPassword(password: string): Promise<string> {
   assertPassword(password)
   const salt = randomBytes(SALT_BYTES)
@@ -38,8 +39,8 @@ export async function hashPassword(password: string): Promise<string> {
 
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 
-/** Is this the password? Null, where there is no such user or no password yet, takes as long as a wrong password does,
- *  so that nobody can time which addresses exist. A hash that cannot be read matches nothing. */
+/** `hash` is null for an unknown user, or one without a password. The check then takes as long as for a
+ *  wrong password, so that timing does not reveal which emails exist. An unreadable hash matches nothing. */
 export async function verifyPassword(hash: string | null, password: string): Promise<boolean> {
   if ([...password].length > MAX_LENGTH) return false
   const [, memory, passes, parallelism, salt, tag] = hash?.match(PHC) ?? []
@@ -53,10 +54,10 @@ export async function verifyPassword(hash: string | null, password: string): Pro
   return actual.length === expected.length && timingSafeEqual(actual, expected)
 }
 
-/** Without the letters and digits that are taken for one another. */
+/** Letters and digits that are not confused with each other. */
 const READABLE = 'abcdefghijkmnpqrstuvwxyz23456789'
 
-/** Four groups of five characters: 100 bits that can be read out and typed. */
+/** Four groups of five characters: 100 random bits that are easy to read out and type. */
 export function newPassword(): string {
   const group = (): string =>
     Array.from({ length: 5 }, () => READABLE[randomInt(READABLE.length)]).join('')

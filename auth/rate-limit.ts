@@ -9,25 +9,22 @@ import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { coalesce } from './coalesce.ts'
 
-/** Somebody tried something too often. */
 export class TooOften extends Refused {
   readonly retryAfterSeconds: number
 
   constructor(msBeforeNext: number) {
     const minutes = Math.max(1, Math.ceil(msBeforeNext / 60_000))
-    super(
-      `This was tried too often. Try again in ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}.`,
-    )
+    super(`Too many attempts. Try again in ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}.`)
     this.retryAfterSeconds = Math.max(1, Math.ceil(msBeforeNext / 1_000))
   }
 }
 
-/** Where a user stands in the running window. */
+/** The state of one key in the current window. */
 export interface RateLimitState {
   allowed: boolean
   limit: number
   remaining: number
-  /** When the window ends. */
+  /** The end of the window, in milliseconds since the epoch. */
   resetAtMs: number
   msBeforeNext: number
 }
@@ -35,11 +32,12 @@ export interface RateLimitState {
 export interface RateLimiter {
   /** Counts one request of `key`. */
   consume(key: string): Promise<RateLimitState>
-  /** Begins the count of `key` again. */
+  /** Sets the count of `key` to 0. */
   reset(key: string): Promise<void>
 }
 
-/** What is counted as one client: an IPv4 address, or the /64 of an IPv6 address, since a subscriber has all of it. */
+/** The network that counts as one client: an IPv4 address, or the /64 of an IPv6 address, because a
+ *  subscriber has a whole /64. */
 export function networkOf(ip: string): string {
   if (!ipaddr.isValid(ip)) return ip
   const address = ipaddr.process(ip)
@@ -50,8 +48,8 @@ export function networkOf(ip: string): string {
     .join(':')}::/64`
 }
 
-/** `points` requests per window of `windowSeconds` for each key. On PostgreSQL one count for all nodes; on the embedded
- *  database there is one server, which counts in its memory. Throws when the count cannot be kept. */
+/** Allows `points` requests per key and window. All nodes share the counts in PostgreSQL; with SQLite
+ *  there is one node, which counts in memory. Throws when the database is not available. */
 export function newRateLimiter(
   db: Db,
   name: string,
@@ -69,7 +67,8 @@ export function newRateLimiter(
           tableName: 'rate_limits',
           tableCreated: true,
         })
-  // A client's requests at once wait for the same row, one after the other: those that wait are counted together.
+  // Concurrent requests of a client would wait for the same row one by one, so they are counted in one
+  // statement.
   const consume = coalesce((key, requests) =>
     limiter.consume(key, requests).catch((refused: unknown) => {
       if (refused instanceof RateLimiterRes) return refused

@@ -6,7 +6,8 @@ import { insertSession, type NewSession } from '../records/sessions.ts'
 const TOKEN_BYTES = 32
 const SHAPE = /^[A-Za-z0-9_-]{43}$/
 
-/** The hash of a session's or an invitation's token, or undefined for what can be none. No salt and no stretching: it has 256 bits of its own. */
+/** The hash of a session's or an invitation's token, or undefined for malformed text. The token has 256
+ *  random bits, so it needs no salt and no stretching. */
 export function hashOfToken(token: string): string | undefined {
   return SHAPE.test(token) ? hash('sha256', token) : undefined
 }
@@ -17,7 +18,7 @@ export function newToken(): { token: string; tokenHash: string } {
   return { token, tokenHash: hash('sha256', token) }
 }
 
-/** Signs a user in. The token is in the answer and nowhere else. */
+/** Signs a user in. Only the hash of the token is stored. */
 export async function startSession(
   scope: Scope,
   session: Omit<NewSession, 'tokenHash'>,
@@ -45,7 +46,7 @@ const SYSTEMS: [RegExp, string][] = [
   [/\bLinux\b/, 'Linux'],
 ]
 
-/** What people call the device of a session, such as `Firefox on Linux`. The first that matches: most browsers also name others. */
+/** For example `Firefox on Linux`. The first match counts, because most browsers also name other browsers. */
 export function deviceOf(userAgent: string): string {
   const find = (names: [RegExp, string][]): string | undefined =>
     names.find(([pattern]) => pattern.test(userAgent))?.[1]

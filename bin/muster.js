@@ -1,48 +1,46 @@
 #!/usr/bin/env node
-// Finds the right Node and hands over to cli/main.ts. Plain JavaScript that older versions can still read.
+// Starts cli/main.ts on the right version of Node.js. Plain JavaScript, so that older versions can run it.
 import { spawn } from 'node:child_process'
 import { realpathSync } from 'node:fs'
 import module from 'node:module'
 import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
-/** The first with argon2 in node:crypto, and with types stripped from TypeScript by default. */
+/** The first version with argon2 in node:crypto and type stripping by default. */
 const NEEDED = [24, 7]
 const LINGER_MS = 500
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 const [major, minor] = process.versions.node.split('.').map(Number)
-// Looking up a name takes a thread of libuv's, and so does SQLite: with four, a few webhooks whose names hang would
-// leave none to the others.
+// DNS lookups and SQLite take threads of libuv. With the default of four, a few slow lookups would block
+// all others.
 process.env.UV_THREADPOOL_SIZE ??= '128'
 
 const serves = major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])
 
 if (serves) {
   endWithParent()
-  // Halves the time that a short command takes; where it cannot be written, nothing is lost.
+  // Halves the time of a short command. An unwritable cache folder is not an error.
   module.enableCompileCache(
     fileURLToPath(new URL('../node_modules/.cache/muster', import.meta.url)),
   )
   const { main } = await import('../cli/main.ts')
   process.exitCode = await main(process.argv.slice(2), process.env)
-  // The command has ended. What it may have left open, such as an idle connection, is not waited for.
+  // Does not wait for open handles, for example idle connections.
   setTimeout(() => process.exit(), LINGER_MS).unref()
 } else {
   const node = installedNode()
   if (node === undefined || node === realpathSync(process.execPath)) {
     console.error(
-      `Muster needs Node.js ${NEEDED.join('.')} or newer, and this is ${process.versions.node}.`,
+      `Muster needs Node.js ${NEEDED.join('.')} or newer; this is ${process.versions.node}.`,
     )
-    console.error(
-      'Run "npm ci" in the folder of Muster: it installs the right one beside the other packages.',
-    )
+    console.error('Run "npm ci" in the folder of Muster. It installs the right version.')
     process.exit(1)
   }
   runUnder(node)
 }
 
-/** The Node that "npm ci" installs, or undefined. */
+/** The path of the Node.js that "npm ci" installs, or undefined. */
 function installedNode() {
   try {
     return realpathSync(module.createRequire(import.meta.url).resolve('node/bin/node'))
@@ -52,7 +50,7 @@ function installedNode() {
 }
 
 function runUnder(node) {
-  // The channel is there to end: it does when this process dies in whatever way, and the other one follows.
+  // The IPC channel closes when this process dies in any way. The child then exits, too: see endWithParent.
   const child = spawn(
     node,
     [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)],
@@ -70,7 +68,7 @@ function runUnder(node) {
   )
 }
 
-/** Without this, killing the outer process would leave the inner one behind, with the port and the lock. */
+/** Without this, a killed parent would leave the child behind with the port and the lock. */
 function endWithParent() {
   if (!process.channel) return
   process.channel.unref()

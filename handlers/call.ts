@@ -19,7 +19,8 @@ export interface Caller {
   finance: 'none' | 'read' | 'write'
 }
 
-/** An operation's parameters and body, valid by the contract: lists are arrays, integers are numbers, defaults are filled in. */
+/** An operation's parameters and body, valid by the contract: lists are arrays, integers are numbers,
+ *  defaults are filled in. */
 export interface Input<Id extends OperationId> {
   path: PathParams<Id>
   query: QueryParams<Id>
@@ -27,7 +28,8 @@ export interface Input<Id extends OperationId> {
 }
 
 export interface Call<Id extends OperationId> extends Input<Id> {
-  /** The account's records. An operation that writes runs in a transaction, which commits before the response is sent. */
+  /** The account's records. An operation that writes runs in a transaction, which commits before the
+   *  response is sent. */
   scope: (typeof operations)[Id]['access'] extends 'write' ? WriteScope : Scope
   caller: Caller
   now: Date
@@ -43,10 +45,12 @@ export interface Call<Id extends OperationId> extends Input<Id> {
   assertMatch(current: object): void
 }
 
-/** The status of the response is the contract's success status. `ETag` and `Location` are derived from the result. */
+/** The status of the response is the contract's success status. `ETag` and `Location` are derived from
+ *  the result. */
 export type Handler<Id extends OperationId> = (call: Call<Id>) => Promise<SuccessBody<Id>>
 
-/** The handler of an operation that nobody has implemented: 501. The request is authenticated and validated all the same. */
+/** The handler of an operation that nobody has implemented: 501. The request is authenticated and
+ *  validated all the same. */
 export function notImplemented<Id extends OperationId>(id: Id): Handler<Id> {
   const handler: Handler<Id> = async () => {
     throw new StatusError(501, `${id} is not implemented yet.`)

@@ -18,7 +18,7 @@ export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBo
   if (found.status === 'failed') throw new StatusError(409, `The export failed. ${found.error}`)
   const { byte_size, sha256, expires_at } = found
   if (byte_size === null || sha256 === null || expires_at === null)
-    throw new StatusError(409, 'The export is still being made.')
+    throw new StatusError(409, 'The export is not ready yet.')
   if (now.getTime() >= Date.parse(expires_at))
     throw new StatusError(410, 'The file of this export has expired. Request a new one.')
 

@@ -23,8 +23,8 @@ export interface RawInput {
   body?: unknown
 }
 
-/** Checks the input against the contract and fills in defaults. Throws InvalidInput for the query, the headers or the body,
- *  in this order, and 404 for a path that cannot name a record. */
+/** Checks the input against the contract and fills in defaults. Throws InvalidInput for the query, the
+ *  headers or the body, in this order, and 404 for a path that cannot name a record. */
 export function validate<Id extends OperationId>(
   id: Id,
   { path = {}, query = {}, headers, body }: RawInput,
@@ -55,13 +55,15 @@ export interface Execution<Id extends OperationId> {
   input: Input<Id>
   caller: Caller
   requestId?: string
-  /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is thrown. */
+  /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is
+   *  thrown. */
   isMatch?: (current: object) => boolean
   /** Runs in the transaction of an operation that writes, and decides whether to call `work`. */
   around?: (scope: WriteScope, work: () => Promise<unknown>) => Promise<unknown>
 }
 
-/** Returns the handler's result after its changes and events are committed. Throws StatusError or InvalidInput. */
+/** Returns the handler's result after its changes and events are committed. Throws StatusError or
+ *  InvalidInput. */
 export async function execute<Id extends OperationId>(
   { db, now, checkResponse }: ExecuteServices,
   id: Id,

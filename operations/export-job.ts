@@ -1,5 +1,6 @@
-/** Makes the files of exports, in the background: a batch of records and a chunk of the file in memory, and no transaction for longer than
- *  a write. Whatever dies meanwhile, the file is made again from the start, or the export fails visibly. */
+/** Writes the files of exports in the background, with one batch of records and one chunk of the file in
+ *  memory. Transactions are as short as one write. After a crash the file is written again from the
+ *  start, or the export fails. */
 import { createHash } from 'node:crypto'
 import { stringify } from 'csv-stringify/sync'
 import type { Db } from '../records/database/open.ts'
@@ -22,14 +23,14 @@ import {
 import { emit } from '../webhooks/emit.ts'
 
 const CHUNK_BYTES = 256 * 1024
-/** A fraction of the claim, for batches that take long to read or fill no chunk. */
+/** A fraction of the lease, for batches that are slow to read or do not fill a chunk. */
 const RENEWAL_MS = 15_000
 const RETRY_DELAY_MS = 5_000
 const FAILURE =
   'Something went wrong on our side, several times in a row. Please request a new one.'
 
-/** Makes one export, if it is due. Throws what the log should tell, once the export is queued again or failed. When `signal` aborts, it
- *  stops, and leaves the export to whoever comes next. */
+/** Writes one export, if it is due. Throws the error for the log, after the export is queued again or
+ *  failed. When `signal` aborts, it stops, and another process can continue. */
 export async function makeExport(
   db: Db,
   id: string,
@@ -39,7 +40,7 @@ export async function makeExport(
   const claim = await transaction(db, ({ sql }) => claimExport(sql, id, now()))
   if (claim === undefined) return
   try {
-    // A process died in each try: one more would be no better.
+    // Each try ended with a crash of its process.
     if (claim.tries > MAX_TRIES) return await fail(db, claim, now)
     await makeFile(db, claim, now, signal)
   } catch (error) {
@@ -96,13 +97,14 @@ async function makeFile(
   })
 }
 
-/** Some of the file, and how many records are in it. */
+/** A part of the file, and the number of records in it. */
 interface Part {
   text: string
   records: number
 }
 
-/** RFC 4180, with a header line. Null is an empty field and empty text `""`, as in PostgreSQL's COPY; lists and objects are JSON text. */
+/** RFC 4180 with a header line. As in PostgreSQL's COPY, null is an empty field and empty text is `""`.
+ *  Lists and objects are JSON. */
 async function* csv(batches: AsyncIterable<object[]>, fields: string[]): AsyncGenerator<Part> {
   const lines = (records: object[]): string =>
     stringify(records, { columns: fields, record_delimiter: '\r\n', quoted_match: /^$|[\r\n]/ })
@@ -110,7 +112,7 @@ async function* csv(batches: AsyncIterable<object[]>, fields: string[]): AsyncGe
   for await (const records of batches) yield { text: lines(records), records: records.length }
 }
 
-/** An array with a record on each line. */
+/** An array with one record per line. */
 async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
   yield { text: '[', records: 0 }
   let separator = '\n'
@@ -124,7 +126,7 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
   yield { text: '\n]\n', records: 0 }
 }
 
-/** Throws nothing when somebody else has the export by now. */
+/** Does not throw when another process has claimed the export. */
 async function giveUp(
   db: Db,
   claim: ExportClaim,
@@ -141,7 +143,7 @@ async function giveUp(
   }
 }
 
-/** The chunks go first: a process that dies in between leaves an export that is still to be failed, and no chunks behind. */
+/** Deletes the chunks first: after a crash in between, the export is failed again and no chunks remain. */
 async function fail(db: Db, claim: ExportClaim, now: () => Date): Promise<void> {
   await deleteClaimedChunks(db, claim, now)
   await transaction(db, async (trx) => {

@@ -21,8 +21,9 @@ export function idempotencyFingerprint(method: string, url: string, body: string
   return createHash('sha256').update(`${method} ${url}\n${body}`).digest('base64url')
 }
 
-/** Calls `work`, which passes its response to `store` in the transaction of its changes: both are committed, or neither.
- *  Returns the stored response of an earlier request with this key, or undefined when `work` ran. */
+/** Calls `work`, which passes its response to `store` in the transaction of its changes: both are
+ *  committed, or neither. Returns the stored response of an earlier request with this key, or undefined
+ *  when `work` ran. */
 export async function runOnce(
   { db, now }: { db: Db; now: () => Date },
   { userId, key, fingerprint }: IdempotentRequest,

@@ -5,7 +5,8 @@ import { responses } from '../generated/validators.js'
 import { HEADERS, type Problem, problemIn, type Violation } from './violations.ts'
 
 export interface ResponseCheckOptions {
-  /** Nothing is checked; violations are logged, of a sample; every response is checked and a violation is thrown. */
+  /** Nothing is checked; violations are logged, of a sample; every response is checked and a violation
+   *  is thrown. */
   mode: 'off' | 'log' | 'enforce'
   log: Logger
   onViolation?: (violation: Violation) => void

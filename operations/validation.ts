@@ -1,10 +1,10 @@
-/** Whether a value is what the contract says, by the generated validators; and what their errors say to people. */
+/** Checks values with the generated validators, and turns their errors into sentences. */
 import type { ErrorObject } from 'ajv'
 import { type FieldErrors, InvalidInput } from '../errors.ts'
 import type { QueryParameter } from '../generated/operations.ts'
 import type { Validator } from '../generated/validators.js'
 
-/** Throws InvalidInput unless `value` is valid. `fieldOf` names what is at a path, as the client wrote it. */
+/** Throws InvalidInput unless `value` is valid. `fieldOf` turns a path into the name that the client used. */
 export function assertValid(
   validator: Validator,
   value: unknown,
@@ -14,19 +14,19 @@ export function assertValid(
   throw new InvalidInput(fieldErrors(validator.errors ?? [], fieldOf))
 }
 
-/** A query parameter's text as the contract types it: integers as numbers, comma lists as arrays. What cannot be converted stays text, for
- *  the validator to refuse. */
+/** Converts a query parameter to its type in the contract: integers to numbers, comma lists to arrays.
+ *  Other text stays as it is, and the validator refuses it. */
 export function convertParameter(value: string, type: QueryParameter['type'] | undefined): unknown {
   if (type === 'integer') return /^(0|-?[1-9]\d{0,15})$/.test(value) ? Number(value) : value
   if (type === 'list') return value.split(',')
   return value
 }
 
-/** Enough for anyone to mend; an answer that names thousands would only be long. */
+/** More would make the response long without making it more helpful. */
 const MAX_ERRORS = 100
 
 function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string): FieldErrors {
-  // Without a prototype: "constructor" and "__proto__" are names like any other.
+  // No prototype, so that "constructor" and "__proto__" are ordinary names.
   const fields: FieldErrors = Object.create(null)
   for (const error of errors.slice(0, MAX_ERRORS)) {
     const message = messageOf(error)
@@ -63,13 +63,14 @@ const FORMATS: Record<string, string> = {
   'date-time': 'must be an RFC 3339 date and time, such as 2026-03-02T09:30:00Z.',
 }
 
-/** The sentence goes after the name of the field. Undefined: another error of the same value says it better. */
+/** A sentence that follows the name of the field. Undefined when another error of the same value is
+ *  clearer. */
 function messageOf({ keyword, params, message, schemaPath }: ErrorObject): string | undefined {
   switch (keyword) {
     case 'required':
       return 'is required.'
     case 'additionalProperties':
-      return 'is not known here.'
+      return 'is not a recognised field.'
     case 'type': {
       if (/\/oneOf\/\d+\/type$/.test(schemaPath)) return undefined
       const types = [params.type].flat().filter((type) => type !== undefined)
@@ -84,7 +85,7 @@ function messageOf({ keyword, params, message, schemaPath }: ErrorObject): strin
     case 'pattern':
       return params.pattern.startsWith('^[12]\\d{3}-')
         ? FORMATS['date-time']
-        : 'does not have the form that is asked for.'
+        : 'does not match the required pattern.'
     case 'minLength':
       return params.limit === 1
         ? 'must not be empty.'
@@ -102,7 +103,7 @@ function messageOf({ keyword, params, message, schemaPath }: ErrorObject): strin
     case 'maxProperties':
       return `must have at most ${params.limit} fields.`
     case 'uniqueItems':
-      return 'must not name the same twice.'
+      return 'must not contain the same value twice.'
     default:
       return `${message ?? 'is not valid'}.`
   }

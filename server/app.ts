@@ -34,7 +34,8 @@ export function createApp(services: AppServices): Koa<RequestState> {
     proxy: config.trustedProxies > 0,
     maxIpsCount: config.trustedProxies,
   })
-  // Errors reach Koa itself only after the response has begun, for example when a client disconnects during a download.
+  // Errors reach Koa itself only after the response has begun, for example when a client disconnects during
+  // a download.
   app.on('error', (error: NodeJS.ErrnoException) => {
     if (!/^(EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
       log.error({ err: error }, 'A response could not be sent')

@@ -5,7 +5,8 @@ import type { Context } from './context.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 
-/** The request's JSON body and its text, which is also kept for the request log. Throws 415, 413, 400 in this order, or InvalidInput for text that cannot be stored. */
+/** Reads the JSON body, and stores its text for the request log. Throws 415, 413 or 400, in this order,
+ *  or InvalidInput for text that cannot be stored. */
 export async function readJson(ctx: Context): Promise<{ text: string; value: unknown }> {
   const hasBody = ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length') || 0) > 0
   if (!hasBody) ctx.throw(400, 'A JSON body is required.')

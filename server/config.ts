@@ -1,4 +1,4 @@
-/** Settings: read once at the start, from the environment alone. Nothing else reads `process.env`. */
+/** Settings, read once at the start from the environment. No other file reads `process.env`. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -8,7 +8,7 @@ import { Refused } from '../errors.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
 
-/** The environment holds a setting that cannot be. Its message names each. */
+/** The message names every invalid setting. */
 export class ConfigError extends Refused {
   override name = 'ConfigError'
 }
@@ -19,9 +19,8 @@ export interface Config {
   /** 0 lets the system choose. */
   port: number
   host: string
-  /** Where clients reach this service: no trailing slash. */
+  /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string
-  /** Where the records are. */
   database: { databaseUrl: string; backend: QueueBackend } | { dataDir: string }
   role: 'all' | 'api' | 'worker'
   /** Encrypts webhook signing secrets at rest. */
@@ -32,19 +31,19 @@ export interface Config {
   logLevel: string
   /** Requests per minute of one user, over all their keys. */
   rateLimitPerMinute: number
-  /** Ranges that webhooks may reach although they are not public. */
+  /** Private IP ranges that webhooks may reach. */
   webhookAllowAddresses: Cidr[]
-  /** Delay before attempts 2 to 10, each counted from the end of the one before. */
+  /** The delay before each of the attempts 2 to 10, from the end of the attempt before. */
   webhookRetryDelaysMs: number[]
   /** One attempt, from the start of connecting to the end of the body. */
   webhookTimeoutMs: number
-  /** How long events and their deliveries are kept. */
+  /** The age at which events and their deliveries are deleted. */
   eventRetentionDays: number
-  /** How long the attempts of ended deliveries are kept. */
+  /** The age at which the attempts of ended deliveries are deleted. */
   attemptRetentionDays: number
   /** What happens to a response that breaks the contract: nothing, a log line, or a 500. */
   validateResponses: 'off' | 'log' | 'enforce'
-  /** How many proxies stand before this service and say in `X-Forwarded-For` whom they speak for. */
+  /** The number of proxies in front of this service, each of which adds to `X-Forwarded-For`. */
   trustedProxies: number
   /** Origins whose browsers may call the API. None by default. */
   corsOrigins: string[]
@@ -69,7 +68,7 @@ const integer = (min: number, max: number) =>
 
 const httpUrl = makeValidator<string>((input) => {
   if (!URL.canParse(input) || !/^https?:$/.test(new URL(input).protocol))
-    throw new Error(`must be an http or https address, not "${input}"`)
+    throw new Error(`must be an http or https URL, not "${input}"`)
   return input.replace(/\/+$/, '')
 })
 
@@ -89,9 +88,7 @@ const cidrs = makeValidator<Cidr[]>((input) =>
     try {
       return ipaddr.parseCIDR(range)
     } catch {
-      throw new Error(
-        `must be comma-separated address ranges such as 127.0.0.0/8, and "${range}" is none`,
-      )
+      throw new Error(`must be comma-separated IP ranges such as 127.0.0.0/8, not "${range}"`)
     }
   }),
 )
@@ -100,7 +97,7 @@ const origins = makeValidator<string[]>((input) =>
   list(input).map((origin) => {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin)
       throw new Error(
-        `must be comma-separated origins such as https://app.example.com, and "${origin}" is none`,
+        `must be comma-separated origins such as https://app.example.com, not "${origin}"`,
       )
     return origin
   }),
@@ -145,12 +142,15 @@ const settings = {
   CORS_ORIGINS: origins({ default: [] }),
 }
 
-/** Reads and checks the settings. Throws `ConfigError` naming every bad one. Makes `DATA_DIR` and its secret key when they are needed. */
+/** Reads and checks the settings. Throws `ConfigError`. Creates `DATA_DIR` and its secret key when they
+ *  are needed. */
 export function readConfig(environment: Record<string, string | undefined>): Config {
-  // An empty variable is an unset one, as in most shells' scripts.
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  // An empty variable counts as not set.
+  const variables = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== ''),
+  )
   const env = {
-    ...cleanEnv(given, settings, {
+    ...cleanEnv(variables, settings, {
       reporter({ errors }) {
         const lines = Object.entries(errors).map(
           ([name, error]) =>
@@ -181,7 +181,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
         ? { dataDir }
         : { databaseUrl: env.DATABASE_URL, backend: env.QUEUE_BACKEND },
     role: env.ROLE,
-    secretKey: env.SECRET_KEY ?? keptSecretKey(dataDir),
+    secretKey: env.SECRET_KEY ?? readOrCreateSecretKey(dataDir),
     isProduction: env.NODE_ENV === 'production',
     signUp: env.SIGN_UP === 'on',
     logLevel: env.LOG_LEVEL,
@@ -197,18 +197,19 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   }
 }
 
-/** The secret key of an embedded installation: made once, readable by its owner alone. */
-function keptSecretKey(dataDir: string): string {
+/** The secret key of an installation with SQLite: created once, readable by its owner only. */
+function readOrCreateSecretKey(dataDir: string): string {
   const file = join(dataDir, 'secret.key')
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   } catch (error) {
-    throw new ConfigError(`DATA_DIR ${dataDir} cannot be made: ${(error as Error).message}`, {
+    throw new ConfigError(`DATA_DIR ${dataDir} cannot be created: ${(error as Error).message}`, {
       cause: error,
     })
   }
   if (!existsSync(file)) {
-    // Written aside and linked into place: the file is never seen half written, and of two processes that start at once one wins.
+    // Written to a draft and linked: nobody reads half a key, and when two processes start at once, one of
+    // them wins.
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flush: true })
     try {

@@ -1,13 +1,28 @@
 import cors from '@koa/cors'
 import type { Context, Middleware } from 'koa'
 
-const EXPOSED_HEADERS =
-  'Deprecation, ETag, Location, Retry-After, X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Idempotent-Replayed, Content-Disposition, Repr-Digest, Sunset'
+const EXPOSED_HEADERS = [
+  'Deprecation',
+  'ETag',
+  'Location',
+  'Retry-After',
+  'X-Request-Id',
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Idempotent-Replayed',
+  'Content-Disposition',
+  'Repr-Digest',
+  'Sunset',
+].join(', ')
 
 export const ACCEPTED_HEADERS =
   'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id'
 
-/** Lets browsers of other origins call the API. `allowed` says what to answer to an origin: itself, `*`, or empty text. */
+/** Lets browsers of other origins call the API. `allowed` returns the Access-Control-Allow-Origin of an
+ *  origin: the origin, `*`, or an empty string for none. */
 export function crossOrigin(
   allowed: (origin: string) => string,
   acceptedHeaders = ACCEPTED_HEADERS,

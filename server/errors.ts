@@ -1,4 +1,4 @@
-/** The only place that answers an error. Everybody else throws. */
+/** The only place that responds to an error of the API. All other code throws. */
 import { HttpError } from 'http-errors'
 import type { Logger } from 'pino'
 import { InvalidInput, StatusError } from '../errors.ts'
@@ -7,8 +7,8 @@ import type { Context, Next } from './context.ts'
 
 const RETRY_AFTER_SECONDS = 5
 
-/** Koa middleware: answers whatever was thrown below it as `{ message, errors? }`, and what was not found.
- *  Headers that were set before the error stay; those of the error are added. */
+/** Koa middleware: responds to errors with `{ message, errors? }`, and to unknown paths with 404.
+ *  Headers that were set before the error remain. */
 export function answerErrors(log: Logger) {
   return async (ctx: Context, next: Next): Promise<void> => {
     try {

@@ -1,4 +1,4 @@
-/** The listening socket, and an end to it that takes no longer than it must. */
+/** The listening socket, and a stop that waits only for requests in flight. */
 import { createServer, type RequestListener, STATUS_CODES } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { promisify } from 'node:util'
@@ -7,17 +7,17 @@ import type { Config } from './config.ts'
 
 export interface HttpServer {
   port: number
-  /** Takes no more requests. Those in flight are answered, for up to `graceMs`. */
+  /** Refuses new requests. Those in flight have up to `graceMs` to finish. */
   stop(graceMs: number): Promise<void>
 }
 
-/** Listens on the configured address. Throws when that cannot be, with the system's code. */
+/** Listens on the host and port. Throws the system's error, for example EADDRINUSE. */
 export async function listen(
   handle: RequestListener,
   { host, port }: Pick<Config, 'host' | 'port'>,
 ): Promise<HttpServer> {
   const server = createServer(handle)
-  // Node takes a connection for idle only after its first answer. These have no request in flight, for whatever reason.
+  // Connections without a request in flight. Node closes only those that have had a response.
   const waiting = new Set<Socket>()
   let stopping = false
 
@@ -52,14 +52,14 @@ export async function listen(
   }
 }
 
-/** By the code of Node's parser; anything else is 400. */
+/** Responses by the error code of Node's HTTP parser. Other codes get 400. */
 const UNREADABLE: Record<string, { status: number; message: string }> = {
   HPE_HEADER_OVERFLOW: { status: 431, message: 'The headers are larger than 16 KiB.' },
   HPE_INVALID_METHOD: { status: 501, message: 'There is no such HTTP method.' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive.' },
 }
 
-/** What Node's parser refuses before there is a request: answered in the shape of every other error. */
+/** Responds to what Node's parser refuses, in the form of every other error. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
   const { status, message } = UNREADABLE[error.code ?? ''] ?? {

@@ -8,8 +8,8 @@ import { convertParameter } from '../operations/validation.ts'
 import { readJson } from './body.ts'
 import type { Context } from './context.ts'
 
-/** Reads a request and validates it. `text` is the body as sent. Throws 415, 413 or 400 for the body as a whole, then what
- *  `readQuery` and `validate` throw. */
+/** Reads a request and validates it. `text` is the body as sent. Throws 415, 413 or 400 for the body as
+ *  a whole, then what `readQuery` and `validate` throw. */
 export async function readInput<Id extends OperationId>(
   ctx: Context,
   id: Id,
@@ -21,7 +21,8 @@ export async function readInput<Id extends OperationId>(
   return { input, text: body?.text ?? '' }
 }
 
-/** The query as the contract types it. Throws 400 for broken percent-encoding and InvalidInput for a repeated or unstorable parameter. */
+/** The query as the contract types it. Throws 400 for broken percent-encoding and InvalidInput for a
+ *  repeated or unstorable parameter. */
 export function readQuery(ctx: Context, operation: Operation): Record<string, unknown> {
   if (ctx.querystring === '') return {}
   const query: Record<string, unknown> = {}
@@ -31,7 +32,7 @@ export function readQuery(ctx: Context, operation: Operation): Record<string, un
     const [name, value] = decodePair(ctx, part)
     if (Object.hasOwn(query, name)) errors[name] = ['must be given once.']
     else if (!isStorable(name) || !isStorable(value)) errors[name.toWellFormed()] = [UNSTORABLE]
-    // No plain assignment: "__proto__" must become a name like any other.
+    // Not an assignment, because "__proto__" must become an ordinary name.
     else
       Object.defineProperty(query, name, {
         value: convertParameter(value, operation.query[name]?.type),
@@ -52,6 +53,6 @@ function decodePair(ctx: Context, part: string): [string, string] {
       ? [decode(part), '']
       : [decode(part.slice(0, equals)), decode(part.slice(equals + 1))]
   } catch {
-    return ctx.throw(400, 'The address holds a broken percent-encoding.')
+    return ctx.throw(400, 'The URL has a broken percent-encoding.')
   }
 }

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino, type SerializedError } from 'pino'
 
-/** Fields that hold a secret, wherever in a line they are met. */
+/** Names of fields with secrets, at up to three levels of a log line. */
 const SECRETS = [
   'authorization',
   'cookie',
@@ -11,7 +11,8 @@ const SECRETS = [
   'secretKey',
 ]
 
-/** Lines of JSON on standard error: standard output belongs to what commands print. Written without blocking, and whole at the exit. */
+/** Writes lines of JSON to standard error, because commands print to standard output. Does not block;
+ *  flushes at the exit. */
 export function newLogger(
   level: string,
   to: DestinationStream = pino.destination({ dest: 2, sync: false }),
@@ -35,7 +36,7 @@ export function newLogger(
   )
 }
 
-/** What happened and where. Drivers put more on their errors: the connection with all that it has prepared, the values that it was refused for. */
+/** Leaves out what database drivers add to their errors: the connection, and the values of the statement. */
 function errorFields({ type, message, stack, code, aggregateErrors }: SerializedError): object {
   return { type, message, stack, code, aggregateErrors: aggregateErrors?.map(errorFields) }
 }

@@ -31,7 +31,8 @@ export interface Running {
   /** For example `http://127.0.0.1:3000`. */
   url: string
   db: Db
-  /** Refuses new requests, finishes those in flight within 20 s, writes the request log, closes everything. */
+  /** Refuses new requests, finishes those in flight within 20 s, writes the request log, closes
+   *  everything. */
   stop(): Promise<void>
 }
 
@@ -40,8 +41,8 @@ export interface StartOptions {
   now?: () => Date
 }
 
-/** Starts a server on a migrated database. Throws when the port is in use or the database is not reachable; then nothing is
- *  left open. */
+/** Starts a server on a migrated database. Throws when the port is in use or the database is not
+ *  reachable; then nothing is left open. */
 export async function start(
   config: Config,
   { log, now = () => new Date() }: StartOptions,
@@ -77,7 +78,8 @@ export async function start(
     const app = createApp({ db, config, log, now, metrics, requestLog, findUnready })
     // SQLite has one server, so the requests that still hold an idempotency key were cut off.
     if (db.dialect === 'sqlite') await releaseAbandonedKeys(db)
-    // Before the engine: a port in use is reported at once, and requests are served while the queue is filled.
+    // Before the engine: a port in use is reported at once, and requests are served while the queue is
+    // filled.
     http = await listen(app.callback(), config)
     if (config.role !== 'api') {
       engine = await startDelivery(db, config, now, log)
@@ -126,7 +128,8 @@ async function probe(
   return [database ? [] : ['database'], schedule ? [] : ['schedule']].flat()
 }
 
-/** The queue is in the same PostgreSQL, or in an embedded one with a cache directory that makes the next start faster. */
+/** The queue is in the same PostgreSQL, or in an embedded one with a cache directory that makes the next
+ *  start faster. */
 function queuePlace({
   database,
 }: Config): Pick<EngineOptions, 'databaseUrl' | 'backend' | 'cacheDir'> {

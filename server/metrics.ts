@@ -7,11 +7,11 @@ export interface Metrics {
   registry: Registry
   middleware(ctx: Context, next: Next): Promise<void>
   recordViolation(violation: Violation): void
-  /** Distinct ones since the start, the latest first. */
+  /** Distinct violations since the start, most recent first. */
   violations(): SeenViolation[]
 }
 
-/** Prometheus metrics of one server: of the process, of each operation. */
+/** Prometheus metrics of the process and of each operation. */
 export function newMetrics(): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
@@ -55,7 +55,7 @@ export function newMetrics(): Metrics {
   }
 }
 
-/** Adds what the delivery engine of this process does. */
+/** Adds the metrics of this process' delivery engine. */
 export function reportDeliveries(registry: Registry, engine: Engine): void {
   const claimed: Gauge = new Gauge({
     name: 'muster_delivery_attempts_claimed',
@@ -67,7 +67,7 @@ export function reportDeliveries(registry: Registry, engine: Engine): void {
     name: 'muster_delivery_oldest_due_seconds',
     help: 'How long the attempt that waits longest has been due.',
     registers: [registry],
-    // Without its database a server still has everything else to report.
+    // NaN without a database; the other metrics are still reported.
     collect: async () =>
       age.set(
         await engine.oldestDueAgeMs().then(

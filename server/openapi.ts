@@ -1,6 +1,6 @@
-/** openapi-backend checks openapi.json, authenticates by its security requirements and dispatches to the handlers.
- *  Its router is replaced, because it rebuilds the patterns of all paths for each request; its validation is off, because it
- *  has neither our order of checks nor our messages. */
+/** openapi-backend checks openapi.json, authenticates by its security requirements and dispatches to the
+ *  handlers. Its router is replaced, because it rebuilds the patterns of all paths for each request; its
+ *  validation is off, because it has neither our order of checks nor our messages. */
 import { readFileSync } from 'node:fs'
 import {
   type Document,

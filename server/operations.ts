@@ -38,8 +38,8 @@ const UNKNOWN_KEYS_PER_MINUTE = 120
 
 const operationIds = Object.keys(operations) as OperationId[]
 
-/** The middleware for every path of the contract. All other paths below it are 404.
- *  Throws `Refused` when an operation needs no API key, and in production when a handler is not implemented. */
+/** The middleware for every path of the contract. All other paths below it are 404. Throws `Refused`
+ *  when an operation needs no API key, and in production when a handler is not implemented. */
 export function serveOperations(services: OperationServices): (ctx: Context) => Promise<void> {
   assertNonePublic()
   reportNotImplemented(services)

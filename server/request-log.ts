@@ -1,4 +1,4 @@
-/** The API Dashboard's record of requests: gathered in memory, written in batches off the request's path. */
+/** The log of API requests that the console shows: buffered in memory and written in batches. */
 
 import type { Logger } from 'pino'
 import type { Principal } from '../auth/api-key.ts'
@@ -11,13 +11,14 @@ import type { Context, Next } from './context.ts'
 
 const FLUSH_MS = 1_000
 const FLUSH_ROWS = 500
-/** Beyond this, with a database that does not take them, the oldest are given up: answering matters more than the log. */
+/** While the database is not available, the oldest entries beyond this are dropped: serving requests is
+ *  more important. */
 const MAX_WAITING = 20_000
 const MAX_BODY_BYTES = 64 * 1024
 
 export interface RequestLog {
   middleware(ctx: Context, next: Next): Promise<void>
-  /** Writes what is waiting. */
+  /** Writes the buffered entries. */
   flush(): Promise<void>
   stop(): Promise<void>
 }
@@ -58,7 +59,7 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
           'The request log could not be written; trying again',
         )
       } else if (batch.length > 1) {
-        // A row that the database will never take must not hold up the others.
+        // One entry that the database refuses must not block the others.
         for (const request of batch) await write([request])
       } else {
         log.error({ err: error, requestId: batch[0]?.requestId }, 'A request could not be logged')
@@ -84,8 +85,8 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
         status: ctx.status,
         durationMs: Math.round((performance.now() - start) * 1000) / 1000,
         ip: ctx.ip,
-        requestBody: kept(ctx.state.requestText),
-        responseBody: kept(typeof ctx.body === 'string' ? ctx.body : undefined),
+        requestBody: toStoredBody(ctx.state.requestText),
+        responseBody: toStoredBody(typeof ctx.body === 'string' ? ctx.body : undefined),
         at,
       })
       if (waiting.length % FLUSH_ROWS === 0) void flush()
@@ -98,8 +99,8 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
   }
 }
 
-/** At most 64 KiB of UTF-8, without keys and signing secrets that a client may have put there. */
-function kept(text: string | undefined): string | null {
+/** Cuts a body to 64 KiB of UTF-8 and removes API keys and signing secrets. */
+function toStoredBody(text: string | undefined): string | null {
   if (text === undefined) return null
   const short =
     text.length * 3 <= MAX_BODY_BYTES
@@ -108,16 +109,16 @@ function kept(text: string | undefined): string | null {
           .subarray(0, MAX_BODY_BYTES)
           .toString()
           .replace(/\uFFFD$/, '')
-  // PostgreSQL takes no NUL.
+  // PostgreSQL stores no NUL.
   return redact(short.includes('\0') ? short.replaceAll('\0', '\uFFFD') : short)
 }
 
-/** A key or a signing secret, also as JSON (`\/`, `\u005f`) and percent-encoding (`%5F`) write it. */
+/** An API key or a signing secret, also in the escapes of JSON (`\/`, `\u005f`) and URLs (`%5F`). */
 const KEY = /mst(?:_|%5f|\\u005f)([0-9a-z]{4})(?:[0-9a-z_]|%5f|\\u005f)+/gi
 const SECRET = /whsec(?:_|%5f|\\u005f)(?:[0-9a-z+/=_-]|%2b|%2f|%3d|\\\/|\\u00[0-9a-f]{2})+/gi
 
 function redact(text: string): string {
-  // Nearly every text has neither, and looking for a fixed string is many times quicker than a pattern.
+  // Nearly no text has either, and the search for a fixed string is many times faster than a pattern.
   if (!text.includes('mst') && !text.includes('whsec')) return text
   return text.replace(KEY, 'mst_$1…').replace(SECRET, 'whsec_…')
 }

@@ -1,5 +1,4 @@
-/** Finds the operation of a request: a map of fixed paths and one precompiled pattern per template.
- *  openapi-backend's own router rebuilds all of this for every request. */
+/** Finds the operation of a request by a map of fixed paths and one compiled pattern per path template. */
 
 import type { Operation, OperationId } from '../generated/operations.ts'
 import type { Context } from './context.ts'
@@ -8,7 +7,7 @@ export interface Route {
   path: string
   pattern: RegExp
   names: string[]
-  /** By upper-case method. */
+  /** By method, in upper case. */
   operations: Map<string, OperationId>
   /** The documented methods, with HEAD for GET, and OPTIONS. */
   allow: string
@@ -29,7 +28,7 @@ export function compileRoutes(
     routes.set(path, route)
   }
   for (const route of routes.values()) route.allow = allowOf(route)
-  // A fixed path wins over a template, and the template with more fixed text over one with less.
+  // A fixed path takes precedence over a template, and a longer template over a shorter one.
   const templates = [...routes.values()]
     .filter((route) => route.names.length > 0)
     .sort((a, b) => b.path.replace(/\{.*?\}/g, '').length - a.path.replace(/\{.*?\}/g, '').length)
@@ -53,8 +52,8 @@ export function compileRoutes(
 
 const MAX_URL_BYTES = 8 * 1024
 
-/** The operation of a request, which is then in `ctx.state`, as are the parameters of its path. Undefined for OPTIONS, which is answered here.
- *  Throws 400, 404, 405 and 414. */
+/** Stores the operation and its path parameters in the request's state. Responds to OPTIONS itself and
+ *  then returns undefined. Throws 400, 404, 405 and 414. */
 export function findOperation(
   ctx: Context,
   match: (path: string) => Match | undefined,
@@ -76,11 +75,11 @@ export function findOperation(
 }
 
 function findRoute(ctx: Context, match: (path: string) => Match | undefined): Match {
-  if (ctx.url.length > MAX_URL_BYTES) ctx.throw(414, 'The address is longer than 8 KiB.')
+  if (ctx.url.length > MAX_URL_BYTES) ctx.throw(414, 'The URL is longer than 8 KiB.')
   try {
     decodeURIComponent(ctx.path)
   } catch {
-    ctx.throw(400, 'The address holds a broken percent-encoding.')
+    ctx.throw(400, 'The URL has a broken percent-encoding.')
   }
   const found = match(ctx.path)
   if (found === undefined) ctx.throw(404, 'There is nothing at this address.')

@@ -1,4 +1,4 @@
-/** What is left of operations that the contract no longer has. */
+/** Finds what remains of operations that the contract no longer has. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findUnusedComponents } from '../model/consistency.ts'
@@ -7,7 +7,8 @@ import { lineOf } from '../model/source.ts'
 import { listFiles } from './files.ts'
 import { listHandlers } from './handlers.ts'
 
-/** One line for each handler, test, mention in a test or hook, and component of the contract; what is wrong, and what to do. */
+/** One line for each such handler, test, mention in a test or hook, and unused component: the problem
+ *  and what to do. */
 export async function findOrphans(root: string, contract: Contract): Promise<string[]> {
   const ids = new Set(contract.operations.map(({ id }) => id))
   const handlers = (await listHandlers(root)).filter((name) => !ids.has(name))
@@ -33,14 +34,14 @@ export async function findOrphans(root: string, contract: Contract): Promise<str
   ]
 }
 
-/** The operations of the generation before. */
+/** The operations when generated/ was last written. */
 async function generatedIds(root: string): Promise<string[]> {
   const text = await readFile(join(root, 'generated/operations.ts'), 'utf8').catch(() => '')
   const union = /^export type OperationId =((?:\n {2}\| '\w+')*)/m.exec(text)?.[1] ?? ''
   return [...union.matchAll(/'(\w+)'/g)].map(([, id]) => id ?? '')
 }
 
-/** Where tests and hooks still name them. */
+/** Lines of tests and hooks that still mention these names. */
 async function mentions(root: string, names: Set<string>, except: Set<string>): Promise<string[]> {
   if (names.size === 0) return []
   const pattern = new RegExp(`\\b(${[...names].join('|')})\\b`)

@@ -1,10 +1,12 @@
-/** What an operation begins with: a handler that answers 501, and a test that fails until there is a better one. */
+/** Stubs of an operation: a handler that responds with 501, and a test that fails until the handler is
+ *  written. */
 
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { literal } from './typescript-text.ts'
 
-/** For each operation without a handler, by path: handlers/<operationId>.ts and test/handlers/<operationId>.test.ts. */
+/** For each operation without a handler, by path: handlers/<operationId>.ts and
+ *  test/handlers/<operationId>.test.ts. */
 export function standInsFor({ operations }: Contract, written: string[]): Record<string, string> {
   const unwritten = operations.filter(({ id }) => !written.includes(id))
   return Object.fromEntries(
@@ -19,12 +21,13 @@ function handler({ id, method, path, summary, emits }: Operation): string {
   return `import { notImplemented } from './call.ts'
 
 /** ${method.toUpperCase()} ${path}: ${summary}.${emits.length > 0 ? ` Emits ${emits.join(', ')}.` : ''}
- *  In its place: \`export async function ${id}(call: Call<'${id}'>): Promise<…>\`. See docs/new-resource.md. */
+ *  In its place: \`export async function ${id}(call: Call<'${id}'>): Promise<…>\`. See
+ *  docs/new-resource.md. */
 export const ${id} = notImplemented('${id}')
 `
 }
 
-/** The first case is the contract's own example. */
+/** The first test case is the contract's example. */
 function test({ id, method, path, parameters, body, success }: Operation): string {
   const names = parameters.filter((parameter) => parameter.in === 'path')
   const address = names.reduce((text, { name, example }) => {

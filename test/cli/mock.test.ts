@@ -164,7 +164,7 @@ describe('a request that the service refuses', () => {
   it('fields at fault are named as the service names them', async () => {
     expect(await json(await post(asJson, '{"title": 1, "titel": "x"}'))).toEqual({
       message: 'The given data was invalid.',
-      errors: { title: ['must be a string.'], titel: ['is not known here.'] },
+      errors: { title: ['must be a string.'], titel: ['is not a recognised field.'] },
     })
   })
 
@@ -285,7 +285,7 @@ describe('the command', () => {
     const { status, stdout, stderr } = await started.ended
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toContain(
-      '422  GET /public/v1/tasks?bogus=1  listTasks\n     bogus is not known here.\n',
+      '422  GET /public/v1/tasks?bogus=1  listTasks\n     bogus is not a recognised field.\n',
     )
   })
 

@@ -67,7 +67,7 @@ describe('calls', () => {
     })
     expect(await errorOf(file)).toMatchObject({
       status: 409,
-      message: 'The export is still being made.',
+      message: 'The export is not ready yet.',
     })
   })
 })

@@ -206,7 +206,7 @@ describe('signing in', () => {
     for (let n = 0; n < 5; n++) expect((await attempt(person.email, 'wrong')).status).toBe(401)
     const refused = await attempt(person.email.toUpperCase(), PASSWORD)
     expect(refused.status).toBe(429)
-    expect(refused.text).toMatch(/This was tried too often\. Try again in 1[45] minutes\./)
+    expect(refused.text).toMatch(/Too many attempts\. Try again in 1[45] minutes\./)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(14 * 60)
     expect((await attempt(other.email, PASSWORD)).status).toBe(303)
     expect(
@@ -321,7 +321,7 @@ describe('one’s own page', () => {
       own.post('/me/password', { current_password, new_password: NEW_PASSWORD })
     for (let n = 0; n < 5; n++)
       expect((await guess(`wrong ${n}`)).text).toContain('This is not your current password.')
-    expect((await guess(PASSWORD)).text).toContain('This was tried too often.')
+    expect((await guess(PASSWORD)).text).toContain('Too many attempts.')
     const other = await newPerson(app, account.accountId)
     expect(
       (

@@ -161,7 +161,7 @@ describe('the console under attack', () => {
       statuses.push((await ask(`asked-${asked}@example.com`)).status)
     expect(statuses.slice(0, 60)).toEqual(Array(60).fill(200))
     expect(statuses.slice(60)).toEqual([422, 422])
-    expect((await ask('asked-99@example.com')).text).toContain('This was tried too often')
+    expect((await ask('asked-99@example.com')).text).toContain('Too many attempts')
   })
 
   it('a page that brings itself up to date leaves the notice to the one that waits for it', async () => {

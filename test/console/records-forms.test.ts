@@ -750,7 +750,7 @@ describe('a form that is not from here', () => {
       filters: '{"nothing": "1"}',
     })
     expect(answer.status).toBe(422)
-    expect(errorsIn(answer.text).filters).toContain('nothing is not known here.')
+    expect(errorsIn(answer.text).filters).toContain('nothing is not a recognised field.')
     const broken = await visits.post('/records/exports/new', {
       resource: 'tasks',
       format: 'pdf',

@@ -38,7 +38,7 @@ describe('the signing secret', () => {
     for (let count = 0; count < 5; count++) await office.visitor.post(to, { password: 'guess' })
     const locked = await office.visitor.post(to, { password: PASSWORD })
     expect(locked.status).toBe(422)
-    expect(locked.text).toContain('This was tried too often.')
+    expect(locked.text).toContain('Too many attempts.')
     expect(locked.text).not.toContain('whsec_')
   })
 

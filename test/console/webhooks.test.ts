@@ -259,7 +259,7 @@ describe('creating and changing a webhook', () => {
     expect(await verdict('https://10.0.0.1/')).toContain('10.0.0.1 is not public')
     expect((await verdict(' ')).trim()).toBe('')
     for (let count = 0; count < 56; count++) await verdict('https://example.com/')
-    expect(await verdict('https://example.com/')).toContain('This was tried too often.')
+    expect(await verdict('https://example.com/')).toContain('Too many attempts.')
     // Each user has a limit of their own.
     const colleague = await visitor(
       app,

@@ -120,16 +120,22 @@ describe('createExport', () => {
     },
     {
       filters: { status: 'active,active' },
-      errors: { 'filters.status': ['must not name the same twice.'] },
+      errors: { 'filters.status': ['must not contain the same value twice.'] },
     },
     {
       filters: { status: '' },
       errors: { 'filters.status': ['must be one of active, inactive, archived.'] },
     },
     { filters: { status: 1 }, errors: { 'filters.status': ['must be a string.'] } },
-    { filters: { foo: 'x' }, errors: { 'filters.foo': ['is not known here.'] } },
-    { filters: { 'page[size]': '1' }, errors: { 'filters.page[size]': ['is not known here.'] } },
-    { filters: { constructor: 'x' }, errors: { 'filters.constructor': ['is not known here.'] } },
+    { filters: { foo: 'x' }, errors: { 'filters.foo': ['is not a recognised field.'] } },
+    {
+      filters: { 'page[size]': '1' },
+      errors: { 'filters.page[size]': ['is not a recognised field.'] },
+    },
+    {
+      filters: { constructor: 'x' },
+      errors: { 'filters.constructor': ['is not a recognised field.'] },
+    },
     {
       filters: { created_after: 'yesterday' },
       errors: { 'filters.created_after': expect.any(Array) },
@@ -155,14 +161,14 @@ describe('createExport', () => {
       '{"resource":"tasks","format":"csv","filters":{"__proto__":"x"}}',
     )
     expect(filter).toMatchObject({ status: 422 })
-    expect(filter.text).toContain('"filters.__proto__":["is not known here."]')
+    expect(filter.text).toContain('"filters.__proto__":["is not a recognised field."]')
     const field = await client.post(
       '/exports',
       '{"resource":"tasks","format":"csv","__proto__":1,"constructor":1}',
     )
     expect(field).toMatchObject({ status: 422 })
     expect(field.text).toContain(
-      '"__proto__":["is not known here."],"constructor":["is not known here."]',
+      '"__proto__":["is not a recognised field."],"constructor":["is not a recognised field."]',
     )
   })
 
@@ -351,7 +357,7 @@ describe('getExportFile', () => {
   test('409 while it is queued or being made', async () => {
     const { client } = await newClient(idle)
     const id = await requested(client, { resource: 'tasks' })
-    const notReady = { status: 409, body: { message: 'The export is still being made.' } }
+    const notReady = { status: 409, body: { message: 'The export is not ready yet.' } }
     expect(await client.get(`/exports/${id}/file`)).toMatchObject(notReady)
     await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))
     expect((await client.get(`/exports/${id}`)).body).toMatchObject({
