@@ -1839,7 +1839,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "message": "A request with this Idempotency-Key is still being worked on."
+                 *       "message": "A request with this Idempotency-Key is still in progress."
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];
@@ -1859,7 +1859,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "message": "The export is still being made."
+                 *       "message": "The export is not ready yet."
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];

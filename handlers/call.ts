@@ -21,13 +21,13 @@ export interface Caller {
 
 /** An operation's parameters and body, valid by the contract: lists are arrays, integers are numbers,
  *  defaults are filled in. */
-export interface Input<Id extends OperationId> {
+export interface ValidInput<Id extends OperationId> {
   path: PathParams<Id>
   query: QueryParams<Id>
   input: Body<Id>
 }
 
-export interface Call<Id extends OperationId> extends Input<Id> {
+export interface Call<Id extends OperationId> extends ValidInput<Id> {
   /** The account's records. An operation that writes runs in a transaction, which commits before the
    *  response is sent. */
   scope: (typeof operations)[Id]['access'] extends 'write' ? WriteScope : Scope

@@ -5,7 +5,7 @@ import type { EventData, EventType } from '../generated/asyncapi.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type FileBody, type OperationId, operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
-import type { Call, Caller, Input } from '../handlers/call.ts'
+import type { Call, Caller, ValidInput } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
@@ -28,7 +28,7 @@ export interface RawInput {
 export function validate<Id extends OperationId>(
   id: Id,
   { path = {}, query = {}, headers, body }: RawInput,
-): Input<Id> {
+): ValidInput<Id> {
   const expected = validators.params[id]
   assertValid(expected.query, query, ([name = '']) => name)
   if (expected.headers && headers) {
@@ -42,7 +42,7 @@ export function validate<Id extends OperationId>(
   const bodyValidator = validators.bodies[id]
   if (bodyValidator) assertValid(bodyValidator, body)
   if (!expected.path(path)) throw new StatusError(404, 'There is no such record.')
-  return { path, query, input: body } as Input<Id>
+  return { path, query, input: body } as ValidInput<Id>
 }
 
 export interface ExecuteServices {
@@ -52,7 +52,7 @@ export interface ExecuteServices {
 }
 
 export interface Execution<Id extends OperationId> {
-  input: Input<Id>
+  input: ValidInput<Id>
   caller: Caller
   requestId?: string
   /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is

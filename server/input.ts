@@ -1,7 +1,7 @@
 import { type FieldErrors, InvalidInput } from '../errors.ts'
 import { type Operation, type OperationId, operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
-import type { Input } from '../handlers/call.ts'
+import type { ValidInput } from '../handlers/call.ts'
 import { validate } from '../operations/execute.ts'
 import { isStorable, UNSTORABLE } from '../operations/storable.ts'
 import { convertParameter } from '../operations/validation.ts'
@@ -13,7 +13,7 @@ import type { Context } from './context.ts'
 export async function readInput<Id extends OperationId>(
   ctx: Context,
   id: Id,
-): Promise<{ input: Input<Id>; text: string }> {
+): Promise<{ input: ValidInput<Id>; text: string }> {
   const body = validators.bodies[id] ? await readJson(ctx) : undefined
   const query = readQuery(ctx, operations[id])
   const { pathParameters: path } = ctx.state

@@ -36,7 +36,7 @@ export interface Running {
   stop(): Promise<void>
 }
 
-export interface StartOptions {
+export interface ServerOptions {
   log: Logger
   now?: () => Date
 }
@@ -45,7 +45,7 @@ export interface StartOptions {
  *  reachable; then nothing is left open. */
 export async function start(
   config: Config,
-  { log, now = () => new Date() }: StartOptions,
+  { log, now = () => new Date() }: ServerOptions,
 ): Promise<Running> {
   const db = openDatabase(config.database, { queryTimeoutMs: QUERY_TIMEOUT_MS })
   const metrics = newMetrics()

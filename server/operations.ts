@@ -21,7 +21,7 @@ import type { Context } from './context.ts'
 import { deprecationHeaders } from './deprecation.ts'
 import { readInput } from './input.ts'
 import { newDispatcher } from './openapi.ts'
-import { respond, respondFromStore, storableResponse } from './respond.ts'
+import { respondFromStore, sendResult, storableResponse } from './respond.ts'
 import { compileRoutes, findOperation } from './router.ts'
 
 export interface OperationServices {
@@ -67,7 +67,8 @@ function assertNonePublic(): void {
   const open = operationIds.filter((id) => operations[id].isPublic)
   if (open.length > 0)
     throw new Refused(
-      `openapi.yaml lets anyone call ${open.join(', ')}, but only an API key says which account to use. Remove "security: []".`,
+      `openapi.yaml requires no API key for ${open.join(', ')}, so they would have no account. ` +
+        'Remove "security: []".',
     )
 }
 
@@ -76,7 +77,8 @@ function reportNotImplemented({ config, log }: OperationServices): void {
   if (missing.length === 0) return
   if (config.isProduction)
     throw new Refused(
-      `These operations have no handler yet, and NODE_ENV is production: ${missing.join(', ')}. Write handlers/*.ts.`,
+      'These operations have no handler yet, and NODE_ENV is production: ' +
+        `${missing.join(', ')}. Write handlers/*.ts.`,
     )
   log.warn(
     { operations: missing },
@@ -132,7 +134,7 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
       ifMatch === '' || ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
   }
   if (operation.access === 'read')
-    return respond(services, id, ctx, await execute(services, id, execution))
+    return sendResult(services, id, ctx, await execute(services, id, execution))
 
   /** Responds in the transaction: a response that breaks the contract rolls the changes back. */
   const write = (store?: (trx: Trx) => Promise<void>): Promise<unknown> =>
@@ -140,7 +142,7 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
       ...execution,
       async around({ trx }, work) {
         const result = await work()
-        respond(services, id, ctx, result)
+        sendResult(services, id, ctx, result)
         await store?.(trx)
         return result
       },

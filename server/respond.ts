@@ -7,7 +7,7 @@ import type { StoredResponse } from '../records/idempotency-keys.ts'
 import type { Context, Next } from './context.ts'
 
 /** Throws `ContractViolation` for headers that break the contract, when that is enforced. */
-export function respond(
+export function sendResult(
   { checkResponse }: { checkResponse: ResponseChecker },
   id: OperationId,
   ctx: Context,

@@ -3,7 +3,7 @@
 import type { Operation, OperationId } from '../generated/operations.ts'
 import type { Context } from './context.ts'
 
-export interface Route {
+export interface PathRoute {
   path: string
   pattern: RegExp
   names: string[]
@@ -14,14 +14,14 @@ export interface Route {
 }
 
 export interface Match {
-  route: Route
+  route: PathRoute
   params: Record<string, string>
 }
 
 export function compileRoutes(
   operations: Record<string, Operation>,
 ): (path: string) => Match | undefined {
-  const routes = new Map<string, Route>()
+  const routes = new Map<string, PathRoute>()
   for (const [id, { path, method }] of Object.entries(operations)) {
     const route = routes.get(path) ?? newRoute(path)
     route.operations.set(method.toUpperCase(), id as OperationId)
@@ -86,13 +86,13 @@ function findRoute(ctx: Context, match: (path: string) => Match | undefined): Ma
   return found
 }
 
-function newRoute(path: string): Route {
+function newRoute(path: string): PathRoute {
   const names = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name ?? '')
   const source = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{.*?\}/g, '([^/]+)')
   return { path, names, pattern: new RegExp(`^${source}$`), operations: new Map(), allow: '' }
 }
 
-function allowOf({ operations }: Route): string {
+function allowOf({ operations }: PathRoute): string {
   const methods = [...operations.keys()]
   if (operations.has('GET')) methods.push('HEAD')
   return [...methods, 'OPTIONS'].join(', ')

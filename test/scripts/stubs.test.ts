@@ -118,7 +118,7 @@ test(
     const { status, output } = await tree.run('bin/muster.js', ['serve'], { PORT: '0' })
     expect([status, output]).toEqual([
       1,
-      expect.stringContaining('openapi.yaml leaves listEventTypes open to all'),
+      expect.stringContaining('openapi.yaml requires no API key for listEventTypes'),
     ])
   },
   LONG_MS,
