@@ -44,15 +44,27 @@ export function fieldItem(
   const target = context.api.follow(schema)
   const children = fieldList(context, schema, inside)
   return html`<li class="field"${id !== undefined && html` id="${id}"`}>
-<div class="field-head"><code class="field-name">${name}</code> <span class="type">${typeOf(context, schema)}</span>${presenceOf(context, isRequired)}${target.deprecated && html` <span class="pill warn">deprecated</span>`}</div>
+<div class="field-head">
+<code class="field-name">${name}</code>
+<span class="type">${typeOf(context, schema)}</span>
+${presenceOf(context, isRequired)}
+${target.deprecated && html`<span class="pill warn">deprecated</span>`}
+</div>
 ${context.markdown(description ?? schema.description ?? target.description ?? '')}
 ${constraintsOf(context, schema)}
-${children && html`<details class="children"><summary>Fields of <code>${name}</code></summary>${children}</details>`}
+${children && childFields(name, children)}
 </li>`
 }
 
+function childFields(name: string, children: Content): Html {
+  return html`<details class="children">
+<summary>Fields of <code>${name}</code></summary>
+${children}
+</details>`
+}
+
 function presenceOf({ isAnswer }: SchemaContext, isRequired: boolean): Content {
-  if (isAnswer) return !isRequired && html` <span class="type">not always there</span>`
+  if (isAnswer) return !isRequired && html` <span class="type">optional</span>`
   return isRequired && html` <span class="required">required</span>`
 }
 
