@@ -71,7 +71,7 @@ export function failedIn(
   return { kind: 'retry_failed', webhookId, eventTypes, since: since.getTime(), until: end }
 }
 
-export interface StartOptions {
+export interface BulkJobOptions {
   /** Deliveries per second, from 1 to `MAX_RATE`. */
   rate: number
   createdBy: string | null
@@ -82,7 +82,7 @@ export async function startBulkJob(
   db: Db,
   accountId: string,
   selection: BulkSelection,
-  { rate, createdBy }: StartOptions,
+  { rate, createdBy }: BulkJobOptions,
   now: Date,
 ): Promise<BulkJob> {
   const total = await countSelected(
