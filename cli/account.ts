@@ -17,21 +17,19 @@ interface CreateOptions {
 export function addAccount(program: Command, shell: Shell): void {
   const account = program
     .command('account')
-    .description('Make accounts: each has its own users, records and webhooks.')
+    .description('Create accounts: each has its own users, records and webhooks.')
 
   account
     .command('create')
-    .summary('make an account and its Owner')
-    .description(
-      'Make an account and its Owner, who signs in with the e-mail address and password.',
-    )
-    .requiredOption('--name <name>', 'what the account is called')
-    .requiredOption('--email <address>', "the Owner's e-mail address")
+    .summary('create an account and its Owner')
+    .description('Create an account and its Owner, who signs in with the email and password.')
+    .requiredOption('--name <name>', 'the name of the account')
+    .requiredOption('--email <email>', "the Owner's email")
     .requiredOption(
       '--password <password>',
       'from 8 to 200 characters, or - to read it from standard input',
     )
-    .option('--full-name <name>', "the Owner's name (default: what stands before the @)")
+    .option('--full-name <name>', "the Owner's name (default: the part before the @)")
     .addHelpText(
       'after',
       examples("muster account create --name 'Acme' --email ann@example.com --password -"),
@@ -41,7 +39,7 @@ export function addAccount(program: Command, shell: Shell): void {
         shell.records(async ({ db }): Promise<Output> => {
           const { name, email } = options
           const passwordHash = await hashPassword(readSecret(options.password))
-          const fullName = options.fullName ?? nameOf(email)
+          const fullName = options.fullName ?? toDefaultName(email)
           const { accountId, userId } = await transaction(db, async (trx) => {
             const now = new Date()
             const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, now)
@@ -56,8 +54,8 @@ export function addAccount(program: Command, shell: Shell): void {
           return {
             document: { account_id: accountId, user_id: userId },
             text: [
-              `Account ${accountId} is made. Its Owner is ${email}, user ${userId}.`,
-              `Make an API key:  muster key create --email ${quoteForShell(email)} --name 'First key' --access full_access`,
+              `Account ${accountId} was created. Its Owner is ${email}, user ${userId}.`,
+              createKeyHint(email),
             ].join('\n'),
           }
         }),
@@ -65,7 +63,12 @@ export function addAccount(program: Command, shell: Shell): void {
     )
 }
 
-/** What to call somebody of whom only the address is known. */
-export function nameOf(email: string): string {
+/** The default full name of a user. */
+export function toDefaultName(email: string): string {
   return email.split('@')[0] || email
+}
+
+export function createKeyHint(email: string): string {
+  const user = quoteForShell(email)
+  return `Create an API key:  muster key create --email ${user} --name 'First key' --access full_access`
 }

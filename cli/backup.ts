@@ -8,30 +8,30 @@ export function addBackup(program: Command, shell: Shell): void {
   program
     .command('backup')
     .description(
-      'Write all records, as they are at this moment, into a new SQLite file. Safe beside a running server.',
+      'Copy a snapshot of all records into a new SQLite file. Safe beside a running server.',
     )
-    .argument('<file>', 'the file to make; an existing one is left alone')
+    .argument('<file>', 'the file to create; it must not exist')
     .addHelpText(
       'after',
       `${examples('muster backup muster-2026-11-21.sqlite')}
-To restore: stop the server, move DATA_DIR/muster.sqlite* away and put the file there as muster.sqlite.
-Signing secrets are encrypted with DATA_DIR/secret.key (or SECRET_KEY): keep that too, in another place.
+To restore: stop the server, move DATA_DIR/muster.sqlite* away and copy the file to DATA_DIR/muster.sqlite.
+Also back up DATA_DIR/secret.key (or SECRET_KEY) in another place: it encrypts the signing secrets.
 `,
     )
     .action(
-      shell.action(async (given: string): Promise<Output> => {
+      shell.action(async (path: string): Promise<Output> => {
         const { database } = await shell.config()
         if (!('dataDir' in database))
           throw new Refused(
-            'The records are in PostgreSQL: back them up with pg_dump, for example  pg_dump --format=custom "$DATABASE_URL"',
+            'The records are in PostgreSQL. Use pg_dump:  pg_dump --format=custom "$DATABASE_URL"',
           )
-        const file = resolve(given)
+        const file = resolve(path)
         const byteSize = await shell.records(({ db }) => writeBackup(db, file))
         return {
           document: { file, byte_size: byteSize },
           text: [
             `The records are in ${file} (${byteSize} bytes).`,
-            `Keep ${join(database.dataDir, 'secret.key')}, or your SECRET_KEY, in another place: the signing secrets are encrypted with it.`,
+            `Also back up ${join(database.dataDir, 'secret.key')} (or SECRET_KEY): it encrypts the signing secrets.`,
           ].join('\n'),
         }
       }),

@@ -15,7 +15,7 @@ import type { Db } from '../records/database/open.ts'
 import { accountScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { findUserByEmail, type User } from '../records/users.ts'
-import { quoteForShell } from '../web/shared/shell.ts'
+import { createKeyHint } from './account.ts'
 import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
 
 interface CreateOptions {
@@ -25,18 +25,26 @@ interface CreateOptions {
 }
 
 export function addKey(program: Command, shell: Shell): void {
-  const key = program.command('key').description('Make, list and revoke API keys.')
+  const key = program.command('key').description('Create, list and revoke API keys.')
+  addCreate(key, shell)
+  addList(key, shell)
+  addRevoke(key, shell)
+}
 
+function addCreate(key: Command, shell: Shell): void {
   key
     .command('create')
-    .summary('make an API key of a user')
+    .summary('create an API key for a user')
     .description(
-      "Make an API key of a user. The token is shown once: only its hash is kept. The user's Finance permission bounds the key.",
+      'Create an API key for a user. The token is shown once, because only its hash is stored. ' +
+        "The user's Finance permission also applies to the key.",
     )
-    .requiredOption('--email <address>', 'the user whose key it is')
-    .requiredOption('--name <name>', 'what it is for')
+    .requiredOption('--email <email>', 'the user who owns the key')
+    .requiredOption('--name <name>', 'the name of the key, for example its purpose')
     .addOption(
-      new Option('--access <level>', 'what it may do').choices(accessLevels).makeOptionMandatory(),
+      new Option('--access <level>', 'the access level')
+        .choices(accessLevels)
+        .makeOptionMandatory(),
     )
     .addHelpText(
       'after',
@@ -47,28 +55,28 @@ export function addKey(program: Command, shell: Shell): void {
     .action(
       shell.action((options: CreateOptions) =>
         shell.records(async ({ db, config }): Promise<Output> => {
-          const { id: userId, accountId } = await userOf(db, options.email)
+          const { id: userId, accountId } = await findUserOrRefuse(db, options.email)
           const { id, token } = await transaction(db, async (trx) => {
             const scope = writeScope(trx, accountId)
             const now = new Date()
-            const made = await issueApiKey(
+            const created = await issueApiKey(
               scope,
               { userId, name: options.name, accessLevel: options.access },
               now,
             )
-            const target = { type: 'api_key', id: made.id, name: options.name.trim() } as const
+            const target = { type: 'api_key', id: created.id, name: options.name.trim() } as const
             const details = { access_level: options.access, owner: options.email }
             await insertAuditEntry(
               scope,
               { user: null, action: 'api_key.created', target, details, ip: null },
               now,
             )
-            return made
+            return created
           })
           return {
             document: { id, token },
             text: [
-              `Key ${id} is made. Its token is shown this once:`,
+              `Key ${id} was created. Its token is shown only once:`,
               '',
               `  ${token}`,
               '',
@@ -78,14 +86,16 @@ export function addKey(program: Command, shell: Shell): void {
         }),
       ),
     )
+}
 
+function addList(key: Command, shell: Shell): void {
   key
     .command('list')
     .summary("list a user's API keys")
     .description(
       "List a user's API keys, the revoked ones too. Of a token only the beginning is known.",
     )
-    .requiredOption('--email <address>', 'the user whose keys they are')
+    .requiredOption('--email <email>', 'the user whose keys they are')
     .addHelpText(
       'after',
       examples(
@@ -96,26 +106,28 @@ export function addKey(program: Command, shell: Shell): void {
     .action(
       shell.action((options: { email: string }) =>
         shell.records(async ({ db }): Promise<Output> => {
-          const user = await userOf(db, options.email)
+          const user = await findUserOrRefuse(db, options.email)
           const keys = await listApiKeys(
             accountScope({ dialect: db.dialect, sql: db.read }, user.accountId),
             user.id,
           )
           return {
-            document: keys.map(documentOf),
-            text: keys.length === 0 ? noKeys(user) : tableOf(keys),
+            document: keys.map(toDocument),
+            text: keys.length === 0 ? noKeys(user) : toTable(keys),
           }
         }),
       ),
     )
+}
 
+function addRevoke(key: Command, shell: Shell): void {
   key
     .command('revoke')
     .summary('revoke an API key for good')
     .description(
-      'Revoke an API key: it is refused from its next request on, also by servers that are running. It cannot be undone.',
+      'Revoke an API key. Running servers refuse its next request. This cannot be undone.',
     )
-    .argument('<id>', 'the key, as `muster key list` shows it')
+    .argument('<id>', 'the ID of the key, from `muster key list`')
     .addHelpText('after', examples('muster key revoke 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.action((id: string) =>
@@ -138,24 +150,23 @@ export function addKey(program: Command, shell: Shell): void {
           return {
             document: { id, revoked_at: revokedAt },
             text: found.revokedAt
-              ? `Key ${id} has been revoked since ${revokedAt}.`
-              : `Key ${id} (${found.name}) is revoked.`,
+              ? `Key ${id} was already revoked at ${revokedAt}.`
+              : `Key ${id} (${found.name}) was revoked.`,
           }
         }),
       ),
     )
 }
 
-async function userOf(db: Db, email: string): Promise<User> {
+async function findUserOrRefuse(db: Db, email: string): Promise<User> {
   const user = await findUserByEmail(db.read, email)
-  if (!user) throw new Refused(`There is no user with the e-mail address ${email}`)
+  if (!user) throw new Refused(`There is no user with the email ${email}`)
   return user
 }
 
-const noKeys = (user: User): string =>
-  `${user.email} has no API keys. Make one:  muster key create --email ${quoteForShell(user.email)} --name 'First key' --access full_access`
+const noKeys = (user: User): string => `${user.email} has no API keys. ${createKeyHint(user.email)}`
 
-function documentOf(key: ApiKey) {
+function toDocument(key: ApiKey) {
   return {
     id: key.id,
     name: key.name,
@@ -167,7 +178,7 @@ function documentOf(key: ApiKey) {
   }
 }
 
-function tableOf(keys: ApiKey[]): string {
+function toTable(keys: ApiKey[]): string {
   return formatTable(
     ['ID', 'NAME', 'ACCESS', 'TOKEN', 'CREATED', 'LAST USED', 'STATE'],
     keys.map((key) => [

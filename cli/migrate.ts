@@ -5,7 +5,7 @@ export function addMigrate(program: Command, shell: Shell): void {
   program
     .command('migrate')
     .description(
-      'Bring the tables up to date. Every other command does so too; on its own it suits a deployment step.',
+      'Run the pending migrations. Every other command does so too; use this as a deployment step.',
     )
     .addHelpText(
       'after',
@@ -20,7 +20,7 @@ export function addMigrate(program: Command, shell: Shell): void {
           const text =
             migrated.length === 0
               ? 'The tables are up to date.'
-              : ['The tables are up to date, by:', ...migrated].join('\n  ')
+              : ['The tables are up to date. Migrations that ran:', ...migrated].join('\n  ')
           return { document: { migrations: migrated }, text }
         }),
       ),

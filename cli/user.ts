@@ -15,7 +15,7 @@ import {
   type Role,
 } from '../records/users.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
-import { nameOf } from './account.ts'
+import { toDefaultName } from './account.ts'
 import { assertAccount } from './lookup.ts'
 import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
 
@@ -77,7 +77,7 @@ export function addUser(program: Command, shell: Shell): void {
           const { account, email, role, finance } = options
           await assertAccount(db, account)
           const passwordHash = await hashPassword(readSecret(options.password))
-          const fullName = options.fullName ?? nameOf(email)
+          const fullName = options.fullName ?? toDefaultName(email)
           const newUser = {
             email,
             fullName,

@@ -253,11 +253,11 @@ describe('key create, list and revoke', () => {
     for (const [args, message] of [
       [
         ['key', 'create', '--email', 'x@example.com', '--name', 'A', '--access', 'read_only'],
-        'There is no user with the e-mail address x@example.com\n',
+        'There is no user with the email x@example.com\n',
       ],
       [
         ['key', 'list', '--email', 'x@example.com'],
-        'There is no user with the e-mail address x@example.com\n',
+        'There is no user with the email x@example.com\n',
       ],
       [['key', 'revoke', 'nonsense'], 'There is no API key nonsense\n'],
       [
