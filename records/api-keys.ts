@@ -60,7 +60,8 @@ export interface NewApiKeyRecord {
   tokenPrefix: string
 }
 
-/** Returns the key's ID. Throws `Refused` when the name is invalid or the user is not active in the account. */
+/** Returns the key's ID. Throws `Refused` when the name is invalid or the user is not active in the
+ *  account. */
 export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date): Promise<string> {
   const owner = await findUser(scope, key.userId)
   if (owner?.status !== 'active')
@@ -95,8 +96,8 @@ export async function findApiKey(sql: Sql, id: string): Promise<ApiKey | undefin
   return row && fromRow(row)
 }
 
-/** Takes effect with the next request. Does nothing to a revoked key. Returns the key before the change; undefined when it
- *  does not exist. */
+/** Takes effect with the next request. Does nothing to a revoked key. Returns the key before the change;
+ *  undefined when it does not exist. */
 export async function revokeApiKey(
   scope: Scope,
   id: string,
@@ -111,7 +112,8 @@ export async function revokeApiKey(
   return row && fromRow(row)
 }
 
-/** Takes effect with the next request. Returns the key before the change; undefined when it does not exist or is revoked. */
+/** Takes effect with the next request. Returns the key before the change; undefined when it does not
+ *  exist or is revoked. */
 export async function updateApiKey(
   scope: Scope,
   id: string,
@@ -189,8 +191,8 @@ const FIND_PRINCIPAL = `
   from api_keys join users on users.id = api_keys.user_id
   where api_keys.token_hash = ? and api_keys.revoked_at is null and users.status = 'active'`
 
-/** Undefined: the key does not exist or is revoked, or its owner is deactivated. Runs on every API request and is never
- *  cached: a revocation takes effect with the next request, on every node. */
+/** Undefined: the key does not exist or is revoked, or its owner is deactivated. Runs on every API
+ *  request and is never cached: a revocation takes effect with the next request, on every node. */
 export async function findPrincipal(sql: Sql, tokenHash: string): Promise<Principal | undefined> {
   // Named, because planning is half of the time of this statement.
   const [principal] = await select<Principal>(sql, FIND_PRINCIPAL, [tokenHash], 'find_principal')

@@ -1,5 +1,5 @@
-/** Bulk operations on deliveries. Progress is committed with each batch, so a job can be interrupted anywhere and resumes
- *  exactly where it stopped. */
+/** Bulk operations on deliveries. Progress is committed with each batch, so a job can be interrupted
+ *  anywhere and resumes exactly where it stopped. */
 import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
 import type { Db } from './database/open.ts'
@@ -10,7 +10,8 @@ import { JOBS_DUE } from './due-work.ts'
 import { lowestIdAt } from './ids.ts'
 import { RUNNING_BULK_JOBS } from './index-predicates.ts'
 
-/** `send_missed`: schedules what a webhook missed while it was disabled. `retry_failed`: one manual retry per delivery. */
+/** `send_missed`: schedules what a webhook missed while it was disabled. `retry_failed`: one manual
+ *  retry per delivery. */
 export type BulkKind = 'send_missed' | 'retry_failed'
 export type BulkState = 'running' | 'paused' | 'completed' | 'cancelled'
 
@@ -52,8 +53,8 @@ export interface BulkPosition {
   cursor: string
 }
 
-/** `cut_off`: deliveries that ended when the webhook was disabled. `missed`: events without a delivery for the webhook.
- *  `failed`: deliveries to retry. */
+/** `cut_off`: deliveries that ended when the webhook was disabled. `missed`: events without a delivery
+ *  for the webhook. `failed`: deliveries to retry. */
 export type BulkStage = 'cut_off' | 'missed' | 'failed'
 
 export interface RunningBulkJob extends BulkJob, BulkPosition {
@@ -128,8 +129,8 @@ export interface NewBulkJob {
   createdBy: string | null
 }
 
-/** Throws `DeliveryRefused` unless the webhook is enabled, and `Refused` when an unfinished job of the same kind covers
- *  the same deliveries. */
+/** Throws `DeliveryRefused` unless the webhook is enabled, and `Refused` when an unfinished job of the
+ *  same kind covers the same deliveries. */
 export async function insertBulkJob(
   scope: WriteScope,
   { selection, rate, total, createdBy }: NewBulkJob,
@@ -246,8 +247,8 @@ export async function findAccountOfBulkJob(sql: Sql, id: string): Promise<string
   return row?.account_id
 }
 
-/** Pauses a job; attempts that it has scheduled stay scheduled. Does nothing to a paused job. Returns undefined when the
- *  job does not exist. Throws `Refused` when it has ended. */
+/** Pauses a job; attempts that it has scheduled stay scheduled. Does nothing to a paused job. Returns
+ *  undefined when the job does not exist. Throws `Refused` when it has ended. */
 export function pauseBulkJob(
   scope: WriteScope,
   id: string,
@@ -274,8 +275,8 @@ export async function resumeBulkJob(
   return resumed
 }
 
-/** Ends a job; attempts that it has scheduled stay scheduled. Does nothing to a cancelled job. Throws `Refused` when it
- *  is completed. */
+/** Ends a job; attempts that it has scheduled stay scheduled. Does nothing to a cancelled job. Throws
+ *  `Refused` when it is completed. */
 export function cancelBulkJob(
   scope: WriteScope,
   id: string,

@@ -159,8 +159,8 @@ export async function listDeliveries(scope: Scope, filter: DeliveryFilter): Prom
   return rows.map(deliveryFromRow)
 }
 
-/** The condition for a state that uses the `deliveries_undelivered` indexes. SQLite needs the index predicate repeated.
- *  With both conditions PostgreSQL estimates too few rows and sorts them instead. */
+/** The condition for a state that uses the `deliveries_undelivered` indexes. SQLite needs the index
+ *  predicate repeated. With both conditions PostgreSQL estimates too few rows and sorts them instead. */
 export function undeliveredCondition(
   { dialect }: Scope,
   state: Exclude<DeliveryState, 'delivered'>,

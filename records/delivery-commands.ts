@@ -34,8 +34,8 @@ export class DeliveryRefused extends Refused {
   }
 }
 
-/** Schedules one manual attempt of a failed delivery, due now. Repeating it before that attempt changes nothing.
- *  Returns undefined when the delivery does not exist. Throws `DeliveryRefused`. */
+/** Schedules one manual attempt of a failed delivery, due now. Repeating it before that attempt changes
+ *  nothing. Returns undefined when the delivery does not exist. Throws `DeliveryRefused`. */
 export async function retryDelivery(
   scope: WriteScope,
   id: string,
@@ -63,7 +63,8 @@ export async function resendDelivery(
   )
 }
 
-/** Now, or 1 ms after the last update: the due time identifies an attempt, so it must be unique within the delivery. */
+/** Now, or 1 ms after the last update: the due time identifies an attempt, so it must be unique within
+ *  the delivery. */
 function uniqueDueTime({ sql }: Scope, now: Date): ReturnType<Sql['raw']> {
   return sql.raw('case when updated_at < ? then cast(? as bigint) else updated_at + 1 end', [
     now.getTime(),
@@ -106,8 +107,8 @@ async function scheduleManualAttempt(
   return current
 }
 
-/** Schedules a manual retry of each failed delivery whose webhook is enabled and that has no scheduled attempt.
- *  Returns how many. */
+/** Schedules a manual retry of each failed delivery whose webhook is enabled and that has no scheduled
+ *  attempt. Returns how many. */
 export async function retryFailedDeliveries(
   scope: WriteScope,
   ids: string[],
@@ -130,7 +131,8 @@ export async function retryFailedDeliveries(
   return planned
 }
 
-/** Resumes the retry schedule of deliveries that failed because their webhook was disabled. Returns how many. */
+/** Resumes the retry schedule of deliveries that failed because their webhook was disabled. Returns how
+ *  many. */
 export async function resumeDeliveries(
   scope: WriteScope,
   ids: string[],
@@ -176,9 +178,9 @@ async function lockInOrder(scope: WriteScope, ids: string[]): Promise<void> {
     await scope.rows('deliveries').whereIn('id', ids).orderBy('id').forUpdate().select('id')
 }
 
-/** Makes the next scheduled attempt due now. It keeps its number, and later attempts are scheduled from its end.
- *  Changes nothing when the attempt is already due or waits for an earlier delivery of its ordering key.
- *  Returns undefined when the delivery does not exist. Throws `DeliveryRefused`. */
+/** Makes the next scheduled attempt due now. It keeps its number, and later attempts are scheduled from
+ *  its end. Changes nothing when the attempt is already due or waits for an earlier delivery of its
+ *  ordering key. Returns undefined when the delivery does not exist. Throws `DeliveryRefused`. */
 export async function attemptNow(
   scope: WriteScope,
   id: string,
@@ -202,8 +204,9 @@ export async function attemptNow(
   return current
 }
 
-/** Ends a delivery as failed. An attempt in flight may still deliver it. Returns undefined when the delivery does not exist.
- *  Throws `DeliveryRefused` when it has ended, also for the second of two concurrent requests. */
+/** Ends a delivery as failed. An attempt in flight may still deliver it. Returns undefined when the
+ *  delivery does not exist. Throws `DeliveryRefused` when it has ended, also for the second of two
+ *  concurrent requests. */
 export async function cancelDelivery(
   scope: WriteScope,
   id: string,
@@ -236,7 +239,8 @@ async function assertSendable(scope: Scope, webhookId: string): Promise<void> {
   if (!webhook.enabled) throw new DeliveryRefused('webhook_disabled')
 }
 
-/** Ends the scheduled deliveries of a webhook as failed. The engine ends manual attempts, which are due at once. */
+/** Ends the scheduled deliveries of a webhook as failed. The engine ends manual attempts, which are due
+ *  at once. */
 export async function endScheduledDeliveries(
   scope: WriteScope,
   webhookId: string,

@@ -1,4 +1,5 @@
-/** Deliveries in order: a webhook with `ordering: by_resource` gets the events of a resource one after the other. */
+/** Deliveries in order: a webhook with `ordering: by_resource` gets the events of a resource one after
+ *  the other. */
 import type { WriteScope } from './database/scope.ts'
 import { UNFINISHED_IN_ORDER } from './index-predicates.ts'
 
@@ -10,8 +11,8 @@ interface Ordered {
 
 const toKey = ({ webhookId, orderingKey }: Ordered): string => `${webhookId} ${orderingKey}`
 
-/** The (webhook, ordering key) pairs with an unfinished delivery. Their rows are share-locked until the commit;
- *  otherwise one could finish unseen, and the new delivery would never be scheduled. */
+/** The (webhook, ordering key) pairs with an unfinished delivery. Their rows are share-locked until the
+ *  commit; otherwise one could finish unseen, and the new delivery would never be scheduled. */
 export async function listBusyOrderings(
   scope: WriteScope,
   deliveries: Ordered[],

@@ -109,7 +109,8 @@ export async function* readFile(scope: Scope, { id, byte_size }: Export): AsyncG
   }
 }
 
-/** By resource: its list operation and schema, and a batch size that keeps the largest records to a few MiB. */
+/** By resource: its list operation and schema, and a batch size that keeps the largest records to a few
+ *  MiB. */
 const CONTENTS = {
   participants: {
     list: 'listParticipants',
@@ -128,7 +129,8 @@ const CONTENTS = {
   payments: { list: 'listPayments', record: 'Payment', listing: paymentListing, batchRows: 500 },
 } as const
 
-/** Converts and validates the filters like a query of the list operation. Throws `InvalidInput`, keyed `filters.<name>`. */
+/** Converts and validates the filters like a query of the list operation. Throws `InvalidInput`, keyed
+ *  `filters.<name>`. */
 function readFilters(resource: ExportResource, filters: ExportFilters): Record<string, unknown> {
   const { list } = CONTENTS[resource]
   const parameters: Record<string, QueryParameter> = operations[list].query
@@ -153,8 +155,8 @@ export const MAX_TRIES = 3
 const LEASE_MS = 60_000
 const RETENTION_MS = 7 * 24 * 60 * 60_000
 
-/** An export that this process writes while its lease lasts. A claim by another process increments `tries`, which ends
- *  this claim. */
+/** An export that this process writes while its lease lasts. A claim by another process increments
+ *  `tries`, which ends this claim. */
 export interface ExportClaim {
   id: string
   accountId: string
@@ -220,8 +222,8 @@ async function updateClaimed(
   if (changed === 0) throw new ClaimLost()
 }
 
-/** The records of the export, in batches without an open transaction between them. Throws `InvalidInput` when the contract
- *  no longer accepts the filters. */
+/** The records of the export, in batches without an open transaction between them. Throws `InvalidInput`
+ *  when the contract no longer accepts the filters. */
 export function exportedRecords(
   db: Db,
   { accountId, resource, filters }: ExportClaim,
@@ -297,8 +299,8 @@ export function failExport(sql: Sql, claim: ExportClaim, error: string, now: Dat
   })
 }
 
-/** Queues the export again. `dueAt`: the earliest time of the next run. Without it, the export is due now and the run does
- *  not count. */
+/** Queues the export again. `dueAt`: the earliest time of the next run. Without it, the export is due
+ *  now and the run does not count. */
 export function releaseExport(
   sql: Sql,
   claim: ExportClaim,

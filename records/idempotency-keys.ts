@@ -28,8 +28,9 @@ interface Row {
   expires_at: number
 }
 
-/** Claims a key for one request, or returns the state of the request that has it. The claim is committed at once.
- *  `storeResponse` writes the response in the transaction of the change, so that neither exists without the other. */
+/** Claims a key for one request, or returns the state of the request that has it. The claim is committed
+ *  at once. `storeResponse` writes the response in the transaction of the change, so that neither exists
+ *  without the other. */
 export async function claimIdempotencyKey(
   db: Db,
   userId: string,
@@ -133,8 +134,8 @@ export interface ClaimedForm {
   createdId: string
 }
 
-/** Claims the key of a form in the transaction that creates its record. Returns the earlier submission, if there is one.
- *  The second of two concurrent submissions waits for the commit of the first. */
+/** Claims the key of a form in the transaction that creates its record. Returns the earlier submission,
+ *  if there is one. The second of two concurrent submissions waits for the commit of the first. */
 export async function claimFormKey(
   { sql }: Scope,
   userId: string,
@@ -142,7 +143,8 @@ export async function claimFormKey(
   fingerprint: string,
   now: number,
 ): Promise<ClaimedForm | undefined> {
-  // A complete response, because the row is visible only after the commit. Its body is the ID of the created record.
+  // A complete response, because the row is visible only after the commit. Its body is the ID of the
+  // created record.
   const row = {
     user_id: userId,
     key,

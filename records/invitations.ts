@@ -35,8 +35,8 @@ export async function insertInvitation(
   return expiresAt
 }
 
-/** Searches all accounts. Undefined: the link does not exist, was used or replaced, or has expired, or its user is
- *  deactivated. */
+/** Searches all accounts. Undefined: the link does not exist, was used or replaced, or has expired, or
+ *  its user is deactivated. */
 export async function findInvitation(
   sql: Sql,
   tokenHash: string,

@@ -70,7 +70,8 @@ export function screen(questions: ScreeningQuestion[], answers: Answers): Screen
   return missed.length > 0 ? 'missing_nice_to_have' : 'meets_all'
 }
 
-/** Throws `InvalidInput` for an unknown participant, a job that is not open, or a second application for the job. */
+/** Throws `InvalidInput` for an unknown participant, a job that is not open, or a second application for
+ *  the job. */
 export async function insertJobApplication(
   scope: Scope,
   input: NewJobApplication,

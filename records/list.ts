@@ -16,8 +16,8 @@ export interface Listing<Row, Item> {
   nullable?: string[]
 }
 
-/** A part of a statement and the values of its question marks. Plain SQL: knex takes three times as long to build the
- *  two statements of a list as the database takes to run them. */
+/** A part of a statement and the values of its question marks. Plain SQL: knex takes three times as long
+ *  to build the two statements of a list as the database takes to run them. */
 export interface Condition {
   sql: string
   bindings: (string | number)[]
@@ -48,8 +48,8 @@ export async function listPage<Row, Item>(
 ): Promise<ListPage<Item>> {
   const { 'page[number]': number, 'page[size]': size } = query
   const where = matching(scope, listing, filtersOf(query))
-  // Only the count without filters has a name: a connection keeps the plan of each name, and the plan of the rows
-  // would break when a migration changes their columns.
+  // Only the count without filters has a name: a connection keeps the plan of each name, and the plan of
+  // the rows would break when a migration changes their columns.
   const name = where.bindings.length === 1 ? `count_${listing.table}` : undefined
   const [[counted], rows] = await Promise.all([
     select<{ total: number }>(
@@ -169,7 +169,8 @@ export function containing(name: string, text: string): Condition {
   }
 }
 
-/** Removes case and Unicode normalisation: ß equals SS, ς equals σ, and é equals e with a combining accent. */
+/** Removes case and Unicode normalisation: ß equals SS, ς equals σ, and é equals e with a combining
+ *  accent. */
 export function foldText(text: string): string {
   return text.normalize('NFC').toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFC')
 }

@@ -136,7 +136,8 @@ async function refuseTaken(write: Promise<unknown>): Promise<void> {
   }
 }
 
-/** Clears the participant of its tasks and returns their IDs. Throws `InvalidInput` while it has applications or payments. */
+/** Clears the participant of its tasks and returns their IDs. Throws `InvalidInput` while it has
+ *  applications or payments. */
 export async function deleteParticipantRow(
   scope: Scope,
   id: string,

@@ -1,5 +1,6 @@
-/** Deletes outdated events with their deliveries, and outdated attempts. IDs are UUIDv7, so outdated rows are the lower
- *  end of a primary key: this needs no index of its own, and a run that finds nothing reads almost nothing. */
+/** Deletes outdated events with their deliveries, and outdated attempts. IDs are UUIDv7, so outdated
+ *  rows are the lower end of a primary key: this needs no index of its own, and a run that finds nothing
+ *  reads almost nothing. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Db } from './database/open.ts'
@@ -22,8 +23,8 @@ const BATCH_PAUSE_MS = 50
 /** PostgreSQL advisory lock: any number that nothing else locks. */
 const LOCK_KEY = 7_305_518_842
 
-/** Deletes in small batches until it is done or `signal` aborts. On PostgreSQL it stops when another process is deleting.
- *  An unfinished delivery stays, with its event and its attempts. */
+/** Deletes in small batches until it is done or `signal` aborts. On PostgreSQL it stops when another
+ *  process is deleting. An unfinished delivery stays, with its event and its attempts. */
 export async function deleteOutdated(
   db: Db,
   { eventDays, attemptDays }: Retention,
@@ -113,8 +114,8 @@ function attemptsBegunBefore(begunBefore: number): Removal['remove'] {
   }
 }
 
-/** Deletes an event together with its deliveries: without them it would look like a missed event. Recent deliveries of an
- *  old event stay, without the event. */
+/** Deletes an event together with its deliveries: without them it would look like a missed event. Recent
+ *  deliveries of an old event stay, without the event. */
 function eventsWithDeliveries(createdBefore: string): Removal['remove'] {
   return async (trx, ids) => {
     const { sql } = trx

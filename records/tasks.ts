@@ -58,7 +58,8 @@ export async function findTask(
   return row && fromRow(row)
 }
 
-/** The contract accepts these years. An offset could move a time out of them, and the API would not accept it again. */
+/** The contract accepts these years. An offset could move a time out of them, and the API would not
+ *  accept it again. */
 const FIRST_MILLIS = Date.UTC(1000, 0)
 const END_MILLIS = Date.UTC(3000, 0)
 

@@ -97,7 +97,8 @@ export function userFromRow(row: UserRow): User {
   }
 }
 
-/** The unique form of an email. It is unique in the whole installation, because a user signs in with it alone. */
+/** The unique form of an email. It is unique in the whole installation, because a user signs in with it
+ *  alone. */
 export function emailKey(email: string): string {
   return email.trim().normalize('NFC').toLowerCase()
 }
@@ -132,7 +133,8 @@ const permissionColumns = (permissions: Partial<Permissions>): Record<string, Pe
 /** One page of the console shows all of them. */
 export const MAX_USERS_PER_ACCOUNT = 500
 
-/** Returns the user's ID. Throws `Refused` when the input is invalid, the email is taken or the account is full. */
+/** Returns the user's ID. Throws `Refused` when the input is invalid, the email is taken or the account
+ *  is full. */
 export async function insertUser(scope: Scope, user: NewUser, now: Date): Promise<string> {
   const granted = user.grants ?? []
   assertGrants(user.role, granted)
@@ -202,8 +204,8 @@ export async function findCredentials(
   return row && { user: userFromRow(row), passwordHash: row.password_hash }
 }
 
-/** Activates or deactivates a user. The API keys of a deactivated user stop working at once. False: the user does not
- *  exist. Throws `Refused` for the Owner. */
+/** Activates or deactivates a user. The API keys of a deactivated user stop working at once. False: the
+ *  user does not exist. Throws `Refused` for the Owner. */
 export async function updateUserStatus(
   scope: Scope,
   id: string,
@@ -224,8 +226,8 @@ export interface UserAccess {
   permissions: Partial<Permissions>
 }
 
-/** Takes effect with the user's next request. An Admin who becomes a Member loses the grants. Undefined: the user does not
- *  exist. Throws `Refused` for grants of a Member, and for the Owner. */
+/** Takes effect with the user's next request. An Admin who becomes a Member loses the grants. Undefined:
+ *  the user does not exist. Throws `Refused` for grants of a Member, and for the Owner. */
 export async function updateAccess(
   scope: Scope,
   id: string,
@@ -255,9 +257,9 @@ export async function updateAccess(
   }
 }
 
-/** Makes another user the Owner, and the Owner an Admin with both grants. Throws `Refused` when `fromId` is not the Owner,
- *  or the other user is deactivated or has not set a password. Call it in a transaction, so that it refuses one of two
- *  concurrent transfers. */
+/** Makes another user the Owner, and the Owner an Admin with both grants. Throws `Refused` when `fromId`
+ *  is not the Owner, or the other user is deactivated or has not set a password. Call it in a
+ *  transaction, so that it refuses one of two concurrent transfers. */
 export async function transferOwnership(
   scope: Scope,
   fromId: string,

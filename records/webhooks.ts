@@ -23,8 +23,8 @@ export interface Webhook {
   updatedAt: number
 }
 
-/** `by_resource`: the events of one resource are delivered one after the other. A failing delivery delays only later ones
- *  of the same resource. */
+/** `by_resource`: the events of one resource are delivered one after the other. A failing delivery
+ *  delays only later ones of the same resource. */
 export const orderings = ['none', 'by_resource'] as const
 export type Ordering = (typeof orderings)[number]
 

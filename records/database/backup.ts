@@ -3,8 +3,9 @@ import { Refused } from '../../errors.ts'
 import { errorCode } from './errors.ts'
 import type { Db } from './open.ts'
 
-/** Copies a snapshot of the SQLite database to a new file and returns its size in bytes. Reads and writes continue.
- *  The file appears complete and synced, or not at all. Throws `Refused` when it exists or cannot be written. */
+/** Copies a snapshot of the SQLite database to a new file and returns its size in bytes. Reads and
+ *  writes continue. The file appears complete and synced, or not at all. Throws `Refused` when it exists
+ *  or cannot be written. */
 export async function writeBackup(db: Db, file: string): Promise<number> {
   const draft = `${file}.${process.pid}.partial`
   try {

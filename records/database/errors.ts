@@ -5,7 +5,8 @@ export function errorCode(error: unknown): string {
 }
 
 /** The violated unique index, or undefined for any other error. SQLite returns its columns
- *  ("participants.account_id, participants.email_key"), PostgreSQL its name; both contain the column's name. */
+ *  ("participants.account_id, participants.email_key"), PostgreSQL its name; both contain the column's
+ *  name. */
 export function uniqueViolation(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (errorCode(error) === '23505')
@@ -13,7 +14,8 @@ export function uniqueViolation(error: unknown): string | undefined {
   return error.message.match(/UNIQUE constraint failed: (.*)$/)?.[1]
 }
 
-/** Codes of errors after which the same request may succeed later (503). PostgreSQL's are SQLSTATEs, "Appendix A". */
+/** Codes of errors after which the same request may succeed later (503). PostgreSQL's are SQLSTATEs,
+ *  "Appendix A". */
 const UNAVAILABLE_CODES: [codes: RegExp, reason: string][] = [
   [/^08...$/, 'PostgreSQL: connection exception'],
   [/^53[0-4]00$/, 'PostgreSQL: out of memory, disk, connections or another limit'],

@@ -1,9 +1,10 @@
-/** The only file that relies on private parts of knex and sqlite3; test/records/knex-internals.test.ts fails when an update changes them.
- *  - The SQLite client prepares each statement once per connection. knex and sqlite3 prepare it for each query,
- *    which takes about as long as a small query itself.
- *  - Transactions use a connection of the pool directly. knex.transaction() builds a knex of more than a hundred
- *    functions, which takes as long as a small statement and stays in memory until the next full garbage collection.
- *    On SQLite it also rolls back without waiting for running statements. */
+/** The only file that relies on private parts of knex and sqlite3; test/records/knex-internals.test.ts
+ *  fails when an update changes them.
+ *  - The SQLite client prepares each statement once per connection. knex and sqlite3 prepare it for each
+ *    query, which takes about as long as a small query itself.
+ *  - Transactions use a connection of the pool directly. knex.transaction() builds a knex of more than a
+ *    hundred functions, which takes as long as a small statement and stays in memory until the next full
+ *    garbage collection. On SQLite it also rolls back without waiting for running statements. */
 import { createRequire } from 'node:module'
 import type { Knex } from 'knex'
 
@@ -41,8 +42,9 @@ export function discardConnection(connection: PooledConnection, reason: string):
   connection.__knex__disposed = reason
 }
 
-/** The connection of one transaction. knex passes it to its clients in place of the pooled connection.
- *  A statement that comes after the end of the transaction throws, so it cannot run in another transaction. */
+/** The connection of one transaction. knex passes it to its clients in place of the pooled connection. A
+ *  statement that comes after the end of the transaction throws, so it cannot run in another
+ *  transaction. */
 export class TransactionConnection {
   readonly #connection: PooledConnection
   readonly #running = new Set<Promise<unknown>>()
@@ -94,7 +96,8 @@ const SqliteClient: typeof KnexSqliteClient = createRequire(import.meta.url)(
   'knex/lib/dialects/sqlite3/index.js',
 )
 
-/** Query options that keep a statement from being prepared: a prepared statement keeps its last values in memory. */
+/** Query options that keep a statement from being prepared: a prepared statement keeps its last values
+ *  in memory. */
 export const UNPREPARED = { unprepared: true }
 const MAX_PREPARED_STATEMENTS = 200
 /** Longer statements are written for a number of rows or IDs and rarely come twice. */
@@ -110,8 +113,8 @@ export class PreparingSqliteClient extends SqliteClient {
     // sqlite3 runs statements in parallel, so the end of the transaction has to wait for them.
     if (connection instanceof TransactionConnection)
       return connection.track(this._query(connection.pooled as SqliteConnection, query))
-    // A deferred transaction that reads first fails with SQLITE_BUSY_SNAPSHOT when another process, for example
-    // a command beside the server, has written in between.
+    // A deferred transaction that reads first fails with SQLITE_BUSY_SNAPSHOT when another process, for
+    // example a command beside the server, has written in between.
     if (query.sql === 'BEGIN;') query.sql = 'BEGIN IMMEDIATE;'
     return super._query(preparing(connection, query.options?.unprepared), query)
   }

@@ -13,8 +13,8 @@ export interface FileLock {
   release(): Promise<void>
 }
 
-/** A lock between processes: an exclusive transaction on an own SQLite file. It ends with the process, however that ends,
- *  so it is never stale. Waits up to `waitMs`, then throws `FileLocked`. */
+/** A lock between processes: an exclusive transaction on an own SQLite file. It ends with the process,
+ *  however that ends, so it is never stale. Waits up to `waitMs`, then throws `FileLocked`. */
 export async function acquireFileLock(file: string, waitMs: number): Promise<FileLock> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const database = await open(file)

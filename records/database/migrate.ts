@@ -43,7 +43,8 @@ export async function migrate(db: Db): Promise<string[]> {
     directory: join(fileURLToPath(new URL('..', import.meta.url)), 'migrations'),
     loadExtensions: ['.ts'],
   }
-  // The setup lock is the real lock. knex's own lock row is stale after a process was killed during a migration.
+  // The setup lock is the real lock. knex's own lock row is stale after a process was killed during a
+  // migration.
   await db.write.migrate.forceFreeMigrationsLock(config)
   const [, names] = (await db.write.migrate.latest(config)) as [number, string[]]
   return names

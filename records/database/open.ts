@@ -1,4 +1,5 @@
-/** The database: one SQLite file (the embedded default) or PostgreSQL, both through knex. The only file that creates a knex. */
+/** The database: one SQLite file (the embedded default) or PostgreSQL, both through knex. The only file
+ *  that creates a knex. */
 import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
@@ -12,7 +13,8 @@ export type Dialect = 'sqlite' | 'postgres'
 
 export interface Db extends Announcements {
   dialect: Dialect
-  /** Reads outside a transaction. On SQLite a pool of read-only connections, so no reader waits for the writer. */
+  /** Reads outside a transaction. On SQLite a pool of read-only connections, so no reader waits for the
+   *  writer. */
   read: Knex
   /** Transactions. On SQLite the only connection that writes. */
   write: Knex
@@ -21,7 +23,8 @@ export interface Db extends Announcements {
 
 export type DatabaseOptions = { databaseUrl: string } | { dataDir: string }
 
-/** knex prints connection errors on standard output, which is for the output of commands. It also throws them. */
+/** knex prints connection errors on standard output, which is for the output of commands. It also throws
+ *  them. */
 const NO_LOG = {
   warn: () => undefined,
   error: () => undefined,
@@ -30,7 +33,8 @@ const NO_LOG = {
 }
 
 const SQLITE_READERS = 4
-/** Each connection has its own page cache. The operating system caches the file as well, so a miss is cheap. */
+/** Each connection has its own page cache. The operating system caches the file as well, so a miss is
+ *  cheap. */
 const WRITER_CACHE_KIB = 32_000
 const READER_CACHE_KIB = 8_000
 const POSTGRES_CONNECTIONS = 12

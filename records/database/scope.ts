@@ -24,8 +24,8 @@ async function insertRows(
     : insert)
 }
 
-/** All that a query of one account may use. Handlers get a scope and never a connection, so they cannot write a query
- *  without the account. */
+/** All that a query of one account may use. Handlers get a scope and never a connection, so they cannot
+ *  write a query without the account. */
 export interface Scope {
   accountId: string
   dialect: Dialect

@@ -7,7 +7,8 @@ export interface Sql {
   raw(text: string, bindings?: readonly Knex.RawBinding[]): Knex.Raw
 }
 
-/** The rows of a statement in plain SQL. `name`: PostgreSQL plans the statement once per connection; SQLite ignores it. */
+/** The rows of a statement in plain SQL. `name`: PostgreSQL plans the statement once per connection;
+ *  SQLite ignores it. */
 export async function select<Row>(
   sql: Sql,
   text: string,
@@ -21,7 +22,8 @@ export async function select<Row>(
   return Array.isArray(result) ? result : result.rows
 }
 
-/** Runs independent statements in their order. On PostgreSQL all are sent at once, which saves round trips. */
+/** Runs independent statements in their order. On PostgreSQL all are sent at once, which saves round
+ *  trips. */
 export async function runInOrder<Results extends unknown[]>(
   { dialect }: { dialect: Dialect },
   ...statements: { [Index in keyof Results]: () => Promise<Results[Index]> }
@@ -32,7 +34,8 @@ export async function runInOrder<Results extends unknown[]>(
   return results as Results
 }
 
-/** An insert with one list of values per row. knex's own insert for SQLite has one select per row, which takes 20 % more CPU. */
+/** An insert with one list of values per row. knex's own insert for SQLite has one select per row, which
+ *  takes 20 % more CPU. */
 export function insertText(table: string, columns: string[], rows: number): string {
   const names = columns.map((column) => `"${column}"`).join(',')
   const row = `(${columns.map(() => '?').join(',')})`

@@ -21,12 +21,14 @@ export interface Trx {
   announce<Payload>(topic: Topic<Payload>, payload?: Payload): void
 }
 
-/** PostgreSQL: deadlock_detected and serialization_failure. The transaction was rolled back and may be run again. */
+/** PostgreSQL: deadlock_detected and serialization_failure. The transaction was rolled back and may be
+ *  run again. */
 const RETRYABLE_CODES = new Set(['40P01', '40001'])
 const MAX_RUNS = 3
 const ROLLBACK_TIMEOUT_MS = 5_000
 
-/** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again after a deadlock. */
+/** Runs `work` in one transaction and commits it. Rolls back when `work` throws. Runs `work` again after
+ *  a deadlock. */
 export async function transaction<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
   for (let run = 1; ; run++) {
     try {
@@ -65,8 +67,8 @@ async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
   }
 }
 
-/** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must not write, since it
- *  is sent together with BEGIN, which saves a round trip. Runs once. */
+/** PostgreSQL only: calls `use` while the rows that `read` has locked cannot change. `read` must not
+ *  write, since it is sent together with BEGIN, which saves a round trip. Runs once. */
 export function withLockedRows<T>(
   db: Db,
   read: (source: Pick<Trx, 'dialect' | 'sql'>) => Promise<T>,
@@ -85,8 +87,8 @@ export async function notifyOtherNodes(db: Db, topic: Topic): Promise<void> {
 }
 
 interface TransactionOptions {
-  /** `work` starts before BEGIN has succeeded. It must await `begun` before it relies on locks, and must not write:
-   *  when BEGIN fails, PostgreSQL commits every write that was sent after it. */
+  /** `work` starts before BEGIN has succeeded. It must await `begun` before it relies on locks, and must
+   *  not write: when BEGIN fails, PostgreSQL commits every write that was sent after it. */
   sendsBeforeBegun?: boolean
   /** Statements without parameters that are sent in one message with COMMIT. */
   sentWithCommit?: () => string[]

@@ -21,13 +21,15 @@ export async function up(knex: Knex): Promise<void> {
     knex.raw(
       `create unique index ${table}_${name} on ${table} (${columns})${where && ` where ${where}`}`,
     )
-  /** For a sort: by the column, ties by id. Nulls come last in both directions: SQLite reads them so from one index, PostgreSQL needs a second. */
+  /** For a sort: by the column, ties by id. Nulls come last in both directions: SQLite reads them so
+   *  from one index, PostgreSQL needs a second. */
   const sortIndex = async (table: string, column: string, nullable = false): Promise<void> => {
     await index(table, `by_${column}`, `account_id, ${column}, id`)
     if (nullable && postgres)
       await index(table, `by_${column}_desc`, `account_id, ${column} desc nulls last, id desc`)
   }
-  /** For a reference: the other record's id first, so that its deletion finds what points to it, and for a filter by it. */
+  /** For a reference: the other record's id first, so that its deletion finds what points to it, and for
+   *  a filter by it. */
   const referenceIndex = (table: string, name: string): Promise<unknown> =>
     index(table, `by_${name}`, `${name}_id, account_id, id`)
 
@@ -251,7 +253,8 @@ export async function up(knex: Knex): Promise<void> {
     text(table, 'next_trigger').nullable()
     // When the next attempt was handed to the queue; null: not yet.
     table.bigInteger('queued_at').nullable()
-    // Of a webhook that wants the events of one resource in order: the resource. While an earlier one is under way, nothing is planned.
+    // Of a webhook that wants the events of one resource in order: the resource. While an earlier one is
+    // under way, nothing is planned.
     table.uuid('ordering_key').nullable()
     times(table)
   })
@@ -369,7 +372,8 @@ export async function up(knex: Knex): Promise<void> {
     table.bigInteger('expires_at').notNullable()
   })
 
-  // rate-limiter-flexible's own shape. Unlogged on PostgreSQL: a crash resets the counters of the running minute, nothing more.
+  // rate-limiter-flexible's own shape. Unlogged on PostgreSQL: a crash resets the counters of the running
+  // minute, nothing more.
   if (postgres)
     await knex.raw(
       'create unlogged table rate_limits (key varchar(255) primary key, points integer not null default 0, expire bigint)',

@@ -40,7 +40,8 @@ export async function up(knex: Knex): Promise<void> {
   await knex.schema.createTable('audit_log', (table) => {
     table.uuid('id').primary()
     account(table)
-    // Null: the operator's command line. No reference, and the name as it was: an entry outlives whom and what it is about.
+    // Null: the operator's command line. No reference, and the name as it was: an entry outlives whom and
+    // what it is about.
     table.uuid('user_id').nullable()
     text(table, 'user_name').notNullable()
     text(table, 'action').notNullable()

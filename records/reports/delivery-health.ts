@@ -1,5 +1,5 @@
-/** The health of webhooks in the last 24 hours. It reads a limited number of rows and reports when it reached the limit, so
- *  its cost does not grow with the number of deliveries. */
+/** The health of webhooks in the last 24 hours. It reads a limited number of rows and reports when it
+ *  reached the limit, so its cost does not grow with the number of deliveries. */
 
 import type { Scope } from '../database/scope.ts'
 import { jsonRows, select } from '../database/statements.ts'
@@ -104,7 +104,8 @@ async function sampleHours(
       high: lowestIdAt(startsAt + HOUR_MS),
     })),
   )
-  // The three counts are one text: it is the only form that both databases accept and that reads the rows once.
+  // The three counts are one text: it is the only form that both databases accept and that reads the rows
+  // once.
   const rows = await select<{ webhook: string; hour: number; counts: string }>(
     scope.sql,
     `select input.webhook, input.hour, (

@@ -1,5 +1,5 @@
-/** Deliveries of the last 24 hours by hour. It reads only indexes and a limited number of rows, so its cost does not grow
- *  with the number of deliveries. */
+/** Deliveries of the last 24 hours by hour. It reads only indexes and a limited number of rows, so its
+ *  cost does not grow with the number of deliveries. */
 
 import type { Scope } from '../database/scope.ts'
 import { jsonRows, select } from '../database/statements.ts'

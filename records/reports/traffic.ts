@@ -1,5 +1,6 @@
-/** Statistics of API requests: number, statuses, durations. Up to some ten thousand requests it reads the log, beyond that
- *  the counts per minute. Filters need the log: with too many requests, they search only the newest. */
+/** Statistics of API requests: number, statuses, durations. Up to some ten thousand requests it reads
+ *  the log, beyond that the counts per minute. Filters need the log: with too many requests, they search
+ *  only the newest. */
 import type { Scope } from '../database/scope.ts'
 import { select } from '../database/statements.ts'
 import {

@@ -78,7 +78,7 @@ describe('wrong usage', () => {
       [['migrate', '--bogus'], /unknown option '--bogus'/],
       [['migrate', 'now'], /too many arguments/],
       [['backup'], /missing required argument 'file'/],
-      [['key', 'list'], /required option '--email <address>'/],
+      [['key', 'list'], /required option '--email <email>'/],
       [
         ['key', 'create', '--email', 'a@b', '--name', 'A', '--access', 'all'],
         /option '--access <level>' argument 'all' is invalid.*full_access, read_only/,
