@@ -14,8 +14,7 @@ import {
   permissions,
   type Role,
 } from '../records/users.ts'
-import { quoteForShell } from '../web/shared/shell.ts'
-import { toDefaultName } from './account.ts'
+import { createKeyHint, toDefaultName } from './account.ts'
 import { assertAccount } from './lookup.ts'
 import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
 
@@ -30,19 +29,20 @@ interface CreateOptions {
 }
 
 export function addUser(program: Command, shell: Shell): void {
-  const user = program.command('user').description('Make the users of an account.')
+  const user = program.command('user').description('Create users, and links to set a password.')
+  addCreate(user, shell)
+  addLink(user, shell)
+}
 
+function addCreate(user: Command, shell: Shell): void {
   user
     .command('create')
-    .summary('make an admin or a member')
-    .description('Make a user of an account. Its Owner is made with the account itself.')
+    .summary('create an admin or a member')
+    .description('Create a user of an account. The Owner is created with the account.')
     .requiredOption('--account <id>', 'the account')
-    .requiredOption(
-      '--email <address>',
-      'to sign in with; no two users of the installation share one',
-    )
+    .requiredOption('--email <email>', 'the email to sign in with, unique in the installation')
     .addOption(
-      new Option('--role <role>', 'an admin sees and changes more')
+      new Option('--role <role>', 'the role of the user')
         .choices(['admin', 'member'])
         .makeOptionMandatory(),
     )
@@ -50,7 +50,7 @@ export function addUser(program: Command, shell: Shell): void {
       '--password <password>',
       'from 8 to 200 characters, or - to read it from standard input',
     )
-    .option('--full-name <name>', "the user's name (default: what stands before the @)")
+    .option('--full-name <name>', "the user's name (default: the part before the @)")
     .option(
       '--grant <list>',
       'what an admin may manage: api_keys, webhooks or both',
@@ -60,7 +60,7 @@ export function addUser(program: Command, shell: Shell): void {
     .addOption(
       new Option(
         '--finance <permission>',
-        "for payments, in the web interface and with the user's API keys",
+        "the Finance permission, in the console and for the user's API keys",
       )
         .choices(permissions)
         .default('none'),
@@ -68,7 +68,8 @@ export function addUser(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       examples(
-        'muster user create --account ID --email bob@example.com --role admin --password - --grant api_keys,webhooks --finance read',
+        'muster user create --account ID --email bob@example.com --role admin --password -',
+        'muster user create --account ID --email eve@example.com --role member --password - --finance read',
       ),
     )
     .action(
@@ -106,22 +107,24 @@ export function addUser(program: Command, shell: Shell): void {
           })
           return {
             document: { user_id: userId },
-            text: [
-              `User ${userId} is made: ${email}, ${role}.`,
-              `Make an API key:  muster key create --email ${quoteForShell(email)} --name 'First key' --access full_access`,
-            ].join('\n'),
+            text: [`User ${userId} was created: ${email}, ${role}.`, createKeyHint(email)].join(
+              '\n',
+            ),
           }
         }),
       ),
     )
+}
 
+function addLink(user: Command, shell: Shell): void {
   user
     .command('link')
-    .summary('make a link to a new password')
+    .summary('create a link to set a new password')
     .description(
-      'Make a one-time link by which a user chooses a new password, for whoever has forgotten theirs. It works for seven days, in place of the one before. The present password stays until then.',
+      'Create a one-time link to set a new password. It is valid for seven days and replaces earlier links. ' +
+        'The current password stays valid until the user sets a new one.',
     )
-    .requiredOption('--email <address>', 'whose')
+    .requiredOption('--email <email>', 'the user')
     .addHelpText('after', examples('muster user link --email ann@example.com'))
     .action(
       shell.action(({ email }: { email: string }) =>
@@ -130,7 +133,7 @@ export function addUser(program: Command, shell: Shell): void {
           if (!found) throw new Refused(`There is no user ${email}`)
           if (found.status !== 'active')
             throw new Refused(
-              `${email} is deactivated. An Owner reactivates people in the console.`,
+              `${email} is deactivated. The Account Owner can reactivate users in the console.`,
             )
           const { token, expiresAt } = await transaction(db, async (trx) => {
             const scope = writeScope(trx, found.accountId)
@@ -147,7 +150,7 @@ export function addUser(program: Command, shell: Shell): void {
           return {
             document: { user_id: found.id, url, expires_at: formatTime(expiresAt) },
             text: [
-              `Whoever opens this link chooses a new password of ${found.email}. It is shown this once:`,
+              `Open this link to set a new password for ${found.email}. It is shown only once:`,
               '',
               `  ${url}`,
             ].join('\n'),
