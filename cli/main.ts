@@ -9,7 +9,7 @@ interface Entry {
   load(): Promise<(program: Command, shell: Shell) => void>
 }
 
-/** In the order of the help. Each command is loaded on demand, because the modules of the server load slowly. */
+/** In the order of the help. Commands are loaded on demand: the server's modules load slowly. */
 const COMMANDS: Record<string, Entry> = {
   serve: { summary: 'run the service', load: async () => (await import('./serve.ts')).addServe },
   dev: {

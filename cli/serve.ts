@@ -35,7 +35,8 @@ export function addServe(program: Command, shell: Shell): void {
       'after',
       `${EXAMPLES}
 The log goes to standard error, as JSON lines.
-SIGTERM or Ctrl-C stops the service within ${STOP_TIMEOUT_MS / SECOND} seconds. A second signal stops it immediately.
+SIGTERM or Ctrl-C stops the service within ${STOP_TIMEOUT_MS / SECOND} seconds.
+A second signal stops it immediately.
 With --json, the command prints one document {"url", "first_account"} when the service is ready.
 `,
     )
@@ -79,7 +80,8 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
   clearTimeout(deadline)
 }
 
-/** Two servers on one SQLite database would each attempt every delivery. Throws `Refused` if another one is running. */
+/** Two servers on one SQLite database would each attempt every delivery.
+ *  Throws `Refused` if another one is running. */
 async function acquireServeLock({
   database,
 }: Config): Promise<{ release(): Promise<void> } | undefined> {

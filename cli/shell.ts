@@ -96,8 +96,8 @@ export function examples(...lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}\n`
 }
 
-/** For "-", reads the secret from standard input. There it appears neither in the shell's history nor in the list
- *  of processes. */
+/** For "-", reads the secret from standard input, where it does not appear in the shell's history
+ *  or in the list of processes. */
 export function readSecret(argument: string): string {
   return argument === '-' ? readFileSync(0, 'utf8').replace(/\r?\n$/, '') : argument
 }

@@ -29,7 +29,7 @@ export const DOCS_POLICY = [
 
 const MIN_CONTENTS_SECTIONS = 3
 
-/** The complete HTML of a page, without inline scripts and styles, which the Content-Security-Policy forbids. */
+/** The complete HTML of a page. The Content-Security-Policy forbids inline scripts and styles. */
 export function renderLayout({ id, page, context, folder, suffix }: Layout): string {
   const up = '../'.repeat(id.split('/').length - 1)
   const asset = (name: string) => `${up}${folder}/${name}`

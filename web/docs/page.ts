@@ -7,7 +7,7 @@ import type { SchemaContext } from './schema.ts'
 export interface SiteOptions {
   /** The URL at which clients reach the service, for the samples. Without a trailing slash. */
   baseUrl: string
-  /** `server`: on the API's host, with forms to try operations. `static`: for any host, with .html in URLs. */
+  /** `server`: on the API's host, with forms to try operations. `static`: for any host. */
   edition: 'server' | 'static'
   /** The folder of the repository. */
   root?: string

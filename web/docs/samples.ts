@@ -1,4 +1,4 @@
-/** Writes a request as code in several languages. Each sample uses only the standard library, so it runs as it is.
+/** Writes a request as code in several languages. Each sample uses only the standard library.
  *  Generators on npm put the key into the code as a literal, ignore errors in Go and force TLS in Ruby. */
 import { apiCurlCommand } from '../shared/curl.ts'
 import type { ApiOperation } from './api.ts'
