@@ -308,7 +308,8 @@ export type EventType =
   | 'export.completed'
   | 'export.failed'
 
-/** The `event_type` of a delivery: an `EventType`, or a message that is sent to one webhook on request. */
+/** The `event_type` of a delivery: an `EventType`, or a message that is sent to one webhook on
+ *  request. */
 export type DeliveredType = keyof EventPayloads
 
 /** The body of a delivery. */

@@ -54,7 +54,8 @@ export interface Operation {
   readonly query: { readonly [name: string]: QueryParameter }
   /** Values of `sort`, without `-`. */
   readonly sorts: readonly string[]
-  /** Filters by name, for example `status` for `filter[status]`. `options` are the values of an enumeration. */
+  /** Filters by name, for example `status` for `filter[status]`. `options` are the values of an
+   *  enumeration. */
   readonly filters: {
     readonly [name: string]: { readonly list: boolean; readonly options: readonly string[] | null }
   }

@@ -31,7 +31,8 @@ export interface MusterOptions {
 type Api = Client<paths>
 type Method = 'get' | 'post' | 'patch' | 'delete'
 
-/** A 2xx or 304 response. `data` is undefined for 204 and 304; only a request with `If-None-Match` gets 304. */
+/** A 2xx or 304 response. `data` is undefined for 204 and 304; only a request with `If-None-Match`
+ *  gets 304. */
 export interface ApiResponse<Operation extends Record<string | number, unknown>, Init> {
   data:
     | Extract<FetchResponse<Operation, Init, `${string}/${string}`>, { error?: never }>['data']

@@ -1,4 +1,5 @@
-/** A typed client of the API, and webhook verification. The types come from openapi.yaml and asyncapi.yaml. */
+/** A typed client of the API, and webhook verification. The types come from openapi.yaml and
+ *  asyncapi.yaml. */
 export type {
   DeliveredType,
   EventData,

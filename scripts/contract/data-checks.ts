@@ -1,4 +1,5 @@
-/** Checks that valid data is accepted and invalid data refused, at the limits of each schema and at random. */
+/** Checks that valid data is accepted and invalid data refused, at the limits of each schema and at
+ *  random. */
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import type { OperationId } from '../../generated/operations.ts'
@@ -194,7 +195,8 @@ const WRONG_TEXTS: Record<string, string[]> = {
   boolean: ['', '1', 'TRUE'],
 }
 
-/** Invalid values of a parameter. As text, any value is a valid string; a URL cannot have half of a surrogate pair. */
+/** Invalid values of a parameter. As text, any value is a valid string; a URL cannot have half of a
+ *  surrogate pair. */
 function textFaults(schema: Schema): NamedValue[] {
   const isWritten = ({ value }: NamedValue): boolean =>
     schema.type === 'array'

@@ -1,4 +1,5 @@
-/** Runs Dredd, and adds support for bracketed query names and for the whole JSON Schema of response bodies. */
+/** Runs Dredd, and adds support for bracketed query names and for the whole JSON Schema of response
+ *  bodies. */
 import { EventEmitter } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -126,7 +127,8 @@ export function transactionCount(contract: Contract): number {
 /** Formats that Dredd's validator does not know. */
 const UNKNOWN_FORMATS = ['int32', 'int64', 'float', 'double', 'byte', 'binary', 'password']
 
-/** Replaces Dredd's expectation by the whole schema without additional properties, and the required headers. */
+/** Replaces Dredd's expectation by the whole schema without additional properties, and the required
+ *  headers. */
 export function expectSchema(
   contract: Contract,
   transaction: Transaction,

@@ -74,7 +74,8 @@ class TestRecords implements RunRecords {
   private readonly key: string
   /** IDs by kind. */
   private readonly shared = new Map<string, string>()
-  /** Paths of records, each list from the oldest to the newest: until `dispose`, `cleanUpKept` and `cleanUp`. */
+  /** Paths of records, each list from the oldest to the newest: until `dispose`, `cleanUpKept` and
+   *  `cleanUp`. */
   private lasting: string[] = []
   private kept: string[] = []
   private created: string[] = []

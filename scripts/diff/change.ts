@@ -36,7 +36,7 @@ export interface Subject extends Editions {
 
 export type RuleId = keyof typeof RULES
 
-export function change(
+export function toChange(
   { concerns }: Subject,
   id: RuleId,
   place: Place,
@@ -95,7 +95,8 @@ export function excused(subject: Subject, schema: Placed, found: Change, holder?
   return { ...found, level: 'safe', what: `$found.what, after its sunset of $sunset` }
 }
 
-/** A part is deprecated by `deprecated: true`, or by `x-deprecated-since` where the format has no `deprecated`. */
+/** A part is deprecated by `deprecated: true`, or by `x-deprecated-since` where the format has no
+ *  `deprecated`. */
 export function readSchemaDeprecation({ source, path }: Place): {
   isDeprecated: boolean
   sunset: string | undefined

@@ -2,12 +2,12 @@ import type { EventMessage } from '../model/events.ts'
 import type { Place } from '../model/source.ts'
 import {
   type Change,
-  change,
   type Editions,
   ofSchemas,
   type RuleId,
   readSchemaDeprecation,
   type Subject,
+  toChange,
 } from './change.ts'
 
 export function compareEvents(editions: Editions): Change[] {
@@ -22,7 +22,7 @@ export function compareEvents(editions: Editions): Change[] {
     if (old) changes.push(...compareEvent(subject, old, now))
     else
       changes.push(
-        change(subject, 'event-added', messageOf(now), `the event ${now.type}`, 'is new'),
+        toChange(subject, 'event-added', messageOf(now), `the event ${now.type}`, 'is new'),
       )
   }
   return changes
@@ -38,9 +38,9 @@ function removedEvent(subject: Subject, event: EventMessage): Change {
   const name = `the event ${event.type}`
   const { isDeprecated, sunset } = readSchemaDeprecation(place)
   if (!isDeprecated)
-    return change(subject, 'event-removed-without-deprecation', place, name, 'is gone', true)
+    return toChange(subject, 'event-removed-without-deprecation', place, name, 'is gone', true)
   if (sunset === undefined || sunset > subject.today)
-    return change(
+    return toChange(
       subject,
       'event-removed-before-sunset',
       place,
@@ -48,7 +48,7 @@ function removedEvent(subject: Subject, event: EventMessage): Change {
       `is gone before its sunset: ${sunset ?? 'it has none'}`,
       true,
     )
-  return change(
+  return toChange(
     subject,
     'event-removed-with-deprecation',
     place,
@@ -62,7 +62,7 @@ function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): C
   const name = `the event ${now.type}`
   const changes: Change[] = []
   const add = (id: RuleId, what: string): void =>
-    void changes.push(change(subject, id, messageOf(now), name, what))
+    void changes.push(toChange(subject, id, messageOf(now), name, what))
   if (old.isSubscribable && !now.isSubscribable)
     add('event-not-subscribable', 'cannot be subscribed to')
   if (!old.isSubscribable && now.isSubscribable) add('event-subscribable', 'can be subscribed to')

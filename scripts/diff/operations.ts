@@ -2,12 +2,12 @@ import type { Operation, OperationResponse, Parameter } from '../model/operation
 import type { Place } from '../model/source.ts'
 import {
   type Change,
-  change,
   type Editions,
   excused,
   ofSchemas,
   type RuleId,
   type Subject,
+  toChange,
 } from './change.ts'
 
 /** Clients do not see the names of path parameters. */
@@ -30,7 +30,7 @@ export function compareOperations(editions: Editions): Change[] {
     ...[...after]
       .filter(([key]) => !before.has(key))
       .map(([, operation]) =>
-        change(
+        toChange(
           { ...editions, concerns: operation.id },
           'endpoint-added',
           operation.place,
@@ -53,7 +53,7 @@ function removedOperation(editions: Editions, operation: Operation, isPathLeft: 
   const { deprecation } = operation
   const name = nameOf(operation)
   if (deprecation === null)
-    return change(
+    return toChange(
       subject,
       `${prefix}-removed-without-deprecation`,
       operation.place,
@@ -63,7 +63,7 @@ function removedOperation(editions: Editions, operation: Operation, isPathLeft: 
     )
   const { sunset } = deprecation
   if (sunset === null || sunset > editions.today)
-    return change(
+    return toChange(
       subject,
       `${prefix}-removed-before-sunset`,
       operation.place,
@@ -71,7 +71,7 @@ function removedOperation(editions: Editions, operation: Operation, isPathLeft: 
       `is gone before its sunset: ${sunset ?? 'it has none'}`,
       true,
     )
-  return change(
+  return toChange(
     subject,
     `${prefix}-removed-with-deprecation`,
     operation.place,
@@ -84,7 +84,7 @@ function removedOperation(editions: Editions, operation: Operation, isPathLeft: 
 function compareOperation(subject: Subject, old: Operation, now: Operation): Change[] {
   const changes: Change[] = []
   const add = (id: RuleId, what: string): void =>
-    void changes.push(change(subject, id, now.place, nameOf(now), what))
+    void changes.push(toChange(subject, id, now.place, nameOf(now), what))
   if (old.id !== now.id)
     add(
       'api-operation-id-removed',
@@ -158,7 +158,7 @@ function compareParameters(
       excused(
         subject,
         old.schema,
-        change(subject, id, parameterPlace(old), describe(old), 'is gone', true),
+        toChange(subject, id, parameterPlace(old), describe(old), 'is gone', true),
         parameterPlace(old),
       ),
     )
@@ -166,7 +166,7 @@ function compareParameters(
   for (const [key, now] of after) {
     const old = before.get(key)
     const add = (id: RuleId, what: string): void =>
-      void changes.push(change(subject, id, parameterPlace(now), describe(now), what))
+      void changes.push(toChange(subject, id, parameterPlace(now), describe(now), what))
     if (!old) {
       add(
         now.required ? 'new-required-request-parameter' : 'new-optional-request-parameter',
@@ -210,11 +210,24 @@ function compareBodies(subject: Subject, old: Operation, now: Operation): Change
     )
   if (now.body)
     return [
-      change(subject, 'request-body-added-required', now.body.schema, 'the request body', 'is new'),
+      toChange(
+        subject,
+        'request-body-added-required',
+        now.body.schema,
+        'the request body',
+        'is new',
+      ),
     ]
   if (old.body)
     return [
-      change(subject, 'request-body-removed', old.body.schema, 'the request body', 'is gone', true),
+      toChange(
+        subject,
+        'request-body-removed',
+        old.body.schema,
+        'the request body',
+        'is gone',
+        true,
+      ),
     ]
   return []
 }
@@ -229,7 +242,7 @@ function compareResponses(
   for (const old of oldOperation.responses)
     if (!newOperation.responses.some(({ status }) => status === old.status))
       changes.push(
-        change(
+        toChange(
           subject,
           `response-${kind(old)}-status-removed`,
           old.place,
@@ -243,7 +256,7 @@ function compareResponses(
     if (old) changes.push(...compareResponse(subject, old, now))
     else
       changes.push(
-        change(
+        toChange(
           subject,
           `response-${kind(now)}-status-added`,
           now.place,
@@ -263,7 +276,7 @@ function compareResponse(
   const name = `the response ${now.status}`
   const changes: Change[] = []
   const add = (id: RuleId, place: Place, part: string, what: string, isGone = false): void =>
-    void changes.push(change(subject, id, place, part, what, isGone))
+    void changes.push(toChange(subject, id, place, part, what, isGone))
   const partOf = (header: string): string => `the header ${header} of ${name}`
   for (const [header, { required, schema }] of Object.entries(old.headers))
     if (!(header in now.headers))

@@ -6,7 +6,8 @@ import { follow, locate } from '../model/references.ts'
 import { mapSubschemas, type Schema } from '../model/schema.ts'
 import { fail, type Place, type Placed, type Sources } from '../model/source.ts'
 
-/** `closed` refuses additional properties unless the schema allows them. It is for bodies that the service sends. */
+/** `closed` refuses additional properties unless the schema allows them. It is for bodies that the
+ *  service sends. */
 export type Openness = 'open' | 'closed'
 
 export interface Compiler {

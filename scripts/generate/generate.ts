@@ -29,7 +29,8 @@ export interface GenerateResult {
   removed: string[]
   /** With `check`: one line for each stale, missing or left-over file. */
   stale: string[]
-  /** One line for each file, mention or component of a removed operation. The generator never deletes them. */
+  /** One line for each file, mention or component of a removed operation. The generator never deletes
+   *  them. */
   orphans: string[]
 }
 

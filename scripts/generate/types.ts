@@ -13,7 +13,8 @@ export async function openapi({ openapi }: Contract): Promise<string> {
   return HEADER + (await writeTypes(openapi.root as object, { defaultNonNullable: false }))
 }
 
-/** generated/asyncapi.ts: `EventType`, `DeliveredType`, `EventPayloads`, `EventData`, and each payload by its name. */
+/** generated/asyncapi.ts: `EventType`, `DeliveredType`, `EventPayloads`, `EventData`, and each payload
+ *  by its name. */
 export async function asyncapi(contract: Contract): Promise<string> {
   // openapi-typescript does not read AsyncAPI: give it an OpenAPI document that has only the schemas.
   const document = {
@@ -32,7 +33,8 @@ export async function asyncapi(contract: Contract): Promise<string> {
 /** The event types that webhooks can subscribe to. */
 export type EventType =${union(subscribable.map(({ type }) => type))}
 
-/** The \`event_type\` of a delivery: an \`EventType\`, or a message that is sent to one webhook on request. */
+/** The \`event_type\` of a delivery: an \`EventType\`, or a message that is sent to one webhook on
+ *  request. */
 export type DeliveredType = keyof EventPayloads
 
 /** The body of a delivery. */

@@ -89,7 +89,8 @@ export interface ResponseValidators {
   readonly body: { readonly [mediaType: string]: Validator | null } | null
 }
 
-/** Additional properties of a payload are errors. Headers have lower-case names; other headers are ignored. */
+/** Additional properties of a payload are errors. Headers have lower-case names; other headers are
+ *  ignored. */
 export const events: { readonly [T in DeliveredType]: { readonly payload: Validator; readonly headers: Validator } }
 `
 }

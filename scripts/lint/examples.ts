@@ -5,7 +5,7 @@ import type { EventMessage } from '../model/events.ts'
 import type { Schema } from '../model/schema.ts'
 import { at, type Finding, isObject, type Path, type Placed } from '../model/source.ts'
 
-export function examples({ sources, operations, events }: Contract): Finding[] {
+export function checkExamples({ sources, operations, events }: Contract): Finding[] {
   const compiler = newCompiler(sources)
   const headers = operations.flatMap(({ responses }) =>
     responses.flatMap((response) => Object.values(response.headers)),

@@ -5,7 +5,7 @@ import type { Schema } from '../model/schema.ts'
 import { at, type Finding } from '../model/source.ts'
 import { dreddSafe } from './dredd.ts'
 import { eventsOnChannel, eventTypesListed } from './events.ts'
-import { examples } from './examples.ts'
+import { checkExamples } from './examples.ts'
 import { lists } from './lists.ts'
 import { errorSchema, statuses } from './responses.ts'
 
@@ -15,7 +15,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'operation-id-form': operationIdForm,
   'error-schema': errorSchema,
   statuses,
-  examples,
+  examples: checkExamples,
   'dredd-safe': dreddSafe,
   emits: findEmitMismatches,
   'event-on-channel': eventsOnChannel,
