@@ -220,7 +220,7 @@ describe('one engine', () => {
     const [attempt] = await listAttempts(tenant.scope, id)
     expect(attempt).toMatchObject({
       outcome: 'blocked',
-      error: expect.stringContaining('10.255.255.1 is not public'),
+      error: expect.stringContaining('10.255.255.1, which is not public'),
     })
   })
 
