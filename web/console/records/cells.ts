@@ -7,12 +7,12 @@ import { bytes, count, utc } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
 import { facts, idOf, pill, type Tone, table, timeOf } from '../ui.ts'
 import { label, option } from './labels.ts'
-import { type Known, referenceLink } from './references.ts'
-import { referencedBy } from './resources.ts'
+import { type KnownRecords, referenceLink } from './references.ts'
+import { referencedResource } from './resources.ts'
 
-export interface Showing {
+export interface ValueContext {
   now: Date
-  known: Known
+  known: KnownRecords
   /** The record that the value is of. */
   item?: Readonly<Record<string, unknown>>
   /** What the keys of an object stand for, where something says so. */
@@ -33,30 +33,35 @@ function of(tone: Tone, ...states: string[]): Record<string, Tone> {
 
 const nothing: Html = html`<span class="muted">—</span>`
 /** In a table there is room for so many of a list. */
-const FEW = 2
+const MAX_CELL_CHIPS = 2
 
 /** In a table: short. */
-export function cell(name: string, schema: Schema, value: unknown, showing: Showing): Content {
-  if (isNothing(value)) return nothing
+export function cell(name: string, schema: Schema, value: unknown, showing: ValueContext): Content {
+  if (isEmptyValue(value)) return nothing
   if (isTable(schema)) return count((value as unknown[]).length)
   if (schema.format === 'date-time') return timeOf(Date.parse(String(value)), showing.now)
-  if (Array.isArray(value)) return chips(value, FEW)
-  return short(name, schema, value, showing)
+  if (Array.isArray(value)) return chips(value, MAX_CELL_CHIPS)
+  return inlineValue(name, schema, value, showing)
 }
 
 /** With all that there is to it. */
-export function whole(name: string, schema: Schema, value: unknown, showing: Showing): Content {
-  if (isNothing(value)) return nothing
+export function fullValue(
+  name: string,
+  schema: Schema,
+  value: unknown,
+  showing: ValueContext,
+): Content {
+  if (isEmptyValue(value)) return nothing
   if (schema.format === 'date-time') return exactTime(String(value), showing.now)
   if (name === 'id') return idOf(String(value))
   if (Array.isArray(value)) return chips(value)
   if (typeof value === 'object') return object(value as Record<string, unknown>, schema, showing)
-  if (typeof value === 'string' && !schema.enum && !referencedBy(name))
+  if (typeof value === 'string' && !schema.enum && !referencedResource(name))
     return html`<span class="prose">${value}</span>`
-  return short(name, schema, value, showing)
+  return inlineValue(name, schema, value, showing)
 }
 
-function isNothing(value: unknown): value is null | undefined {
+function isEmptyValue(value: unknown): value is null | undefined {
   return (
     value === null ||
     value === undefined ||
@@ -66,8 +71,13 @@ function isNothing(value: unknown): value is null | undefined {
 }
 
 /** What is no longer than a line in both. */
-function short(name: string, schema: Schema, value: unknown, { known, item }: Showing): Content {
-  if (referencedBy(name)) return referenceLink(known, name, String(value))
+function inlineValue(
+  name: string,
+  schema: Schema,
+  value: unknown,
+  { known, item }: ValueContext,
+): Content {
+  if (referencedResource(name)) return referenceLink(known, name, String(value))
   if (schema.enum)
     return isState(name, schema)
       ? pill(TONES[String(value)] ?? 'quiet', option(value))
@@ -83,7 +93,7 @@ function short(name: string, schema: Schema, value: unknown, { known, item }: Sh
 export function amountOf(
   schema: Schema,
   value: unknown,
-  item: Showing['item'],
+  item: ValueContext['item'],
 ): string | undefined {
   const currency = item?.[schema['x-currency'] ?? '']
   return typeof value === 'number' && typeof currency === 'string'
@@ -130,7 +140,7 @@ function exactTime(value: string, now: Date): Content {
 function object(
   value: Record<string, unknown>,
   { properties = {} }: Schema,
-  showing: Showing,
+  showing: ValueContext,
 ): Content {
   const entries = Object.entries(value)
   if (entries.length === 0) return nothing
@@ -141,7 +151,7 @@ function object(
       const schema = properties[key]
       return [
         showing.keyLabels?.[key] ?? (schema ? label(key) : key),
-        whole(schema ? key : '', schema ?? {}, own, showing),
+        fullValue(schema ? key : '', schema ?? {}, own, showing),
       ]
     }),
   )
@@ -156,11 +166,11 @@ export function valueTable(
   name: string,
   { items }: Schema,
   values: unknown[],
-  showing: Showing,
+  showing: ValueContext,
 ): Html {
   const columns = Object.entries(items?.properties ?? {})
   const rows = (values as Record<string, unknown>[]).map((value) => ({
-    cells: columns.map(([column, schema]) => whole(column, schema, value[column], showing)),
+    cells: columns.map(([column, schema]) => fullValue(column, schema, value[column], showing)),
   }))
   return table(
     columns.map(([column]) => label(column)),

@@ -3,34 +3,35 @@
 import { type Content, html } from '../../shared/html.ts'
 import type { FieldOptions } from '../form-fields.ts'
 import { withCode } from './cells.ts'
-import type { Field } from './field.ts'
+import type { FormField } from './field.ts'
 import type { ControlContext } from './form-context.ts'
 import { capital, label, noun } from './labels.ts'
-import { referencedBy } from './resources.ts'
+import { referencedResource } from './resources.ts'
 
-export function nameOf({ name, label: own, kind }: Field): string {
+export function fieldLabel({ name, label: own, kind }: FormField): string {
   return (
     own ??
-    (kind === 'reference' ? capital(noun(referencedBy(name) ?? { type: name })) : label(name))
+    (kind === 'reference' ? capital(noun(referencedResource(name) ?? { type: name })) : label(name))
   )
 }
 
-export const valueIn = ({ path }: Field, { draft }: ControlContext): string => draft.get(path) ?? ''
+export const draftValue = ({ path }: FormField, { draft }: ControlContext): string =>
+  draft.get(path) ?? ''
 
-export function common(field: Field, context: ControlContext): FieldOptions {
+export function fieldOptions(field: FormField, context: ControlContext): FieldOptions {
   const { path, schema, isRequired } = field
   return {
     name: path,
-    label: nameOf(field),
-    hint: hintOf(field, context),
-    value: valueIn(field, context),
+    label: fieldLabel(field),
+    hint: fieldHint(field, context),
+    value: draftValue(field, context),
     errors: context.errors,
     isRequired: isRequired || (!context.isNew && schema.enum !== undefined && !schema.nullable),
   }
 }
 
 /** The description in the contract, and the stored value where another user has changed it. */
-export function hintOf(field: Field, { stored = {} }: ControlContext): Content {
+export function fieldHint(field: FormField, { stored = {} }: ControlContext): Content {
   const { path, schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema
   const sentences = [
@@ -51,11 +52,11 @@ export function hintOf(field: Field, { stored = {} }: ControlContext): Content {
   return html`${withCode(sentences.join(' '))}${conflict}`
 }
 
-export function hintLine(field: Field, context: ControlContext): Content {
-  const hint = hintOf(field, context)
+export function hintLine(field: FormField, context: ControlContext): Content {
+  const hint = fieldHint(field, context)
   return hint && html`<p class="hint">${hint}</p>`
 }
 
-export function errorLine({ path }: Field, { errors }: ControlContext): Content {
+export function errorLine({ path }: FormField, { errors }: ControlContext): Content {
   return errors[path] && html`<p class="field-error">${errors[path].join(' ')}</p>`
 }

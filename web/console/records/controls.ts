@@ -14,28 +14,28 @@ import {
 } from '../form-fields.ts'
 import { inPlace } from '../ui.ts'
 import { cell } from './cells.ts'
-import { common, errorLine, hintLine, nameOf, valueIn } from './control-parts.ts'
+import { draftValue, errorLine, fieldLabel, fieldOptions, hintLine } from './control-parts.ts'
 import { countName, groupCount, kindName } from './draft.ts'
-import type { Field, Kind } from './field.ts'
+import type { FieldKind, FormField } from './field.ts'
 import { isLocal, SCALAR_KINDS } from './field-values.ts'
-import { partsAt } from './fields.ts'
-import { askName, type ControlContext, elementId, FORM } from './form-context.ts'
-import { isOfResources } from './keyed-fields.ts'
+import { groupFields } from './fields.ts'
+import { actionName, type ControlContext, elementId, FORM } from './form-context.ts'
+import { isResourceChoice } from './keyed-fields.ts'
 import { label, option } from './labels.ts'
 import { reference } from './reference-control.ts'
-import type { Known } from './references.ts'
-import { maySee, namedBy } from './resources.ts'
+import type { KnownRecords } from './references.ts'
+import { maySee, resourceByOption } from './resources.ts'
 
-export function control(field: Field, context: ControlContext): Html {
+export function control(field: FormField, context: ControlContext): Html {
   return CONTROLS[field.kind](field, context)
 }
 
-const CONTROLS: Record<Kind, (field: Field, context: ControlContext) => Html> = {
+const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) => Html> = {
   reference,
   choice,
   yes_no: (field, context) =>
     selectField({
-      ...common(field, context),
+      ...fieldOptions(field, context),
       none: 'Not said',
       choices: [
         { value: 'true', label: 'Yes' },
@@ -45,10 +45,10 @@ const CONTROLS: Record<Kind, (field: Field, context: ControlContext) => Html> = 
   time,
   number: (field, context) =>
     fieldParts(
-      common(field, context),
+      fieldOptions(field, context),
       (attributes) => html`<input
   type="text" inputmode="${field.schema.type === 'integer' ? 'numeric' : 'decimal'}"
-  ${attributes} value="${valueIn(field, context)}" autocomplete="off"
+  ${attributes} value="${draftValue(field, context)}" autocomplete="off"
 >`,
     ),
   text,
@@ -56,7 +56,7 @@ const CONTROLS: Record<Kind, (field: Field, context: ControlContext) => Html> = 
     const isJson = context.draft.get(kindName(field.path)) === 'json'
     return html`
 ${isJson && html`<input type="hidden" name="${kindName(field.path)}" value="json">`}
-${textArea({ ...common(field, context), rows: 3, isCode: isJson })}`
+${textArea({ ...fieldOptions(field, context), rows: 3, isCode: isJson })}`
   },
   options,
   joined: options,
@@ -64,26 +64,26 @@ ${textArea({ ...common(field, context), rows: 3, isCode: isJson })}`
   group: fieldset,
   keyed: fieldset,
   scalar,
-  json: (field, context) => textArea({ ...common(field, context), isCode: true, rows: 5 }),
+  json: (field, context) => textArea({ ...fieldOptions(field, context), isCode: true, rows: 5 }),
 }
 
 /** A longer text gets an input of several lines. */
 const MAX_LINE_LENGTH = 500
 
-function text(field: Field, context: ControlContext): Html {
+function text(field: FormField, context: ControlContext): Html {
   const { maxLength, format } = field.schema
-  const value = valueIn(field, context)
+  const value = draftValue(field, context)
   // An input of one line would drop line breaks.
   if ((maxLength ?? 0) > MAX_LINE_LENGTH || /[\r\n]/.test(value))
-    return textArea(common(field, context))
-  return textField({ ...common(field, context), type: format === 'email' ? 'email' : 'text' })
+    return textArea(fieldOptions(field, context))
+  return textField({ ...fieldOptions(field, context), type: format === 'email' ? 'email' : 'text' })
 }
 
 /** A datetime-local input would drop text that is not a time. */
-function time(field: Field, context: ControlContext): Html {
+function time(field: FormField, context: ControlContext): Html {
   return textField({
-    ...common(field, context),
-    type: isLocal(valueIn(field, context)) ? 'datetime-local' : 'text',
+    ...fieldOptions(field, context),
+    type: isLocal(draftValue(field, context)) ? 'datetime-local' : 'text',
   })
 }
 
@@ -93,11 +93,11 @@ function optionsOf({ enum: values = [] }: Schema): Choice[] {
     .map((value) => ({ value: String(value), label: option(value) }))
 }
 
-function choice(field: Field, context: ControlContext): Html {
-  const { schema, isRequired, isDriver } = field
-  const value = valueIn(field, context)
+function choice(field: FormField, context: ControlContext): Html {
+  const { schema, isRequired, refreshesForm } = field
+  const value = draftValue(field, context)
   const possible = optionsOf(schema).filter(
-    (one) => !isOfResources(field) || canSee(context.user, one.value),
+    (one) => !isResourceChoice(field) || canSee(context.user, one.value),
   )
   // A submitted value stays, even when it is not an option.
   const choices =
@@ -107,9 +107,9 @@ function choice(field: Field, context: ControlContext): Html {
   const needsNone =
     schema.nullable || value === '' || (context.isNew && schema.default === undefined)
   const none = needsNone ? (isRequired ? 'Choose one' : 'None') : undefined
-  const select = selectField({ ...common(field, context), choices, none })
-  if (!isDriver) return select
-  const refresh = askName('refresh')
+  const select = selectField({ ...fieldOptions(field, context), choices, none })
+  if (!refreshesForm) return select
+  const refresh = actionName('refresh')
   return html`<div
   class="driver" hx-post="/console${context.to}?${refresh}=1" hx-trigger="change"
   hx-target="#${FORM}" hx-select="#${FORM}" hx-swap="outerHTML"
@@ -120,21 +120,27 @@ ${select}
 }
 
 function canSee(user: User, value: string): boolean {
-  const resource = namedBy(value)
+  const resource = resourceByOption(value)
   return resource !== undefined && maySee(user, resource)
 }
 
 /** More options are shown in a scrolling list. */
 const MAX_CHECKBOXES = 12
 
-function options(field: Field, context: ControlContext): Html {
+function options(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const values = context.draft.getAll(path).filter(Boolean)
-  return manyOf({ ...common(field, context), choices: optionsOf(schema.items ?? {}), values })
+  return multiSelectField({
+    ...fieldOptions(field, context),
+    choices: optionsOf(schema.items ?? {}),
+    values,
+  })
 }
 
 /** Several options can be selected. */
-export function manyOf(control: FieldOptions & { choices: Choice[]; values: string[] }): Html {
+export function multiSelectField(
+  control: FieldOptions & { choices: Choice[]; values: string[] },
+): Html {
   const { name, label: legend, hint, choices, values, errors } = control
   const unknown = values
     .filter((value) => !choices.some((one) => one.value === value))
@@ -159,7 +165,7 @@ function optionElement({ value, label }: Choice, isSelected: boolean): Html {
 }
 
 /** A list of objects. It starts with one empty group, so that the first needs no button. */
-function groups(field: Field, context: ControlContext): Html {
+function groups(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const count = Math.max(1, groupCount(context.draft, field))
   const canAdd = count < (schema.maxItems ?? Number.POSITIVE_INFINITY)
@@ -173,13 +179,13 @@ ${errorLine(field, context)}
 </fieldset>`
 }
 
-function group(field: Field, context: ControlContext, index: number): Html {
+function group(field: FormField, context: ControlContext, index: number): Html {
   const { path } = field
   const noun = label(path).replace(/s$/, '')
   const remove = html`Remove<span class="visually-hidden"> ${noun.toLowerCase()} ${index + 1}</span>`
   return html`<fieldset class="record-group">
 <legend>${noun} ${index + 1}</legend>
-${partsAt(field, index).map((part) => control(part, context))}
+${groupFields(field, index).map((part) => control(part, context))}
 ${groupButton('remove', `${path}.${index}`, remove, context, 'quiet')}
 </fieldset>`
 }
@@ -192,17 +198,17 @@ function groupButton(
   style: '' | 'quiet',
 ): Html {
   return html`<button
-  class="button ${style}" name="${askName(verb)}" value="${value}" formnovalidate
+  class="button ${style}" name="${actionName(verb)}" value="${value}" formnovalidate
   ${inPlace('post', `/console${to}`, FORM)}
 >${text}</button>`
 }
 
-function legend({ isRequired, ...field }: Field): Html {
+function legend({ isRequired, ...field }: FormField): Html {
   const optional = !isRequired && html` <span class="optional">optional</span>`
-  return html`<legend>${nameOf({ ...field, isRequired })}${optional}</legend>`
+  return html`<legend>${fieldLabel({ ...field, isRequired })}${optional}</legend>`
 }
 
-function fieldset(field: Field, context: ControlContext): Html {
+function fieldset(field: FormField, context: ControlContext): Html {
   const { kind, parts = [], waitsFor } = field
   const isExplained = kind === 'keyed' && parts.length > 0
   const isEmpty = waitsFor === undefined && parts.length === 0
@@ -217,7 +223,7 @@ ${errorLine(field, context)}
 }
 
 /** A value of one of several types: its type and its text. */
-function scalar(field: Field, context: ControlContext): Html {
+function scalar(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const types = new Set(schema.oneOf?.map(({ type }) => (type === 'integer' ? 'number' : type)))
   const isPossible = (kind: string): boolean =>
@@ -225,18 +231,23 @@ function scalar(field: Field, context: ControlContext): Html {
   const kind = context.draft.get(kindName(path)) ?? 'text'
   const kinds = Object.entries(SCALAR_KINDS).filter(([name]) => isPossible(name))
   return fieldParts(
-    common(field, context),
+    fieldOptions(field, context),
     (attributes) => html`<span class="scalar">
-<select name="${kindName(path)}" aria-label="Kind of ${nameOf(field)}">
+<select name="${kindName(path)}" aria-label="Kind of ${fieldLabel(field)}">
 ${kinds.map(([value, label]) => optionElement({ value, label }, value === kind))}
 </select>
-<input type="text" ${attributes} value="${valueIn(field, context)}" autocomplete="off">
+<input type="text" ${attributes} value="${draftValue(field, context)}" autocomplete="off">
 </span>`,
   )
 }
 
 /** A stored value, as shown beside its field. */
-export function storedValue(field: Field, value: unknown, known: Known, now: Date): Content {
+export function storedValue(
+  field: FormField,
+  value: unknown,
+  known: KnownRecords,
+  now: Date,
+): Content {
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return JSON.stringify(value)
   if (Array.isArray(value))

@@ -6,31 +6,31 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { FORM_KEY, formKey, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import type { Draft } from './draft.ts'
-import { mayHave } from './export-file.ts'
-import { partsOf, writeField } from './fields.ts'
+import { canViewExported } from './export-file.ts'
+import { schemaFields, writeField } from './fields.ts'
 import type { RecordForm } from './form-context.ts'
 import { noun, plural } from './labels.ts'
 import { recordForm } from './record-form.ts'
-import { addressOf, type Item, namedBy } from './resources.ts'
+import { addressOf, type Item, resourceByOption } from './resources.ts'
 import {
-  asked,
-  bodyOf,
-  type Filled,
-  filled,
-  foundInstead,
-  isTooMuch,
-  sent,
+  applyFormAction,
+  isBadRequest,
+  type LoadedForm,
+  loadForm,
+  readSubmittedForm,
+  suggestRecords,
+  toRequestBody,
 } from './submitted-form.ts'
 
 export async function newPage(visit: Visit, resource: Resource): Promise<Page> {
   const schema = resource.creation ?? {}
-  return page(visit, resource, await filled(visit, schema, begun(schema, visit.query)))
+  return page(visit, resource, await loadForm(visit, schema, startDraft(schema, visit.query)))
 }
 
 /** With what the contract takes when nothing is said, and what a link to the form says. */
-function begun(schema: Schema, given: URLSearchParams): Draft {
+function startDraft(schema: Schema, given: URLSearchParams): Draft {
   const draft = new URLSearchParams()
-  for (const field of partsOf('', schema)) {
+  for (const field of schemaFields('', schema)) {
     const value = given.get(field.path)
     if (value !== null) draft.set(field.path, value)
     else if (field.schema.default !== undefined && field.kind !== 'json')
@@ -39,16 +39,16 @@ function begun(schema: Schema, given: URLSearchParams): Draft {
   return draft
 }
 
-export async function create(visit: Visit, resource: Resource): Promise<Answer> {
+export async function createRecord(visit: Visit, resource: Resource): Promise<Answer> {
   const schema = resource.creation ?? {}
   const { create: operation } = resource.operations
   if (operation === null) return visit.ctx.throw(404)
-  const ask = await asked(visit, schema)
+  const ask = await applyFormAction(visit, schema)
   if (ask) return page(visit, resource, ask)
-  const form = await sent(visit, schema)
+  const form = await readSubmittedForm(visit, schema)
   try {
-    const body = bodyOf(operation, form.fields, form.draft, { isNew: true })
-    assertMayHave(visit, body)
+    const body = toRequestBody(operation, form.fields, form.draft, { isNew: true })
+    assertCanExport(visit, body)
     const { id } = (await visit.call(operation, {
       body,
       around: (scope, make) => once(visit, scope, make as () => Promise<Item>),
@@ -64,7 +64,7 @@ export async function create(visit: Visit, resource: Resource): Promise<Answer> 
         ...page(visit, resource, {
           ...form,
           errors,
-          found: await foundInstead(visit, form, errors),
+          suggestions: await suggestRecords(visit, form, errors),
         }),
         status: 422,
       }
@@ -85,16 +85,16 @@ export async function create(visit: Visit, resource: Resource): Promise<Answer> 
     }
     if (error instanceof StatusError && error.status === 403)
       return { ...page(visit, resource, { ...form, problem: error.message }), status: 403 }
-    if (isTooMuch(error))
+    if (isBadRequest(error))
       return { ...page(visit, resource, { ...form, problem: error.message }), status: 422 }
     throw error
   }
 }
 
 /** Who may not see the records must not get them in a file. */
-function assertMayHave(visit: Visit, body: Record<string, unknown>): void {
-  const held = namedBy(body.resource)
-  if (held && !mayHave(visit.user, body))
+function assertCanExport(visit: Visit, body: Record<string, unknown>): void {
+  const held = resourceByOption(body.resource)
+  if (held && !canViewExported(visit.user, body))
     throw new StatusError(
       403,
       `You have no permission to see ${plural(held).toLowerCase()}, so they cannot be yours in a file.`,
@@ -104,7 +104,7 @@ function assertMayHave(visit: Visit, body: Record<string, unknown>): void {
 function page(
   visit: Visit,
   resource: Resource,
-  form: Filled & Partial<RecordForm>,
+  form: LoadedForm & Partial<RecordForm>,
   key = formKey(visit),
 ): Page {
   return {

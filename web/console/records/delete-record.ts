@@ -5,11 +5,11 @@ import { html } from '../../shared/html.ts'
 import { form } from '../form-fields.ts'
 import type { Answer, Page, Visit } from '../page.ts'
 import { label, noun, plural } from './labels.ts'
-import { titleOf } from './record-page.ts'
-import { findItem, referredTo } from './references.ts'
+import { recordTitle } from './record-page.ts'
+import { findRecord, loadReferences } from './references.ts'
 import { addressOf, type Item } from './resources.ts'
 
-const VERSION = 'updated_at'
+const VERSION_FIELD = 'updated_at'
 
 export async function deletePage(
   visit: Visit,
@@ -17,7 +17,7 @@ export async function deletePage(
   item: Item,
   problem?: string,
 ): Promise<Page> {
-  const title = titleOf(resource, item, await referredTo(visit, [item]))
+  const title = recordTitle(resource, item, await loadReferences(visit, [item]))
   return {
     title: `Delete ${title}?`,
     isNarrow: true,
@@ -33,18 +33,18 @@ export async function deletePage(
         cancel: addressOf(resource, item.id),
         problem,
       },
-      html`<input type="hidden" name="${VERSION}" value="${String(item.updated_at)}"><p>This cannot be undone. Webhooks that are subscribed to it are told.</p>`,
+      html`<input type="hidden" name="${VERSION_FIELD}" value="${String(item.updated_at)}"><p>This cannot be undone. Webhooks that are subscribed to it are told.</p>`,
     ),
   }
 }
 
-export async function remove(visit: Visit, resource: Resource, item: Item): Promise<Answer> {
+export async function deleteRecord(visit: Visit, resource: Resource, item: Item): Promise<Answer> {
   const operation = resource.operations.delete
   if (operation === null) return visit.ctx.throw(404)
   try {
     await visit.call(operation, {
       path: { [resource.type]: item.id },
-      updatedAt: visit.form.get(VERSION) ?? undefined,
+      updatedAt: visit.form.get(VERSION_FIELD) ?? undefined,
     })
     return {
       to: addressOf(resource),
@@ -52,21 +52,21 @@ export async function remove(visit: Visit, resource: Resource, item: Item): Prom
     }
   } catch (error) {
     if (error instanceof InvalidInput)
-      return { ...(await deletePage(visit, resource, item, sentence(error))), status: 422 }
+      return { ...(await deletePage(visit, resource, item, errorSentence(error))), status: 422 }
     if (error instanceof StatusError && error.status === 412)
       return changedMeanwhile(visit, resource)
     throw error
   }
 }
 
-function sentence({ errors }: InvalidInput): string {
+function errorSentence({ errors }: InvalidInput): string {
   return Object.entries(errors)
     .map(([name, texts]) => `${label(name)} ${texts.join(' ')}`)
     .join(' ')
 }
 
 async function changedMeanwhile(visit: Visit, resource: Resource): Promise<Answer> {
-  const item = await findItem(visit, resource, visit.params.record ?? '')
+  const item = await findRecord(visit, resource, visit.params.record ?? '')
   if (!item) return visit.ctx.throw(404)
   const problem =
     'Somebody has changed this record since you saw it. It is not deleted: have a look, and delete it again if you still mean to.'

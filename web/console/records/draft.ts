@@ -1,13 +1,13 @@
 /** The texts of a form, by the path of their field. */
 
-import type { Field } from './field.ts'
+import type { FormField } from './field.ts'
 
 /** What is in a form: texts by the path of their field, such as `screening_questions.0.key`. What a text cannot say is beside it, such as
  *  `screening_questions.0.expected:kind`. */
 export type Draft = URLSearchParams
 
 /** All that a form holds of a field, to be compared. */
-export function textsOf(draft: Draft, { path }: Pick<Field, 'path'>): string {
+export function serializeField(draft: Draft, { path }: Pick<FormField, 'path'>): string {
   const own = [...draft].filter(
     ([name, value]) => belongsTo(name, path) && value !== '' && name !== countName(path),
   )
@@ -15,12 +15,12 @@ export function textsOf(draft: Draft, { path }: Pick<Field, 'path'>): string {
 }
 
 /** Puts what one form holds of a field in the place of what another does. */
-export function copyField(to: Draft, from: Draft, { path }: Pick<Field, 'path'>): void {
+export function copyField(to: Draft, from: Draft, { path }: Pick<FormField, 'path'>): void {
   for (const name of [...to.keys()]) if (belongsTo(name, path)) to.delete(name)
   for (const [name, value] of from) if (belongsTo(name, path)) to.append(name, value)
 }
 
-export function isInForm(draft: Draft, { path }: Pick<Field, 'path'>): boolean {
+export function isInForm(draft: Draft, { path }: Pick<FormField, 'path'>): boolean {
   return [...draft.keys()].some((name) => belongsTo(name, path))
 }
 
@@ -39,10 +39,10 @@ export const kindName = (path: string): string => `${path}:kind`
 export const countName = (path: string): string => `${path}:count`
 
 /** Enough for any contract: a form of more would be no form. */
-const MOST_GROUPS = 200
+const MAX_GROUPS = 200
 
 /** How many groups the form holds, up to the last that has anything in it, or as many as it says. */
-export function groupCount(draft: Draft, { path }: Pick<Field, 'path'>): number {
+export function groupCount(draft: Draft, { path }: Pick<FormField, 'path'>): number {
   const said = Number(draft.get(countName(path)) ?? 0)
   let count = Number.isSafeInteger(said) ? said : 0
   for (const name of draft.keys())
@@ -51,13 +51,13 @@ export function groupCount(draft: Draft, { path }: Pick<Field, 'path'>): number 
         count,
         Number(/^\d{1,6}(?=\.)/.exec(name.slice(path.length + 1))?.[0] ?? -1) + 1,
       )
-  return Math.min(MOST_GROUPS, count)
+  return Math.min(MAX_GROUPS, count)
 }
 
 /** The same form without the groups that `isLeftOut`: those after one move up. */
 export function withoutGroups(
   draft: Draft,
-  field: Field,
+  field: FormField,
   isLeftOut: (index: number) => boolean,
 ): Draft {
   const kept = Array.from({ length: groupCount(draft, field) }, (_, index) => index).filter(
@@ -74,7 +74,7 @@ export function withoutGroups(
 }
 
 /** Has nobody typed anything into the group? The kind of a text is none yet. */
-export function isEmptyGroup(draft: Draft, { path }: Field, index: number): boolean {
+export function isEmptyGroup(draft: Draft, { path }: FormField, index: number): boolean {
   const prefix = `${path}.${index}.`
   return ![...draft].some(
     ([name, value]) =>

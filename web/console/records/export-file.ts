@@ -6,17 +6,17 @@ import { type Html, html } from '../../shared/html.ts'
 import { count } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { plural } from './labels.ts'
-import { filterName, typed } from './list-query.ts'
-import { type Item, maySee, namedBy } from './resources.ts'
+import { convertQuery, filterName } from './list-query.ts'
+import { type Item, maySee, resourceByOption } from './resources.ts'
 
-export function isBeingMade(
+export function isInProgress(
   { operations: { file } }: Resource,
   { completed_at, error }: Item,
 ): boolean {
   return file !== null && completed_at === null && error === null
 }
 
-export function isReady(
+export function isFileReady(
   { operations: { file } }: Resource,
   { completed_at, expires_at }: Item,
   now: Date,
@@ -26,17 +26,19 @@ export function isReady(
 }
 
 /** The file holds the records of a resource: who may not see those must not get them in this way. */
-export function mayHave(user: User, item: Record<string, unknown>): boolean {
-  const held = namedBy(item.resource)
+export function canViewExported(user: User, item: Record<string, unknown>): boolean {
+  const held = resourceByOption(item.resource)
   return held === undefined || maySee(user, held)
 }
 
 /** How many records are in the file so far, of how many. */
-export async function progress(visit: Visit, item: Item): Promise<Html> {
+export async function exportProgress(visit: Visit, item: Item): Promise<Html> {
   const done = typeof item.row_count === 'number' ? item.row_count : 0
-  const held = namedBy(item.resource)
+  const held = resourceByOption(item.resource)
   const total =
-    held && mayHave(visit.user, item) ? await countMatching(visit, held, item.filters) : undefined
+    held && canViewExported(visit.user, item)
+      ? await countMatching(visit, held, item.filters)
+      : undefined
   const text = `${count(done)}${total === undefined ? '' : ` of ${count(total)}`} ${held ? plural(held).toLowerCase() : 'records'}`
   return html`<div class="making"><p>The file is being made: ${text} so far.</p><progress aria-label="Progress"${total !== undefined && total > 0 && html` value="${Math.min(done, total)}" max="${total}"`}></progress></div>`
 }
@@ -47,7 +49,7 @@ async function countMatching(visit: Visit, held: Resource, filters: unknown): Pr
     ([name, value]): [string, string] => [filterName(name), value],
   )
   const { meta } = (await visit.call(held.operations.list, {
-    query: { ...typed(operation, pairs), 'page[size]': 1 },
+    query: { ...convertQuery(operation, pairs), 'page[size]': 1 },
   })) as {
     meta: { total: number }
   }

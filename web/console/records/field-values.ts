@@ -3,15 +3,19 @@
 import { convertParameter } from '../../../operations/validation.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Draft, kindName, withLineFeeds } from './draft.ts'
-import type { Field, Reading } from './field.ts'
+import type { FormField, ReadContext } from './field.ts'
 
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
-export function writeText(draft: Draft, { path }: Field, value: unknown): void {
+export function writeText(draft: Draft, { path }: FormField, value: unknown): void {
   draft.set(path, value === null ? '' : String(value))
 }
 
-export function readText(draft: Draft, { path, schema }: Field, { isNew }: Reading): unknown {
+export function readText(
+  draft: Draft,
+  { path, schema }: FormField,
+  { isNew }: ReadContext,
+): unknown {
   const text = withLineFeeds(draft.get(path) ?? '')
   if (text !== '') return text
   return isNew ? undefined : schema.nullable ? null : ''
@@ -54,15 +58,15 @@ export function isLocal(text: string): boolean {
   return text === '' || LOCAL.test(text)
 }
 
-export function writeLines(draft: Draft, { path }: Field, value: unknown): void {
+export function writeLines(draft: Draft, { path }: FormField, value: unknown): void {
   const lines = listOf(value).map(String)
   const isOneEach = lines.every((line) => line !== '' && !/[\r\n]/.test(line))
   if (!isOneEach) draft.set(kindName(path), 'json')
   draft.set(path, isOneEach ? lines.join('\n') : JSON.stringify(lines, null, 2))
 }
 
-export function readLines(draft: Draft, field: Field, reading: Reading): unknown {
-  if (draft.get(kindName(field.path)) === 'json') return readJson(draft, field, reading)
+export function readLines(draft: Draft, field: FormField, reading: ReadContext): unknown {
+  if (draft.get(kindName(field.path)) === 'json') return readJsonField(draft, field, reading)
   const lines = withLineFeeds(draft.get(field.path) ?? '')
     .split('\n')
     .filter((line) => line !== '')
@@ -72,7 +76,7 @@ export function readLines(draft: Draft, field: Field, reading: Reading): unknown
 /** The kinds of a value that may be of several types: yes and no need no text. */
 export const SCALAR_KINDS = { text: 'Text', number: 'Number', true: 'Yes', false: 'No' } as const
 
-export function writeScalar(draft: Draft, { path }: Field, value: unknown): void {
+export function writeScalar(draft: Draft, { path }: FormField, value: unknown): void {
   const isBoolean = typeof value === 'boolean'
   draft.set(
     kindName(path),
@@ -81,7 +85,11 @@ export function writeScalar(draft: Draft, { path }: Field, value: unknown): void
   draft.set(path, isBoolean ? '' : String(value))
 }
 
-export function readScalar(draft: Draft, { path, schema }: Field, { problems }: Reading): unknown {
+export function readScalar(
+  draft: Draft,
+  { path, schema }: FormField,
+  { problems }: ReadContext,
+): unknown {
   const kind = draft.get(kindName(path))
   if (kind === 'true' || kind === 'false') return kind === 'true'
   const text = withLineFeeds(draft.get(path) ?? '')
@@ -92,10 +100,10 @@ export function readScalar(draft: Draft, { path, schema }: Field, { problems }: 
   return value
 }
 
-export function readJson(
+export function readJsonField(
   draft: Draft,
-  { path, schema }: Field,
-  { isNew, problems }: Reading,
+  { path, schema }: FormField,
+  { isNew, problems }: ReadContext,
 ): unknown {
   const text = draft.get(path) ?? ''
   if (text.trim() === '') return isNew ? undefined : schema.nullable ? null : emptyOf(schema)

@@ -2,32 +2,32 @@
 import type { FieldErrors } from '../../../errors.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 
-export interface Field {
+export interface FormField {
   path: string
   /** What it is called in the object that it is a part of: the last part of the path, which for a key of somebody's own may hold dots. */
   name: string
   schema: Schema
   isRequired: boolean
-  kind: Kind
+  kind: FieldKind
   /** Of an object. */
-  parts?: Field[]
+  parts?: FormField[]
   /** For people, where the name is not. */
   label?: string
   hint?: string
   /** Other fields depend on what is in it. */
-  isDriver?: boolean
+  refreshesForm?: boolean
   /** Of a field whose parts are not known yet. */
   waitsFor?: string
 }
 
-export interface Reading {
+export interface ReadContext {
   /** What is empty is left out; in a change it is said. */
   isNew: boolean
   /** What is not even readable. */
   problems: FieldErrors
 }
 
-export type Kind =
+export type FieldKind =
   | 'reference'
   | 'choice'
   | 'yes_no'

@@ -1,13 +1,13 @@
 /** The fields of a form: of which kind each is by its schema, what a form holds of a value, and the value that a form holds. */
 
 import type { Schema } from '../../../scripts/model/schema.ts'
-import { type Draft, groupCount, textsOf } from './draft.ts'
-import type { Field, Kind, Reading } from './field.ts'
+import { type Draft, groupCount, serializeField } from './draft.ts'
+import type { FieldKind, FormField, ReadContext } from './field.ts'
 import {
   convert,
   listOf,
   optionFor,
-  readJson,
+  readJsonField,
   readLines,
   readScalar,
   readText,
@@ -19,21 +19,21 @@ import {
   writeScalar,
   writeText,
 } from './field-values.ts'
-import { referencedBy } from './resources.ts'
+import { referencedResource } from './resources.ts'
 
 interface KindRules {
   fits(schema: Schema, name: string): boolean
-  write(draft: Draft, field: Field, value: unknown): void
+  write(draft: Draft, field: FormField, value: unknown): void
   /** Undefined: it is not given. `current` is the value that a change begins with. */
-  read(draft: Draft, field: Field, reading: Reading, current: unknown): unknown
+  read(draft: Draft, field: FormField, reading: ReadContext, current: unknown): unknown
 }
 
 const SCALARS = ['string', 'number', 'integer', 'boolean']
 
 /** In the order in which they are asked whether a schema is theirs. */
-const KINDS: Record<Kind, KindRules> = {
+const KINDS: Record<FieldKind, KindRules> = {
   reference: {
-    fits: ({ type }, name) => type === 'string' && referencedBy(name) !== undefined,
+    fits: ({ type }, name) => type === 'string' && referencedResource(name) !== undefined,
     write: writeText,
     read: readText,
   },
@@ -90,11 +90,11 @@ const KINDS: Record<Kind, KindRules> = {
     fits: ({ type, items }) => type === 'array' && items?.properties !== undefined,
     write: (draft, field, value) => {
       for (const [index, item] of listOf(value).entries())
-        writeAll(draft, partsAt(field, index), item)
+        writeAll(draft, groupFields(field, index), item)
     },
     read: (draft, field, reading, current) => {
       const groups = Array.from({ length: groupCount(draft, field) }, (_, index) =>
-        readAll(draft, partsAt(field, index), reading, listOf(current)[index]),
+        readAll(draft, groupFields(field, index), reading, listOf(current)[index]),
       )
       return groups.length === 0 && reading.isNew ? undefined : groups
     },
@@ -105,7 +105,7 @@ const KINDS: Record<Kind, KindRules> = {
     read: readParts,
   },
   /** By keys that the contract leaves open, and something else lists: see keys.ts. */
-  keyed: { fits: () => false, write: writeParts, read: readKeyed },
+  keyed: { fits: () => false, write: writeParts, read: readKeyedParts },
   /** A text, a number, or yes or no. */
   scalar: {
     fits: ({ oneOf }) => oneOf?.every(({ type = '' }) => SCALARS.includes(type)) ?? false,
@@ -115,18 +115,18 @@ const KINDS: Record<Kind, KindRules> = {
   json: {
     fits: () => true,
     write: (draft, { path }, value) => draft.set(path, JSON.stringify(value, null, 2)),
-    read: readJson,
+    read: readJsonField,
   },
 }
 
-export function fieldOf(
+export function toFormField(
   path: string,
   schema: Schema,
   isRequired: boolean,
   name = path.slice(path.lastIndexOf('.') + 1),
-): Field {
+): FormField {
   const kind =
-    (Object.keys(KINDS) as Kind[]).find((candidate) => KINDS[candidate].fits(schema, name)) ??
+    (Object.keys(KINDS) as FieldKind[]).find((candidate) => KINDS[candidate].fits(schema, name)) ??
     'json'
   return {
     path,
@@ -134,74 +134,77 @@ export function fieldOf(
     schema,
     isRequired,
     kind,
-    ...(kind === 'group' && { parts: partsOf(`${path}.`, schema) }),
+    ...(kind === 'group' && { parts: schemaFields(`${path}.`, schema) }),
   }
 }
 
 /** The fields of an object. `prefix` is of their paths. */
-export function partsOf(prefix: string, { properties = {}, required = [] }: Schema): Field[] {
+export function schemaFields(
+  prefix: string,
+  { properties = {}, required = [] }: Schema,
+): FormField[] {
   return Object.entries(properties).map(([name, schema]) =>
-    fieldOf(`${prefix}${name}`, schema, required.includes(name), name),
+    toFormField(`${prefix}${name}`, schema, required.includes(name), name),
   )
 }
 
 /** The fields of one of several groups. */
-export function partsAt({ path, schema }: Field, index: number): Field[] {
-  return partsOf(`${path}.${index}.`, schema.items ?? {})
+export function groupFields({ path, schema }: FormField, index: number): FormField[] {
+  return schemaFields(`${path}.${index}.`, schema.items ?? {})
 }
 
-export function writeField(draft: Draft, field: Field, value: unknown): void {
+export function writeField(draft: Draft, field: FormField, value: unknown): void {
   KINDS[field.kind].write(draft, field, value)
 }
 
 /** The value that the form holds. Where it holds what it would hold of `current`, that is it: not every value survives a form. */
 export function readField(
   draft: Draft,
-  field: Field,
-  reading: Reading,
+  field: FormField,
+  reading: ReadContext,
   current?: unknown,
 ): unknown {
-  if (current !== undefined && isSame(draft, field, current)) return current
+  if (current !== undefined && matchesValue(draft, field, current)) return current
   return KINDS[field.kind].read(draft, field, reading, current)
 }
 
 /** Does the form hold what it would hold of the value? */
-export function isSame(draft: Draft, field: Field, value: unknown): boolean {
+export function matchesValue(draft: Draft, field: FormField, value: unknown): boolean {
   const other = new URLSearchParams()
   writeField(other, field, value)
-  return textsOf(draft, field) === textsOf(other, field)
+  return serializeField(draft, field) === serializeField(other, field)
 }
 
-function writeAll(draft: Draft, fields: Field[], value: unknown): void {
+function writeAll(draft: Draft, fields: FormField[], value: unknown): void {
   for (const field of fields) {
-    const own = ownOf(value, field)
+    const own = partValue(value, field)
     if (own !== undefined) writeField(draft, field, own)
   }
 }
 
 function readAll(
   draft: Draft,
-  fields: Field[],
-  reading: Reading,
+  fields: FormField[],
+  reading: ReadContext,
   current: unknown,
 ): Record<string, unknown> {
   // An object is given as a whole.
   const inside = { ...reading, isNew: true }
   const entries = fields.map((field) => [
     field.name,
-    readField(draft, field, inside, ownOf(current, field)),
+    readField(draft, field, inside, partValue(current, field)),
   ])
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined))
 }
 
-function writeParts(draft: Draft, { parts = [] }: Field, value: unknown): void {
+function writeParts(draft: Draft, { parts = [] }: FormField, value: unknown): void {
   writeAll(draft, parts, value)
 }
 
 function readParts(
   draft: Draft,
-  { parts = [] }: Field,
-  reading: Reading,
+  { parts = [] }: FormField,
+  reading: ReadContext,
   current: unknown,
 ): unknown {
   const value = readAll(draft, parts, reading, current)
@@ -209,19 +212,24 @@ function readParts(
 }
 
 /** The contract would take text for a number here, and nobody would know. */
-function readKeyed(draft: Draft, field: Field, reading: Reading, current: unknown): unknown {
+function readKeyedParts(
+  draft: Draft,
+  field: FormField,
+  reading: ReadContext,
+  current: unknown,
+): unknown {
   const value = readParts(draft, field, reading, current)
   for (const part of field.parts ?? [])
     if (
       part.kind === 'number' &&
-      typeof ownOf(value, part) === 'string' &&
-      ownOf(current, part) !== ownOf(value, part)
+      typeof partValue(value, part) === 'string' &&
+      partValue(current, part) !== partValue(value, part)
     )
       reading.problems[part.path] = ['must be a number.']
   return value
 }
 
-function ownOf(value: unknown, { name }: Field): unknown {
+function partValue(value: unknown, { name }: FormField): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
     ? (value as Record<string, unknown>)[name]
     : undefined

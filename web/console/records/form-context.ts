@@ -5,17 +5,17 @@ import type { User } from '../../../records/users.ts'
 import type { Content } from '../../shared/html.ts'
 import type { Errors } from '../form-fields.ts'
 import type { Draft } from './draft.ts'
-import type { Field } from './field.ts'
-import type { Found, Known } from './references.ts'
+import type { FormField } from './field.ts'
+import type { KnownRecords, SearchResult } from './references.ts'
 
 export interface RecordForm {
   /** Below /console: where it is sent. */
   to: string
   cancel: string
   submit: string
-  fields: Field[]
+  fields: FormField[]
   draft: Draft
-  known: Known
+  known: KnownRecords
   user: User
   now: Date
   isNew: boolean
@@ -23,7 +23,7 @@ export interface RecordForm {
   errors?: FieldErrors
   problem?: string
   /** What was searched for the field at a path. */
-  found?: { path: string; found: Found }
+  suggestions?: { path: string; result: SearchResult }
   /** What is stored by now, by the path of the field. */
   stored?: Record<string, Content>
   /** What the form must bring back. */
@@ -31,10 +31,10 @@ export interface RecordForm {
 }
 
 /** What a form that is sent can ask for, if not to be saved: to find or choose a record, to add or remove a group, or to be shown again. */
-export type Asking = 'find' | 'choose' | 'add' | 'remove' | 'refresh'
+export type FormAction = 'find' | 'choose' | 'add' | 'remove' | 'refresh'
 
 /** No field of the contract has a colon in its name. */
-export const askName = (asking: Asking): string => `ask:${asking}`
+export const actionName = (asking: FormAction): string => `ask:${asking}`
 
 /** The id of what is put in place of itself. */
 export const FORM = 'record-form'

@@ -6,19 +6,25 @@ import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import type { Visit } from '../page.ts'
 import { type Draft, isInForm } from './draft.ts'
-import type { Field } from './field.ts'
-import { fieldOf } from './fields.ts'
+import type { FormField } from './field.ts'
+import { toFormField } from './fields.ts'
 import { capital, label, noun, option } from './labels.ts'
-import { findItem, type Known, knownItem } from './references.ts'
-import { fieldsOf, type Item, maySee, namedBy, referencedBy } from './resources.ts'
+import { findKnownRecord, findRecord, type KnownRecords } from './references.ts'
+import {
+  type Item,
+  maySee,
+  recordFields,
+  referencedResource,
+  resourceByOption,
+} from './resources.ts'
 
 /** The fields with what depends on the rest of the form. `current` is the record that is changed. */
-export async function withKeys(
+export async function withKeyedFields(
   visit: Visit,
-  fields: Field[],
+  fields: FormField[],
   draft: Draft,
   current: Item | undefined,
-): Promise<Field[]> {
+): Promise<FormField[]> {
   const drivers = new Set<string>()
   const drivenBy = (path: string): void => void drivers.add(path)
   const all = await Promise.all(
@@ -31,10 +37,10 @@ export async function withKeys(
       )
     }),
   )
-  return all.map((field) => (drivers.has(field.path) ? { ...field, isDriver: true } : field))
+  return all.map((field) => (drivers.has(field.path) ? { ...field, refreshesForm: true } : field))
 }
 
-function valueSchema({ kind, schema }: Field): Schema | undefined {
+function valueSchema({ kind, schema }: FormField): Schema | undefined {
   return kind === 'json' &&
     schema.type === 'object' &&
     typeof schema.additionalProperties === 'object'
@@ -43,21 +49,23 @@ function valueSchema({ kind, schema }: Field): Schema | undefined {
 }
 
 /** Is it a choice among resources, as that of what an export holds? */
-export function isOfResources({ kind, schema }: Field): boolean {
-  return kind === 'choice' && (schema.enum ?? []).every((value) => namedBy(value) !== undefined)
+export function isResourceChoice({ kind, schema }: FormField): boolean {
+  return (
+    kind === 'choice' && (schema.enum ?? []).every((value) => resourceByOption(value) !== undefined)
+  )
 }
 
 /** Undefined when the field has nothing to do with a list. */
 function filtersField(
-  field: Field,
-  fields: Field[],
+  field: FormField,
+  fields: FormField[],
   draft: Draft,
   drivenBy: (path: string) => void,
-): Field | undefined {
-  const chosen = fields.find(isOfResources)
+): FormField | undefined {
+  const chosen = fields.find(isResourceChoice)
   if (field.name !== 'filters' || !chosen) return undefined
   drivenBy(chosen.path)
-  const resource = namedBy(draft.get(chosen.path))
+  const resource = resourceByOption(draft.get(chosen.path))
   if (!resource) return { ...field, kind: 'keyed', parts: [], waitsFor: label(chosen.name) }
   return {
     ...field,
@@ -68,32 +76,32 @@ function filtersField(
 
 /** In an object of texts, options are one text with commas. */
 function filterPart(
-  { path }: Field,
+  { path }: FormField,
   { name, description, schema }: Resource['filters'][number],
-): Field {
-  const part = fieldOf(`${path}.${name}`, schema, false, name)
+): FormField {
+  const part = toFormField(`${path}.${name}`, schema, false, name)
   return { ...part, hint: description, kind: part.kind === 'options' ? 'joined' : part.kind }
 }
 
 async function answersField(
   visit: Visit,
-  field: Field,
-  fields: Field[],
+  field: FormField,
+  fields: FormField[],
   draft: Draft,
   current: Item | undefined,
   drivenBy: (path: string) => void,
-): Promise<Field> {
+): Promise<FormField> {
   const values = valueSchema(field) ?? {}
   const names = new Set([...fields.map(({ path }) => path), ...Object.keys(current ?? {})])
   for (const name of names) {
-    const resource = referencedBy(name)
+    const resource = referencedResource(name)
     const list =
-      resource && maySee(visit.user, resource) ? questionsOf(resource, values) : undefined
+      resource && maySee(visit.user, resource) ? findQuestions(resource, values) : undefined
     if (!resource || !list) continue
     drivenBy(name)
     const id = draft.get(name) ?? current?.[name]
     const item =
-      typeof id === 'string' && isUuid(id) ? await findItem(visit, resource, id) : undefined
+      typeof id === 'string' && isUuid(id) ? await findRecord(visit, resource, id) : undefined
     const given = (current?.[field.name] ?? {}) as Record<string, unknown>
     const questions = ((item?.[list.name] ?? []) as Record<string, unknown>[]).map((question) =>
       questionPart(field, list, question, given),
@@ -104,7 +112,7 @@ async function answersField(
     )
     const parts = [
       ...questions,
-      ...others.map((key) => fieldOf(`${field.path}.${key}`, values, false, key)),
+      ...others.map((key) => toFormField(`${field.path}.${key}`, values, false, key)),
     ]
     return {
       ...field,
@@ -125,8 +133,8 @@ interface Questions {
 }
 
 /** The list of a record whose entries have a key, and a value such as those that the object takes by key. */
-function questionsOf(resource: Resource, values: Schema): Questions | undefined {
-  for (const [name, { items }] of fieldsOf(resource)) {
+function findQuestions(resource: Resource, values: Schema): Questions | undefined {
+  for (const [name, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}
     const value = Object.keys(properties).find(
       (part) => values.oneOf && isDeepStrictEqual(properties[part]?.oneOf, values.oneOf),
@@ -137,13 +145,13 @@ function questionsOf(resource: Resource, values: Schema): Questions | undefined 
 }
 
 /** What the keys of such an object stand for, as far as the records that are known say it. */
-export function keyLabels(schema: Schema, item: Item, known: Known): Record<string, string> {
+export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Record<string, string> {
   const values = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {}
   for (const [name, id] of Object.entries(item)) {
-    const resource = referencedBy(name)
-    const list = resource && questionsOf(resource, values)
+    const resource = referencedResource(name)
+    const list = resource && findQuestions(resource, values)
     if (!list) continue
-    const questions = (knownItem(known, name, String(id))?.[list.name] ?? []) as {
+    const questions = (findKnownRecord(known, name, String(id))?.[list.name] ?? []) as {
       key: string
       label?: string
     }[]
@@ -154,7 +162,7 @@ export function keyLabels(schema: Schema, item: Item, known: Known): Record<stri
 
 /** A question: what it is called, and the type of its answer. Beside it what it says by an enumeration, such as that it must be met. */
 function questionPart(
-  { path, schema }: Field,
+  { path, schema }: FormField,
   { item, value }: Questions,
   question: Record<string, unknown>,
   given: Record<string, unknown>,
@@ -169,14 +177,14 @@ function questionPart(
     ([name, { enum: options }]) => options && question[name] !== undefined,
   )
   return {
-    ...fieldOf(`${path}.${key}`, own, false, key),
+    ...toFormField(`${path}.${key}`, own, false, key),
     label: String(question.label ?? key),
     hint: hints.map(([name]) => `${option(question[name])}.`).join(' '),
   }
 }
 
 /** The keys that a form holds values for. */
-function keysIn(draft: Draft, field: Field): string[] {
+function keysIn(draft: Draft, field: FormField): string[] {
   if (!isInForm(draft, field)) return []
   return [...draft.keys()]
     .filter((name) => name.startsWith(`${field.path}.`))

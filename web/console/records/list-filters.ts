@@ -7,37 +7,44 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Choice, type FieldOptions, selectField, textField } from '../form-fields.ts'
 import { button, buttonLink } from '../ui.ts'
-import { manyOf } from './controls.ts'
+import { multiSelectField } from './controls.ts'
 import { isLocal, toLocal } from './field-values.ts'
-import { fieldOf } from './fields.ts'
+import { toFormField } from './fields.ts'
 import { label, option } from './labels.ts'
-import { filterName, filtersIn, given, type Pairs, queryText, withValue } from './list-query.ts'
-import { type Found, type Known, knownItem, textName } from './references.ts'
-import { addressOf, referencedBy } from './resources.ts'
+import {
+  filterName,
+  filtersIn,
+  type Pairs,
+  queryText,
+  queryValue,
+  withValue,
+} from './list-query.ts'
+import { findKnownRecord, type KnownRecords, recordName, type SearchResult } from './references.ts'
+import { addressOf, referencedResource } from './resources.ts'
 
-export interface Filtering {
+export interface FilterContext {
   resource: Resource
   pairs: Pairs
-  known: Known
+  known: KnownRecords
   errors: FieldErrors
   /** By filter: records that were meant by a name, where an id is wanted. */
-  meant?: Record<string, Found>
+  suggestions?: Record<string, SearchResult>
 }
 
 type Filter = Resource['filters'][number]
 
 /** So many options, or the search, are in view at once. The other filters wait behind a word. */
-const FEW_OPTIONS = 8
+const MAX_VISIBLE_OPTIONS = 8
 
-export function filterForm(filtering: Filtering): Html {
+export function filterForm(filtering: FilterContext): Html {
   const { resource, pairs, errors } = filtering
   const operation: Operation = operations[resource.operations.list]
   const inView = resource.filters
-    .filter(isInView)
+    .filter(isAlwaysVisible)
     .sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
-  const rest = resource.filters.filter((filter) => !isInView(filter))
-  const used = rest.filter(({ name }) => given(pairs, filterName(name)) !== '').length
-  const size = given(pairs, 'page[size]')
+  const rest = resource.filters.filter((filter) => !isAlwaysVisible(filter))
+  const used = rest.filter(({ name }) => queryValue(pairs, filterName(name)) !== '').length
+  const size = queryValue(pairs, 'page[size]')
   const isOpen = used > 0 || rest.some(({ name }) => filterName(name) in errors)
   return html`<form class="record-filters" method="get" action="/console${addressOf(resource)}" novalidate>${size !== '' && html`<input type="hidden" name="page[size]" value="${size}">`}
 <div class="filter-row">${inView.map((filter) => filterField(filter, filtering))}${sortField(operation, pairs)}<div class="actions">${button('Apply')}${
@@ -50,9 +57,9 @@ ${
 }</form>`
 }
 
-function isInView({ name, schema }: Filter): boolean {
+function isAlwaysVisible({ name, schema }: Filter): boolean {
   const options = (schema.items ?? schema).enum
-  return name === 'search' || (options !== undefined && options.length <= FEW_OPTIONS)
+  return name === 'search' || (options !== undefined && options.length <= MAX_VISIBLE_OPTIONS)
 }
 
 function optionsOf({ enum: values = [] }: Schema): Choice[] {
@@ -61,10 +68,10 @@ function optionsOf({ enum: values = [] }: Schema): Choice[] {
     .map((value) => ({ value: String(value), label: option(value) }))
 }
 
-function filterField({ name, description, schema }: Filter, filtering: Filtering): Html {
+function filterField({ name, description, schema }: Filter, filtering: FilterContext): Html {
   const { pairs, errors } = filtering
   const parameter = filterName(name)
-  const value = given(pairs, parameter)
+  const value = queryValue(pairs, parameter)
   const messages = errors[parameter]
   const common: FieldOptions = {
     name: parameter,
@@ -76,9 +83,9 @@ function filterField({ name, description, schema }: Filter, filtering: Filtering
       errors: { [parameter]: messages.map((message) => `${label(name)} ${message}`) },
     }),
   }
-  switch (fieldOf(name, schema, false).kind) {
+  switch (toFormField(name, schema, false).kind) {
     case 'options':
-      return manyOf({
+      return multiSelectField({
         ...common,
         choices: optionsOf(schema.items ?? {}),
         values: value === '' ? [] : value.split(','),
@@ -106,16 +113,16 @@ function timeField(options: FieldOptions): Html {
 function referenceField(
   name: string,
   options: FieldOptions,
-  { resource, pairs, known, meant = {} }: Filtering,
+  { resource, pairs, known, suggestions = {} }: FilterContext,
 ): Html {
-  const other = referencedBy(name)
+  const other = referencedResource(name)
   if (!other) return textField(options)
-  const item = knownItem(known, name, options.value ?? '')
-  const own = html`${label(other.type)} <small>${(item && textName(other, item)) ?? 'name or ID'}</small>`
+  const item = findKnownRecord(known, name, options.value ?? '')
+  const own = html`${label(other.type)} <small>${(item && recordName(other, item)) ?? 'name or ID'}</small>`
   const to = (id: string): string =>
     `/console${addressOf(resource)}${queryText(withValue(pairs, filterName(name), id))}`
-  const choices = meant[name]?.items.map(
-    (one) => html`<li><a href="${to(one.id)}">${textName(other, one) ?? one.id}</a></li>`,
+  const choices = suggestions[name]?.items.map(
+    (one) => html`<li><a href="${to(one.id)}">${recordName(other, one) ?? one.id}</a></li>`,
   )
   return html`<div>${textField({ ...options, label: own })}${choices && choices.length > 0 && html`<div class="found"><ul>${choices}</ul></div>`}</div>`
 }
@@ -123,7 +130,7 @@ function referenceField(
 /** Also for screens so narrow that a table has no heads to click on. */
 function sortField({ sorts }: Operation, pairs: Pairs): Content {
   if (sorts.length === 0) return undefined
-  const value = given(pairs, 'sort')
+  const value = queryValue(pairs, 'sort')
   const choices = sorts.flatMap((name) => [
     { value: name, label: `${label(name)}, rising` },
     { value: `-${name}`, label: `${label(name)}, falling` },

@@ -7,7 +7,7 @@ import { toInstant } from './field-values.ts'
 export type Pairs = [name: string, value: string][]
 
 /** As the API takes it: without empty fields and what goes without saying, several options as one text, local times as instants. */
-export function asAsked(resource: Resource, all: Iterable<[string, string]>): Pairs {
+export function normalizeQuery(resource: Resource, all: Iterable<[string, string]>): Pairs {
   const { query }: Operation = operations[resource.operations.list]
   const times = new Set(
     resource.filters
@@ -26,7 +26,7 @@ export function asAsked(resource: Resource, all: Iterable<[string, string]>): Pa
 }
 
 /** Typed as the contract types it. */
-export function typed({ query }: Operation, pairs: Pairs): Record<string, unknown> {
+export function convertQuery({ query }: Operation, pairs: Pairs): Record<string, unknown> {
   return Object.fromEntries(
     pairs.map(([name, value]) => [name, convertParameter(value, query[name]?.type)]),
   )
@@ -41,7 +41,7 @@ export function queryText(pairs: Pairs): string {
     : `?${pairs.map(([name, value]) => `${escaped(name)}=${escaped(value)}`).join('&')}`
 }
 
-export function given(pairs: Pairs, name: string): string {
+export function queryValue(pairs: Pairs, name: string): string {
   return pairs.find(([own]) => own === name)?.[1] ?? ''
 }
 

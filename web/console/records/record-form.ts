@@ -3,11 +3,11 @@
 import { type Html, html } from '../../shared/html.ts'
 import type { Errors } from '../form-fields.ts'
 import { button, buttonLink, note } from '../ui.ts'
-import { nameOf } from './control-parts.ts'
+import { fieldLabel } from './control-parts.ts'
 import { control } from './controls.ts'
 import { type Draft, groupCount } from './draft.ts'
-import type { Field } from './field.ts'
-import { partsAt } from './fields.ts'
+import type { FormField } from './field.ts'
+import { groupFields } from './fields.ts'
 import { FORM, type RecordForm } from './form-context.ts'
 import { label } from './labels.ts'
 
@@ -39,8 +39,8 @@ export function sentences({ fields, draft, errors = {} }: RecordForm): {
     left.delete(key)
     said[path] = [...(said[path] ?? []), ...messages.map((message) => `${name} ${message}`)]
   }
-  const visit = (field: Field): void => {
-    const name = nameOf(field)
+  const visit = (field: FormField): void => {
+    const name = fieldLabel(field)
     for (const part of partsIn(field, draft)) visit(part)
     say(field.path, name)
     const entries = [...left.keys()].filter((key) => key.startsWith(`${field.path}.`))
@@ -55,14 +55,14 @@ export function sentences({ fields, draft, errors = {} }: RecordForm): {
   }
 }
 
-function entryName({ path, kind }: Field, key: string): string {
+function entryName({ path, kind }: FormField, key: string): string {
   const rest = key.slice(path.length + 1)
   return kind === 'lines' && /^\d+$/.test(rest) ? `line ${Number(rest) + 1}` : rest
 }
 
-function partsIn(field: Field, draft: Draft): Field[] {
+function partsIn(field: FormField, draft: Draft): FormField[] {
   if (field.kind !== 'groups') return field.parts ?? []
   return Array.from({ length: groupCount(draft, field) }, (_, index) =>
-    partsAt(field, index),
+    groupFields(field, index),
   ).flat()
 }

@@ -21,28 +21,28 @@ import {
   table,
 } from '../ui.ts'
 import { cell, shownName, withCode } from './cells.ts'
-import { isBeingMade, isReady, mayHave } from './export-file.ts'
+import { canViewExported, isFileReady, isInProgress } from './export-file.ts'
 import { capital, label, noun, plural } from './labels.ts'
-import { type Filtering, filterForm } from './list-filters.ts'
+import { type FilterContext, filterForm } from './list-filters.ts'
 import {
-  asAsked,
+  convertQuery,
   filterName,
   filtersIn,
-  given,
+  normalizeQuery,
   type Pairs,
   queryText,
-  typed,
+  queryValue,
   withValue,
 } from './list-query.ts'
-import { type Found as Named, referredTo, search } from './references.ts'
+import { loadReferences, type SearchResult, searchRecords } from './references.ts'
 import {
   addressOf,
-  fieldsOf,
+  canPerform,
   type Item,
-  mayDo,
   maySee,
   nameField,
-  referencedBy,
+  recordFields,
+  referencedResource,
 } from './resources.ts'
 
 interface Found {
@@ -50,38 +50,38 @@ interface Found {
   meta: { current_page: number; last_page: number; per_page: number; total: number }
 }
 
-interface List extends Filtering {
+interface List extends FilterContext {
   visit: Visit
   operation: Operation
   /** Undefined when the query cannot be answered. */
   found?: Found
 }
 
-export async function listPage(visit: Visit, resource: Resource): Promise<Answer> {
+export async function recordListPage(visit: Visit, resource: Resource): Promise<Answer> {
   const operation: Operation = operations[resource.operations.list]
-  const asGiven: Pairs = [...visit.query]
-  const pairs = asAsked(resource, asGiven)
-  if (JSON.stringify(pairs) !== JSON.stringify(asGiven))
+  const rawPairs: Pairs = [...visit.query]
+  const pairs = normalizeQuery(resource, rawPairs)
+  if (JSON.stringify(pairs) !== JSON.stringify(rawPairs))
     return { to: `${addressOf(resource)}${queryText(pairs)}` }
   const list = { visit, resource, operation, pairs, errors: {} }
   try {
     const found = (await visit.call(resource.operations.list, {
-      query: typed(operation, pairs),
+      query: convertQuery(operation, pairs),
     })) as Found
-    return page({
+    return listContent({
       ...list,
       found,
-      known: await referredTo(visit, [...found.data, filtersIn(pairs)]),
+      known: await loadReferences(visit, [...found.data, filtersIn(pairs)]),
     })
   } catch (error) {
     if (!(error instanceof InvalidInput)) throw error
-    const known = await referredTo(visit, [filtersIn(pairs)])
+    const known = await loadReferences(visit, [filtersIn(pairs)])
     return {
-      ...page({
+      ...listContent({
         ...list,
         errors: error.errors,
         known,
-        meant: await meantBy(visit, filtersIn(pairs)),
+        suggestions: await suggestFilterRecords(visit, filtersIn(pairs)),
       }),
       status: 422,
     }
@@ -89,26 +89,26 @@ export async function listPage(visit: Visit, resource: Resource): Promise<Answer
 }
 
 /** Records whose name is in a filter that wants an id. */
-async function meantBy(
+async function suggestFilterRecords(
   visit: Visit,
   filters: Record<string, string>,
-): Promise<Record<string, Named>> {
-  const meant: Record<string, Named> = {}
+): Promise<Record<string, SearchResult>> {
+  const suggestions: Record<string, SearchResult> = {}
   for (const [name, text] of Object.entries(filters)) {
-    const resource = referencedBy(name)
+    const resource = referencedResource(name)
     if (resource && !isUuid(text) && isStorable(text) && maySee(visit.user, resource))
-      meant[name] = await search(visit, resource, text, {})
+      suggestions[name] = await searchRecords(visit, resource, text, {})
   }
-  return meant
+  return suggestions
 }
 
-function page(list: List): Page {
+function listContent(list: List): Page {
   const { visit, resource, found } = list
   return {
     title: plural(resource),
     lead: withCode(resource.description),
-    actions: mayDo(visit.user, resource, 'create') && creationLink(resource),
-    body: html`${problems(list)}${filterForm(list)}${found && records(list, found)}${sameByApi(list)}`,
+    actions: canPerform(visit.user, resource, 'create') && creationLink(resource),
+    body: html`${problems(list)}${filterForm(list)}${found && records(list, found)}${apiRequest(list)}`,
   }
 }
 
@@ -134,14 +134,14 @@ const LIVE_SECONDS = 2
 
 function records(list: List, { data, meta }: Found): Html {
   const { resource, pairs } = list
-  const isMoving = data.some((item) => isBeingMade(resource, item))
+  const isMoving = data.some((item) => isInProgress(resource, item))
   const here = `/console${addressOf(resource)}${queryText(pairs)}`
   return html`<section class="card records" id="records"${isMoving && live(here, 'records', LIVE_SECONDS)}>${
-    data.length === 0 ? nothingThere(list, meta) : recordTable(list, data)
-  }${pages(list, meta)}</section>`
+    data.length === 0 ? emptyList(list, meta) : recordTable(list, data)
+  }${listPager(list, meta)}</section>`
 }
 
-function nothingThere({ resource, visit, pairs }: List, { total, last_page }: Found['meta']): Html {
+function emptyList({ resource, visit, pairs }: List, { total, last_page }: Found['meta']): Html {
   const all = plural(resource).toLowerCase()
   if (total > 0)
     return empty('This page is empty', `There are ${counted(last_page, 'page')} of ${all}.`)
@@ -151,7 +151,7 @@ function nothingThere({ resource, visit, pairs }: List, { total, last_page }: Fo
       `No ${noun(resource)} matches all of these filters.`,
       buttonLink(addressOf(resource), 'Clear filters'),
     )
-  const create = mayDo(visit.user, resource, 'create')
+  const create = canPerform(visit.user, resource, 'create')
   return empty(
     `No ${all} yet`,
     `${resource.description}${create ? ' Make the first one here, or with the API.' : ''}`,
@@ -162,12 +162,12 @@ function nothingThere({ resource, visit, pairs }: List, { total, last_page }: Fo
 function recordTable(list: List, items: Item[]): Html {
   const { resource, visit, known } = list
   const name = nameField(resource)
-  const fields = columnsOf(list).filter(([field]) => field !== name)
+  const fields = listColumns(list).filter(([field]) => field !== name)
   const showing = { now: visit.now, known }
   const hasFile = resource.operations.file !== null
   const columns = [
-    name === undefined ? 'ID' : head(list, name, {}),
-    ...fields.map(([field, schema]) => head(list, field, schema)),
+    name === undefined ? 'ID' : columnHead(list, name, {}),
+    ...fields.map(([field, schema]) => columnHead(list, field, schema)),
     ...(hasFile ? [{ label: 'File', isHidden: true }] : []),
   ]
   const rows = items.map((item) => ({
@@ -182,8 +182,8 @@ function recordTable(list: List, items: Item[]): Html {
 
 function fileLink({ resource, visit }: List, item: Item): Content {
   return (
-    isReady(resource, item, visit.now) &&
-    mayHave(visit.user, item) &&
+    isFileReady(resource, item, visit.now) &&
+    canViewExported(visit.user, item) &&
     buttonLink(addressOf(resource, item.id, 'file'), 'Download')
   )
 }
@@ -192,24 +192,24 @@ function fileLink({ resource, visit }: List, item: Item): Content {
 const LONG_TEXT = 500
 
 /** The fields that are short, and either given by somebody or of use for finding something. */
-function columnsOf({ resource, operation: { sorts, filters } }: List): [string, Schema][] {
+function listColumns({ resource, operation: { sorts, filters } }: List): [string, Schema][] {
   const { creation, change } = resource
   const giveable = { ...creation?.properties, ...change?.properties }
   const isKnown = (name: string): boolean => sorts.includes(name) || name in filters
-  return fieldsOf(resource).filter(([name, schema]) => {
+  return recordFields(resource).filter(([name, schema]) => {
     if (name === 'id' || schema.properties || schema.additionalProperties) return false
     if (name in giveable) return (giveable[name]?.maxLength ?? 0) <= LONG_TEXT
     return isKnown(name) || schema.type === 'integer' || schema.enum !== undefined
   })
 }
 
-function head({ resource, operation, pairs }: List, name: string, schema: Schema): Column {
-  const text = referencedBy(name)
-    ? capital(noun(referencedBy(name) ?? resource))
+function columnHead({ resource, operation, pairs }: List, name: string, schema: Schema): Column {
+  const text = referencedResource(name)
+    ? capital(noun(referencedResource(name) ?? resource))
     : label(shownName(name, schema))
   const column = { name: text, isNumber: schema.type === 'integer' || schema.type === 'number' }
   if (!operation.sorts.includes(name)) return { ...column, label: text }
-  const sort = given(pairs, 'sort')
+  const sort = queryValue(pairs, 'sort')
   // Rising, falling, as created.
   const next = sort === name ? `-${name}` : sort === `-${name}` ? undefined : name
   const to = `/console${addressOf(resource)}${queryText(withValue(pairs, 'sort', next))}`
@@ -217,7 +217,7 @@ function head({ resource, operation, pairs }: List, name: string, schema: Schema
   return { ...column, label: html`<a class="sort" href="${to}">${text}</a>`, sort: order }
 }
 
-function pages(
+function listPager(
   { resource, pairs }: List,
   { current_page, last_page, per_page, total }: Found['meta'],
 ): Content {
@@ -230,20 +230,20 @@ function pages(
   return pager({
     previous: current_page > 1 ? to(Math.min(current_page - 1, last_page)) : undefined,
     next: current_page < last_page ? to(current_page + 1) : undefined,
-    note: html`${shown} of ${count(total)}${total > Math.min(...SIZES) && sizes(resource, pairs, per_page)}`,
+    note: html`${shown} of ${count(total)}${total > Math.min(...SIZES) && pageSizeLinks(resource, pairs, per_page)}`,
   })
 }
 
 const SIZES = [25, 50, 100]
 
-function sizes(resource: Resource, pairs: Pairs, current: number): Html {
+function pageSizeLinks(resource: Resource, pairs: Pairs, current: number): Html {
   const to = (size: number): string =>
-    `/console${addressOf(resource)}${queryText(asAsked(resource, withValue(pairs, 'page[size]', String(size))))}`
+    `/console${addressOf(resource)}${queryText(normalizeQuery(resource, withValue(pairs, 'page[size]', String(size))))}`
   return html` · on a page: ${SIZES.map((size) => (size === current ? html` <strong>${size}</strong>` : html` <a href="${to(size)}">${size}</a>`))}`
 }
 
 /** The request that answers with what the page shows. */
-function sameByApi({ visit, operation, pairs }: List): Html {
+function apiRequest({ visit, operation, pairs }: List): Html {
   const command = apiCurlCommand({
     method: 'GET',
     url: visit.config.baseUrl + operation.path,

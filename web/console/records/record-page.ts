@@ -6,33 +6,33 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { count } from '../format.ts'
 import type { Page, Visit } from '../page.ts'
 import { buttonLink, card, empty, facts, live, shortId, table, timeOf } from '../ui.ts'
-import { amountOf, cell, isTable, shownName, valueTable, whole } from './cells.ts'
-import { isBeingMade, isReady, mayHave, progress } from './export-file.ts'
+import { amountOf, cell, fullValue, isTable, shownName, valueTable } from './cells.ts'
+import { canViewExported, exportProgress, isFileReady, isInProgress } from './export-file.ts'
 import { keyLabels } from './keyed-fields.ts'
 import { capital, noun, option, plural } from './labels.ts'
 import { filterName, queryText } from './list-query.ts'
-import { type Known, knownItem, referredTo, textName } from './references.ts'
+import { findKnownRecord, type KnownRecords, loadReferences, recordName } from './references.ts'
 import {
   addressOf,
-  fieldsOf,
+  canPerform,
   type Item,
-  mayDo,
   maySee,
   nameField,
-  referencedBy,
+  recordFields,
+  referencedResource,
 } from './resources.ts'
 
 const LIVE_SECONDS = 2
 
-export async function detailPage(visit: Visit, resource: Resource, item: Item): Promise<Page> {
-  const known = await referredTo(visit, [item])
+export async function recordPage(visit: Visit, resource: Resource, item: Item): Promise<Page> {
+  const known = await loadReferences(visit, [item])
   const related = await Promise.all(
-    referringTo(resource)
+    listReferringResources(resource)
       .filter((other) => maySee(visit.user, other))
       .map((other) => relatedCard(visit, resource, other, item.id)),
   )
   return {
-    title: titleOf(resource, item, known),
+    title: recordTitle(resource, item, known),
     lead:
       item.status !== undefined &&
       cell('status', resource.record.properties?.status ?? {}, item.status, {
@@ -40,13 +40,13 @@ export async function detailPage(visit: Visit, resource: Resource, item: Item): 
         known,
       }),
     crumbs: [{ label: plural(resource), to: addressOf(resource) }],
-    actions: actionsOf(visit, resource, item),
+    actions: recordActions(visit, resource, item),
     body: html`${await recordCard(visit, resource, item, known)}${related}${await eventsCard(visit, item.id)}`,
   }
 }
 
 /** The name; of what has none, that with which it was made: `Interpreter, Ada Lovelace` of an application, `Ada Lovelace, €125.00` of a payment. */
-export function titleOf(resource: Resource, item: Item, known: Known): string {
+export function recordTitle(resource: Resource, item: Item, known: KnownRecords): string {
   const name = nameField(resource)
   if (name !== undefined) return String(item[name])
   const parts = (resource.creation?.required ?? []).map((field) =>
@@ -59,12 +59,12 @@ function partName(
   { record: { properties = {} } }: Resource,
   field: string,
   record: Item,
-  known: Known,
+  known: KnownRecords,
 ): string | undefined {
   const value = record[field]
-  const other = referencedBy(field)
-  const item = typeof value === 'string' ? knownItem(known, field, value) : undefined
-  if (other) return (item && textName(other, item)) ?? capital(noun(other))
+  const other = referencedResource(field)
+  const item = typeof value === 'string' ? findKnownRecord(known, field, value) : undefined
+  if (other) return (item && recordName(other, item)) ?? capital(noun(other))
   // The amount says it.
   if (Object.values(properties).some((beside) => beside['x-currency'] === field)) return undefined
   const schema = properties[field] ?? {}
@@ -74,10 +74,11 @@ function partName(
   return typeof value === 'number' ? count(value) : String(value ?? '')
 }
 
-function actionsOf({ user }: Visit, resource: Resource, item: Item): Content {
+function recordActions({ user }: Visit, resource: Resource, item: Item): Content {
   return [
-    mayDo(user, resource, 'update') && buttonLink(addressOf(resource, item.id, 'edit'), 'Edit'),
-    mayDo(user, resource, 'delete') &&
+    canPerform(user, resource, 'update') &&
+      buttonLink(addressOf(resource, item.id, 'edit'), 'Edit'),
+    canPerform(user, resource, 'delete') &&
       buttonLink(addressOf(resource, item.id, 'delete'), 'Delete', 'danger'),
   ]
 }
@@ -87,10 +88,10 @@ async function recordCard(
   visit: Visit,
   resource: Resource,
   item: Item,
-  known: Known,
+  known: KnownRecords,
 ): Promise<Html> {
-  const isMoving = isBeingMade(resource, item)
-  const fields = fieldsOf(resource)
+  const isMoving = isInProgress(resource, item)
+  const fields = recordFields(resource)
   const lists = fields.filter(
     ([name, schema]) => isTable(schema) && Array.isArray(item[name]) && item[name].length > 0,
   )
@@ -99,13 +100,16 @@ async function recordCard(
     .filter((field) => !lists.includes(field))
     .map(([name, schema]): [string, Content] => [
       fieldLabel(shownName(name, schema)),
-      whole(name, schema, item[name], { ...showing, keyLabels: keyLabels(schema, item, known) }),
+      fullValue(name, schema, item[name], {
+        ...showing,
+        keyLabels: keyLabels(schema, item, known),
+      }),
     ])
-  const isThere = isReady(resource, item, visit.now) && mayHave(visit.user, item)
+  const isThere = isFileReady(resource, item, visit.now) && canViewExported(visit.user, item)
   const fileLink =
     isThere && buttonLink(addressOf(resource, item.id, 'file'), 'Download', 'primary')
   const address = `/console${addressOf(resource, item.id)}`
-  return html`<div id="record"${isMoving && live(address, 'record', LIVE_SECONDS)}>${isMoving && (await progress(visit, item))}${card('Details', facts(rows), { actions: fileLink })}${lists.map(
+  return html`<div id="record"${isMoving && live(address, 'record', LIVE_SECONDS)}>${isMoving && (await exportProgress(visit, item))}${card('Details', facts(rows), { actions: fileLink })}${lists.map(
     ([name, schema]) => {
       const values = item[name] as unknown[]
       return card(
@@ -117,15 +121,15 @@ async function recordCard(
 }
 
 function fieldLabel(name: string): string {
-  return capital(noun(referencedBy(name) ?? { type: name }))
+  return capital(noun(referencedResource(name) ?? { type: name }))
 }
 
 /** The resources whose list can be narrowed to those that refer to one of these. */
-function referringTo({ type }: Resource): Resource[] {
+function listReferringResources({ type }: Resource): Resource[] {
   return resources.filter(({ filters }) => filters.some(({ name }) => name === `${type}_id`))
 }
 
-const RELATED = 5
+const RELATED_LIMIT = 5
 
 async function relatedCard(
   visit: Visit,
@@ -136,18 +140,18 @@ async function relatedCard(
   const operation: Operation = operations[other.operations.list]
   const reference = `${resource.type}_id`
   const newest = operation.sorts.includes('created_at') && { sort: ['-created_at'] }
-  const query = { [filterName(reference)]: id, ...newest, 'page[size]': RELATED }
+  const query = { [filterName(reference)]: id, ...newest, 'page[size]': RELATED_LIMIT }
   const { data, meta } = (await visit.call(other.operations.list, { query })) as {
     data: Item[]
     meta: { total: number }
   }
-  const known = await referredTo(visit, data)
+  const known = await loadReferences(visit, data)
   const title = html`${plural(other)} <span class="muted">${count(meta.total)}</span>`
   const all = `${addressOf(other)}${queryText([[filterName(reference), id]])}`
   const actions = [
     meta.total > data.length && buttonLink(all, 'See all', 'quiet'),
-    mayDo(visit.user, other, 'create') &&
-      takesOnCreation(other, reference) &&
+    canPerform(visit.user, other, 'create') &&
+      isCreationField(other, reference) &&
       buttonLink(`${addressOf(other)}/new?${reference}=${id}`, `New ${noun(other)}`),
   ]
   const body =
@@ -157,7 +161,7 @@ async function relatedCard(
   return card(title, body, { actions })
 }
 
-function takesOnCreation({ creation }: Resource, field: string): boolean {
+function isCreationField({ creation }: Resource, field: string): boolean {
   return field in (creation?.properties ?? {})
 }
 
@@ -165,15 +169,15 @@ function relatedTable(
   visit: Visit,
   other: Resource,
   items: Item[],
-  known: Known,
+  known: KnownRecords,
   reference: string,
 ): Html {
   const showing = { now: visit.now, known }
   // What its name says already need not be said twice.
   const named = nameField(other) === undefined ? (other.creation?.required ?? []) : []
-  const columns = fieldsOf(other).filter(
+  const columns = recordFields(other).filter(
     ([name, schema]) =>
-      (schema.enum || name === 'created_at' || referencedBy(name)) &&
+      (schema.enum || name === 'created_at' || referencedResource(name)) &&
       name !== reference &&
       !named.includes(name),
   )
@@ -181,7 +185,7 @@ function relatedTable(
     [capital(noun(other)), ...columns.map(([name]) => fieldLabel(name))],
     items.map((item) => ({
       cells: [
-        html`<a href="/console${addressOf(other, item.id)}">${titleOf(other, item, known)}</a>`,
+        html`<a href="/console${addressOf(other, item.id)}">${recordTitle(other, item, known)}</a>`,
         ...columns.map(([name, schema]) => cell(name, schema, item[name], showing)),
       ],
     })),
@@ -189,10 +193,10 @@ function relatedTable(
   )
 }
 
-const RECENT = 10
+const EVENTS_LIMIT = 10
 
 async function eventsCard(visit: Visit, id: string): Promise<Html> {
-  const query = { 'filter[resource_id]': id, sort: ['-created_at'], 'page[size]': RECENT }
+  const query = { 'filter[resource_id]': id, sort: ['-created_at'], 'page[size]': EVENTS_LIMIT }
   const { data, meta } = (await visit.call('listEvents', { query })) as {
     data: PublicEvent[]
     meta: { total: number }

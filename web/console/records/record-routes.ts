@@ -5,41 +5,48 @@ import type { FileBody } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { errorPage } from '../layout.ts'
 import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
-import { create, newPage } from './create-record.ts'
-import { deletePage, remove } from './delete-record.ts'
-import { change, editPage } from './edit-record.ts'
-import { mayHave } from './export-file.ts'
+import { createRecord, newPage } from './create-record.ts'
+import { deletePage, deleteRecord } from './delete-record.ts'
+import { editPage, updateRecord } from './edit-record.ts'
+import { canViewExported } from './export-file.ts'
 import { plural } from './labels.ts'
-import { listPage } from './record-list.ts'
-import { detailPage } from './record-page.ts'
-import { findItem } from './references.ts'
-import { doing, downloading, findResource, type Item, namedBy, seeing } from './resources.ts'
+import { recordListPage } from './record-list.ts'
+import { recordPage } from './record-page.ts'
+import { findRecord } from './references.ts'
+import {
+  canChangeRecords,
+  canDownloadFile,
+  canViewRecords,
+  findResource,
+  type Item,
+  resourceByOption,
+} from './resources.ts'
 
-const LIST = '/records/:resource'
-const ONE = '/records/:resource/:record'
+const LIST_PATH = '/records/:resource'
+const RECORD_PATH = '/records/:resource/:record'
 
 export const recordRoutes: Route[] = [
-  get(LIST, seeing, of(listPage)),
-  get(`${LIST}/new`, doing('create'), of(newPage)),
-  post(`${LIST}/new`, doing('create'), of(create)),
-  get(ONE, seeing, ofOne(detailPage)),
-  get(`${ONE}/edit`, doing('update'), ofOne(editPage)),
-  post(`${ONE}/edit`, doing('update'), ofOne(change)),
-  get(`${ONE}/delete`, doing('delete'), ofOne(deletePage)),
-  post(`${ONE}/delete`, doing('delete'), ofOne(remove)),
-  get(`${ONE}/file`, downloading, ofOne(download)),
+  get(LIST_PATH, canViewRecords, forResource(recordListPage)),
+  get(`${LIST_PATH}/new`, canChangeRecords('create'), forResource(newPage)),
+  post(`${LIST_PATH}/new`, canChangeRecords('create'), forResource(createRecord)),
+  get(RECORD_PATH, canViewRecords, forRecord(recordPage)),
+  get(`${RECORD_PATH}/edit`, canChangeRecords('update'), forRecord(editPage)),
+  post(`${RECORD_PATH}/edit`, canChangeRecords('update'), forRecord(updateRecord)),
+  get(`${RECORD_PATH}/delete`, canChangeRecords('delete'), forRecord(deletePage)),
+  post(`${RECORD_PATH}/delete`, canChangeRecords('delete'), forRecord(deleteRecord)),
+  get(`${RECORD_PATH}/file`, canDownloadFile, forRecord(download)),
 ]
 
-function of(handle: (visit: Visit, resource: Resource) => Promise<Answer>) {
+function forResource(handle: (visit: Visit, resource: Resource) => Promise<Answer>) {
   return (visit: Visit): Promise<Answer> => {
     const resource = findResource(visit.params.resource)
     return resource ? handle(visit, resource) : visit.ctx.throw(404)
   }
 }
 
-function ofOne(handle: (visit: Visit, resource: Resource, item: Item) => Promise<Answer>) {
-  return of(async (visit, resource) => {
-    const item = await findItem(visit, resource, visit.params.record ?? '')
+function forRecord(handle: (visit: Visit, resource: Resource, item: Item) => Promise<Answer>) {
+  return forResource(async (visit, resource) => {
+    const item = await findRecord(visit, resource, visit.params.record ?? '')
     return item ? handle(visit, resource, item) : visit.ctx.throw(404)
   })
 }
@@ -47,7 +54,7 @@ function ofOne(handle: (visit: Visit, resource: Resource, item: Item) => Promise
 async function download(visit: Visit, { type, operations }: Resource, item: Item): Promise<Answer> {
   const { ctx } = visit
   if (operations.file === null) return ctx.throw(404)
-  if (!mayHave(visit.user, item)) return notTheirs(item)
+  if (!canViewExported(visit.user, item)) return forbiddenFile(item)
   try {
     const { headers, stream } = (await visit.call(operations.file, {
       path: { [type]: item.id },
@@ -61,8 +68,8 @@ async function download(visit: Visit, { type, operations }: Resource, item: Item
   }
 }
 
-function notTheirs(item: Item): Page {
-  const held = namedBy(item.resource)
+function forbiddenFile(item: Item): Page {
+  const held = resourceByOption(item.resource)
   return errorPage(
     403,
     'This file is not for you',

@@ -4,55 +4,54 @@ import { validate as isUuid } from 'uuid'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { field as fieldParts, textField } from '../form-fields.ts'
 import { inPlace, pill } from '../ui.ts'
-import { common, hintOf, valueIn } from './control-parts.ts'
-import type { Field } from './field.ts'
-import { askName, type ControlContext, elementId, FORM } from './form-context.ts'
+import { draftValue, fieldHint, fieldOptions } from './control-parts.ts'
+import type { FormField } from './field.ts'
+import { actionName, type ControlContext, elementId, FORM } from './form-context.ts'
 import { noun, option } from './labels.ts'
-import { knownItem, referenceLink, secondText, textName } from './references.ts'
-import { maySee, referencedBy } from './resources.ts'
+import { distinguishingText, findKnownRecord, recordName, referenceLink } from './references.ts'
+import { maySee, referencedResource } from './resources.ts'
 
-export function reference(field: Field, context: ControlContext): Html {
+export function reference(field: FormField, context: ControlContext): Html {
   const { path, name } = field
-  const resource = referencedBy(name)
-  if (!resource || !maySee(context.user, resource)) return textField(common(field, context))
+  const resource = referencedResource(name)
+  if (!resource || !maySee(context.user, resource)) return textField(fieldOptions(field, context))
   const resultsId = `found-${elementId(path)}`
-  const find = askName('find')
+  const find = actionName('find')
   const searchUrl = `/console${context.to}?${find}=${encodeURIComponent(path)}`
   return fieldParts(
     {
-      ...common(field, context),
-      hint: html`${hintOf(field, context)} Type some of the name, or an ID.`,
+      ...fieldOptions(field, context),
+      hint: html`${fieldHint(field, context)} Type some of the name, or an ID.`,
     },
     (attributes) => html`<span class="reference">
 <input
-  type="text" ${attributes} value="${valueIn(field, context)}" autocomplete="off" spellcheck="false"
+  type="text" ${attributes} value="${draftValue(field, context)}" autocomplete="off" spellcheck="false"
   hx-post="${searchUrl}" hx-trigger="input changed delay:250ms, focus once"
   hx-target="#${resultsId}" hx-select="#${resultsId}" hx-swap="outerHTML"
 >
-<button class="button" name="${find}" value="${path}" formnovalidate>
-Find<span class="visually-hidden"> a ${noun(resource)}</span>
-</button>
+<button class="button" name="${find}" value="${path}" formnovalidate
+>Find<span class="visually-hidden"> a ${noun(resource)}</span></button>
 </span>
 <div class="found" id="${resultsId}" aria-live="polite">${searchResults(field, context)}</div>`,
   )
 }
 
-function searchResults(field: Field, context: ControlContext): Content {
+function searchResults(field: FormField, context: ControlContext): Content {
   const { path, name } = field
-  const value = valueIn(field, context)
-  const { known, found } = context
-  const item = isUuid(value) ? knownItem(known, name, value) : undefined
+  const value = draftValue(field, context)
+  const { known, suggestions } = context
+  const item = isUuid(value) ? findKnownRecord(known, name, value) : undefined
   const chosen = item && html`<p class="chosen">${referenceLink(known, name, item.id)}</p>`
-  if (found?.path !== path || item) return chosen
-  const { resource, items, total } = found.found
+  if (suggestions?.path !== path || item) return chosen
+  const { resource, items, total } = suggestions.result
   if (items.length === 0) return html`<p class="muted">No ${noun(resource)} is found by that.</p>`
   const more = total - items.length
   const result = (one: (typeof items)[number]): Html => html`<li><button
-  name="${askName('choose')}" value="${path}=${one.id}" formnovalidate
+  name="${actionName('choose')}" value="${path}=${one.id}" formnovalidate
   ${inPlace('post', `/console${context.to}`, FORM)}
 >
-<span>${textName(resource, one) ?? one.id}</span>
-<small>${secondText(resource, one)}</small>${statusPill(one)}
+<span>${recordName(resource, one) ?? one.id}</span>
+<small>${distinguishingText(resource, one)}</small>${statusPill(one)}
 </button></li>`
   return html`<ul>${items.map(result)}</ul>
 ${more > 0 && html`<p class="muted">And ${more.toLocaleString('en')} more: type more of the name.</p>`}`

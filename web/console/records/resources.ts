@@ -14,12 +14,12 @@ export function findResource(slug: string | undefined): Resource | undefined {
 }
 
 /** What a field such as `participant_id` names. */
-export function referencedBy(name: string): Resource | undefined {
+export function referencedResource(name: string): Resource | undefined {
   return name.endsWith('_id') ? resources.find(({ type }) => `${type}_id` === name) : undefined
 }
 
 /** What an option such as `job_applications` of an export names. */
-export function namedBy(value: unknown): Resource | undefined {
+export function resourceByOption(value: unknown): Resource | undefined {
   return resources.find(({ slug }) => slug.replaceAll('-', '_') === value)
 }
 
@@ -27,25 +27,25 @@ export function maySee(user: User, { module }: Resource): boolean {
   return hasPermission(module, 'read')(user, {})
 }
 
-export function mayDo(user: User, { module, operations }: Resource, action: Action): boolean {
+export function canPerform(user: User, { module, operations }: Resource, action: Action): boolean {
   return operations[action] !== null && hasPermission(module, 'write')(user, {})
 }
 
 /** An address under `/records/:resource`. */
-export const seeing: Access = (user, { resource: slug }) => {
+export const canViewRecords: Access = (user, { resource: slug }) => {
   const resource = findResource(slug)
   return resource !== undefined && maySee(user, resource)
 }
 
-export const doing =
+export const canChangeRecords =
   (action: Action): Access =>
   (user, { resource: slug }) => {
     const resource = findResource(slug)
-    return resource !== undefined && mayDo(user, resource, action)
+    return resource !== undefined && canPerform(user, resource, action)
   }
 
-export const downloading: Access = (user, params) =>
-  seeing(user, params) && findResource(params.resource)?.operations.file !== null
+export const canDownloadFile: Access = (user, params) =>
+  canViewRecords(user, params) && findResource(params.resource)?.operations.file !== null
 
 /** The field that people know a record by: the first text that each record has of its own. None, for what is known by what it refers to. */
 export function nameField({ record, creation }: Resource): string | undefined {
@@ -60,7 +60,7 @@ export function nameField({ record, creation }: Resource): string | undefined {
 }
 
 /** The fields of a record that are shown with it. */
-export function fieldsOf({ record }: Resource): [name: string, schema: Schema][] {
+export function recordFields({ record }: Resource): [name: string, schema: Schema][] {
   return Object.entries(record.properties ?? {})
 }
 

@@ -7,78 +7,82 @@ import { assertValid } from '../../../operations/validation.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import type { Visit } from '../page.ts'
 import { countName, type Draft, groupCount, isEmptyGroup, withoutGroups } from './draft.ts'
-import type { Field } from './field.ts'
-import { partsOf, readField } from './fields.ts'
-import { type Asking, askName, type RecordForm } from './form-context.ts'
-import { withKeys } from './keyed-fields.ts'
-import { type Known, referredTo, search } from './references.ts'
-import { type Item, maySee, referencedBy } from './resources.ts'
+import type { FormField } from './field.ts'
+import { readField, schemaFields } from './fields.ts'
+import { actionName, type FormAction, type RecordForm } from './form-context.ts'
+import { withKeyedFields } from './keyed-fields.ts'
+import { type KnownRecords, loadReferences, searchRecords } from './references.ts'
+import { type Item, maySee, referencedResource } from './resources.ts'
 
 /** Enough for any record: reading a form takes time by the square of it. */
-const MOST_FIELDS = 2_000
+const MAX_FIELDS = 2_000
 
-export interface Filled {
-  fields: Field[]
+export interface LoadedForm {
+  fields: FormField[]
   draft: Draft
-  known: Known
+  known: KnownRecords
 }
 
 /** The fields of the body with what depends on what is in them. */
-export async function filled(
+export async function loadForm(
   visit: Visit,
   schema: Schema,
   draft: Draft,
   current?: Item,
-): Promise<Filled> {
-  const fields = await withKeys(visit, partsOf('', schema), draft, current)
+): Promise<LoadedForm> {
+  const fields = await withKeyedFields(visit, schemaFields('', schema), draft, current)
   const references = referencesIn(fields).map(({ path, name }) => ({ [name]: draft.get(path) }))
-  return { fields, draft, known: await referredTo(visit, [...references, current ?? {}]) }
+  return { fields, draft, known: await loadReferences(visit, [...references, current ?? {}]) }
 }
 
 /** Also those inside of others. */
-function referencesIn(fields: Field[]): Field[] {
+function referencesIn(fields: FormField[]): FormField[] {
   return fields.flatMap((field) =>
     field.kind === 'reference' ? [field] : referencesIn(field.parts ?? []),
   )
 }
 
-function draftOf({ form, ctx }: Visit): Draft {
-  if (form.size > MOST_FIELDS) ctx.throw(413, `The form has more than ${MOST_FIELDS} fields.`)
+function readDraft({ form, ctx }: Visit): Draft {
+  if (form.size > MAX_FIELDS) ctx.throw(413, `The form has more than ${MAX_FIELDS} fields.`)
   return new URLSearchParams(form)
 }
 
 /** The form as it was sent, without groups that nobody has filled in: the API counts them from the first that is. */
-export async function sent(visit: Visit, schema: Schema, current?: Item): Promise<Filled> {
-  const lists = partsOf('', schema).filter(({ kind }) => kind === 'groups')
-  const isEmpty = (draft: Draft, field: Field) => (index: number) =>
-    isEmptyGroup(draft, field, index)
-  const draft = lists.reduce(
-    (rest, field) => withoutGroups(rest, field, isEmpty(rest, field)),
-    draftOf(visit),
-  )
-  return filled(visit, schema, draft, current)
-}
-
-/** The form as it is asked for: with something found, chosen, added or removed. Undefined when it is to be saved. */
-export async function asked(
+export async function readSubmittedForm(
   visit: Visit,
   schema: Schema,
   current?: Item,
-): Promise<(Filled & Pick<RecordForm, 'found'>) | undefined> {
-  const ask = (asking: Asking): string | undefined =>
-    visit.form.get(askName(asking)) ?? visit.query.get(askName(asking)) ?? undefined
-  const draft = draftOf(visit)
+): Promise<LoadedForm> {
+  const lists = schemaFields('', schema).filter(({ kind }) => kind === 'groups')
+  const isEmpty = (draft: Draft, field: FormField) => (index: number) =>
+    isEmptyGroup(draft, field, index)
+  const draft = lists.reduce(
+    (rest, field) => withoutGroups(rest, field, isEmpty(rest, field)),
+    readDraft(visit),
+  )
+  return loadForm(visit, schema, draft, current)
+}
+
+/** The form as it is asked for: with something found, chosen, added or removed. Undefined when it is to be saved. */
+export async function applyFormAction(
+  visit: Visit,
+  schema: Schema,
+  current?: Item,
+): Promise<(LoadedForm & Pick<RecordForm, 'suggestions'>) | undefined> {
+  const ask = (asking: FormAction): string | undefined =>
+    visit.form.get(actionName(asking)) ?? visit.query.get(actionName(asking)) ?? undefined
+  const draft = readDraft(visit)
   const find = ask('find')
   if (find !== undefined) {
-    const form = await filled(visit, schema, draft, current)
-    return { ...form, found: await found(visit, form, find) }
+    const form = await loadForm(visit, schema, draft, current)
+    return { ...form, suggestions: await searchFor(visit, form, find) }
   }
   const changed =
     withChoice(draft, ask('choose')) ??
     withGroup(draft, schema, ask('add')) ??
     withoutGroup(draft, schema, ask('remove'))
-  if (changed) return filled(visit, schema, changed, current)
-  return ask('refresh') === undefined ? undefined : filled(visit, schema, draft, current)
+  if (changed) return loadForm(visit, schema, changed, current)
+  return ask('refresh') === undefined ? undefined : loadForm(visit, schema, draft, current)
 }
 
 /** `participant_id=0193…`. */
@@ -103,38 +107,38 @@ function withoutGroup(draft: Draft, schema: Schema, place = ''): Draft | undefin
   return field && withoutGroups(draft, field, (one) => one === Number(index))
 }
 
-function groupsAt(schema: Schema, path: string): Field | undefined {
-  return partsOf('', schema).find((field) => field.kind === 'groups' && field.path === path)
+function groupsAt(schema: Schema, path: string): FormField | undefined {
+  return schemaFields('', schema).find((field) => field.kind === 'groups' && field.path === path)
 }
 
 /** Records for a reference that was refused because it is a name, and not yet an id. */
-export async function foundInstead(
+export async function suggestRecords(
   visit: Visit,
-  form: Filled,
+  form: LoadedForm,
   errors: FieldErrors,
-): Promise<RecordForm['found']> {
-  const textIn = ({ path }: Field): string => form.draft.get(path) ?? ''
+): Promise<RecordForm['suggestions']> {
+  const textIn = ({ path }: FormField): string => form.draft.get(path) ?? ''
   const refused = referencesIn(form.fields).find(
     (field) => field.path in errors && textIn(field) !== '' && !isUuid(textIn(field)),
   )
-  return refused && found(visit, form, refused.path)
+  return refused && searchFor(visit, form, refused.path)
 }
 
-async function found(
+async function searchFor(
   visit: Visit,
-  { fields, draft }: Filled,
+  { fields, draft }: LoadedForm,
   path: string,
-): Promise<RecordForm['found']> {
+): Promise<RecordForm['suggestions']> {
   const references = referencesIn(fields)
   const field = references.find((one) => one.path === path)
-  const resource = field && referencedBy(field.name)
+  const resource = field && referencedResource(field.name)
   if (!resource || !maySee(visit.user, resource)) return undefined
   const beside = references
     .filter((one) => one !== field)
     .map((one): [string, string] => [one.name, draft.get(one.path) ?? ''])
   return {
     path,
-    found: await search(
+    result: await searchRecords(
       visit,
       resource,
       (draft.get(path) ?? '').trim(),
@@ -144,9 +148,9 @@ async function found(
 }
 
 /** The values of the fields as the contract takes them. Throws InvalidInput for what it does not take, all at once. */
-export function bodyOf(
+export function toRequestBody(
   id: OperationId,
-  fields: Field[],
+  fields: FormField[],
   draft: Draft,
   { isNew, current }: { isNew: boolean; current?: Item },
 ): Record<string, unknown> {
@@ -157,16 +161,16 @@ export function bodyOf(
   )
   const body = Object.fromEntries(entries.filter(([, value]) => value !== undefined))
   if (Object.keys(problems).length > 0)
-    throw new InvalidInput({ ...errorsOf(id, body), ...problems })
+    throw new InvalidInput({ ...validateBody(id, body), ...problems })
   return body
 }
 
 /** More values, or deeper ones, than the API takes: of no field alone. */
-export function isTooMuch(error: unknown): error is StatusError {
+export function isBadRequest(error: unknown): error is StatusError {
   return error instanceof StatusError && error.status === 400
 }
 
-function errorsOf(id: OperationId, body: object): FieldErrors {
+function validateBody(id: OperationId, body: object): FieldErrors {
   const validator = validators.bodies[id]
   try {
     if (validator) assertValid(validator, structuredClone(body))
