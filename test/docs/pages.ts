@@ -15,7 +15,7 @@ export function idsOf(page: string): string[] {
 /** The code of each tab of a group, by language. */
 export function tabsOf(page: string, group: string): Record<string, string> {
   const panels = page.matchAll(
-    /<div class="tab-panel"[^>]* id="([^"]*)"[^>]* data-language="([^"]*)">.*?<code>(.*?)<\/code>/gs,
+    /<div class="tab-panel"[^>]*\sid="([^"]*)"[^>]*\sdata-language="([^"]*)">.*?<code>(.*?)<\/code>/gs,
   )
   return Object.fromEntries(
     [...panels]

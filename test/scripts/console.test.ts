@@ -66,7 +66,7 @@ test(
     expect(textOf(empty)).toContain('No venues yet Where things take place.')
     expect(empty).toContain('href="/console/records/venues" aria-current="page"')
     expect(textOf(await visitor.get('/records/venues/new'))).toMatch(
-      /Name The name of the venue\. At most 200 characters\. Capacity optional How many people it holds\./,
+      /Name The name of the venue\. At most 200 characters\. Capacity optional The number of people that the venue holds\./,
     )
     const page = await visitor.fill('/records/venues/new', { name: 'Town hall', capacity: '240' })
     expect(textOf(page)).toMatch(/Town hall Open .* Capacity 240 .* venue\.created/)

@@ -226,7 +226,7 @@ const CASES: Case[] = [
     file: 'openapi.yaml',
     change: ['allowed_sorts: [title, due_at, created_at, updated_at]', 'allowed_sorts: [title]'],
     line: 'allowed_sorts: [title]',
-    want: 'lists — the example of listTasks shows other allowed_sorts than its sort declares: title, due_at, created_at, updated_at',
+    want: 'lists — the example of listTasks must show the allowed_sorts that its sort declares: title, due_at, created_at, updated_at',
   },
   {
     name: 'a sunset before a year has passed',
