@@ -37,7 +37,8 @@ export type OperationId =
   | 'getEvent'
   | 'listEventTypes'
 
-export interface Operation {
+/** An operation of the contract. */
+export interface OperationRow {
   readonly method: 'get' | 'put' | 'post' | 'delete' | 'options' | 'head' | 'patch' | 'trace'
   /** The template, for example `/public/v1/participants/{participant}`. */
   readonly path: string
@@ -1057,7 +1058,7 @@ export const operations = {
     ifMatch: false,
     deprecation: null,
   },
-} as const satisfies Record<OperationId, Operation>
+} as const satisfies Record<OperationId, OperationRow>
 
 /** The fields of each body that have a default. */
 interface BodyDefaults {
@@ -1086,9 +1087,11 @@ type DefaultedQuery<Rows> = {
   [Name in keyof Rows]: Rows[Name] extends { default: unknown } ? Name : never
 }[keyof Rows]
 
-type WithDefaults<T, Name> = T & { [N in keyof T as N extends Name ? N : never]-?: NonNullable<T[N]> }
+type WithDefaults<T, Name> = T & {
+  [N in keyof T as N extends Name ? N : never]-?: NonNullable<T[N]>
+}
 
-/** After validation: a field with a default is always present. `never` if the operation takes no body. */
+/** After validation: a field with a default is always present. `never` without a body. */
 export type Body<Id extends OperationId> = WithDefaults<
   JsonContent<NonNullable<Types[Id]['requestBody']>>,
   Id extends keyof BodyDefaults ? BodyDefaults[Id] : never

@@ -12,8 +12,8 @@ export interface ParameterValidators {
   readonly path: Validator
   /** For converted values. Sets missing defaults in place. Unknown names are errors. */
   readonly query: Validator
-  /** Null if the operation declares no headers. `names` are as declared; `validator` takes lower-case names and
-   *  ignores other headers. */
+  /** Null if the operation declares no headers. `names` are as declared; `validator` takes lower-case
+   *  names and ignores other headers. */
   readonly headers: { readonly names: readonly string[]; readonly validator: Validator } | null
 }
 
@@ -21,7 +21,9 @@ export interface ParameterValidators {
 export const bodies: { readonly [Id in OperationId]?: Validator }
 
 /** By status. Additional properties are errors unless the schema allows them. */
-export const responses: { readonly [Id in OperationId]: { readonly [status: number]: ResponseValidators } }
+export const responses: {
+  readonly [Id in OperationId]: { readonly [status: number]: ResponseValidators }
+}
 
 export interface ResponseValidators {
   /** For headers by lower-case name; an integer may be text or a number. Other headers are ignored. */
@@ -32,4 +34,6 @@ export interface ResponseValidators {
 
 /** Additional properties of a payload are errors. Headers have lower-case names; other headers are
  *  ignored. */
-export const events: { readonly [T in DeliveredType]: { readonly payload: Validator; readonly headers: Validator } }
+export const events: {
+  readonly [T in DeliveredType]: { readonly payload: Validator; readonly headers: Validator }
+}

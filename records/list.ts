@@ -1,7 +1,7 @@
 /** Lists with the filters, sorts and pages that openapi.yaml declares. Indexes serve every query. */
 
 import { InvalidInput } from '../errors.ts'
-import type { Operation } from '../generated/operations.ts'
+import type { OperationRow } from '../generated/operations.ts'
 import type { Scope } from './database/scope.ts'
 import { select } from './database/statements.ts'
 import { withStoredIds } from './references.ts'
@@ -43,7 +43,7 @@ export type PageQuery = { 'page[number]': number; 'page[size]': number; sort?: s
 export async function listPage<Row, Item>(
   scope: Scope,
   listing: Listing<Row, Item>,
-  operation: Operation,
+  operation: OperationRow,
   query: PageQuery,
 ): Promise<ListPage<Item>> {
   const { 'page[number]': number, 'page[size]': size } = query
@@ -74,7 +74,7 @@ export function pageMeta(
   number: number,
   size: number,
   total: number,
-  { sorts }: Operation,
+  { sorts }: OperationRow,
 ): ListPage<never>['meta'] {
   return {
     current_page: number,

@@ -1,10 +1,10 @@
-import type { Operation } from '../generated/operations.ts'
+import type { OperationRow } from '../generated/operations.ts'
 
 /** The headers of every response of a deprecated operation: RFC 9745 (since when) and RFC 8594 (until
  *  when at least). */
 export function deprecationHeaders({
   deprecation,
-}: Pick<Operation, 'deprecation'>): Record<string, string> {
+}: Pick<OperationRow, 'deprecation'>): Record<string, string> {
   if (deprecation === null) return {}
   const { since, sunset } = deprecation
   return {

@@ -1,5 +1,5 @@
 import { type FieldErrors, InvalidInput } from '../errors.ts'
-import { type Operation, type OperationId, operations } from '../generated/operations.ts'
+import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
 import * as validators from '../generated/validators.js'
 import type { ValidInput } from '../handlers/call.ts'
 import { validate } from '../operations/execute.ts'
@@ -23,7 +23,7 @@ export async function readInput<Id extends OperationId>(
 
 /** The query as the contract types it. Throws 400 for broken percent-encoding and InvalidInput for a
  *  repeated or unstorable parameter. */
-export function readQuery(ctx: Context, operation: Operation): Record<string, unknown> {
+export function readQuery(ctx: Context, operation: OperationRow): Record<string, unknown> {
   if (ctx.querystring === '') return {}
   const query: Record<string, unknown> = {}
   const errors: FieldErrors = Object.create(null)

@@ -6,7 +6,7 @@ import { countingAuthenticator } from '../auth/authenticator.ts'
 import { networkOf, newRateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
 import { Refused } from '../errors.ts'
 import { handlers } from '../generated/handlers.ts'
-import { type Operation, type OperationId, operations } from '../generated/operations.ts'
+import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
 import { isNotImplemented } from '../handlers/call.ts'
 import { etagOf, ifMatchHolds } from '../operations/etag.ts'
 import { execute } from '../operations/execute.ts'
@@ -118,7 +118,7 @@ function throwTooManyRequests(ctx: Context, { msBeforeNext }: RateLimitState): n
 }
 
 async function serve(services: OperationServices, id: OperationId, ctx: Context): Promise<void> {
-  const operation: Operation = operations[id]
+  const operation: OperationRow = operations[id]
   const { principal, quota } = ctx.state
   if (!principal || !quota) throw new Error(`${id} is served without authentication`)
   ctx.set('Cache-Control', 'private, no-cache')

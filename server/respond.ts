@@ -1,5 +1,5 @@
 /** Turns a handler's result into the HTTP response: status, headers, body. */
-import { type Operation, type OperationId, operations } from '../generated/operations.ts'
+import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
 import { etagOf, ifNoneMatchHolds } from '../operations/etag.ts'
 import { isFile } from '../operations/execute.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
@@ -13,7 +13,7 @@ export function sendResult(
   ctx: Context,
   result: unknown,
 ): void {
-  const operation: Operation = operations[id]
+  const operation: OperationRow = operations[id]
   if (isFile(result)) {
     // Before the body, or Koa adds a charset.
     ctx.set(result.headers)

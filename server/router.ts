@@ -1,6 +1,6 @@
 /** Finds the operation of a request by a map of fixed paths and one compiled pattern per path template. */
 
-import type { Operation, OperationId } from '../generated/operations.ts'
+import type { OperationId, OperationRow } from '../generated/operations.ts'
 import type { Context } from './context.ts'
 
 export interface PathRoute {
@@ -19,7 +19,7 @@ export interface Match {
 }
 
 export function compileRoutes(
-  operations: Record<string, Operation>,
+  operations: Record<string, OperationRow>,
 ): (path: string) => Match | undefined {
   const routes = new Map<string, PathRoute>()
   for (const [id, { path, method }] of Object.entries(operations)) {

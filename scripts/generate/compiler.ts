@@ -13,7 +13,7 @@ export type Openness = 'open' | 'closed'
 export interface Compiler {
   /** The schema for Ajv, with its references replaced by IDs of this compiler. */
   prepare(placed: Placed<Schema>, openness: Openness): Schema
-  /** Compiles a prepared schema and returns the name of its function. Equal schemas share the function of the first.
+  /** Compiles a prepared schema and returns the name of its function. Equal schemas share one function.
    *  Throws `ContractError` at `place` if Ajv refuses the schema. */
   add(name: string, schema: Schema, place: Place): string
   /** Compiles a prepared schema to a function for immediate use. */
@@ -94,7 +94,10 @@ export function newCompiler(sources: Sources): Compiler {
   function code(): string {
     const module = standalone.default(ajv, functions)
     const body = module.replace(/^"use strict";\n/, '').replaceAll(/^export const/gm, 'const')
-    return `import { createRequire } from 'node:module'\n\nconst require = createRequire(import.meta.url)\n${body}`
+    return `import { createRequire } from 'node:module'
+
+const require = createRequire(import.meta.url)
+${body}`
   }
 
   return { prepare, add, compile, code }
@@ -148,7 +151,7 @@ function checkNullable({
   value: { nullable, type, enum: options },
 }: Placed<Schema>): void {
   if (!nullable) return
-  if (type === undefined) fail(source, path, 'is nullable without a type: give it one')
+  if (type === undefined) fail(source, path, 'is nullable without a type: add a type')
   if (options && !options.includes(null))
     fail(source, path, 'is nullable, but its enum does not list null: add it')
 }
@@ -161,13 +164,13 @@ function checkClosable(sources: Sources, { source, path, value }: Placed<Schema>
     fail(
       source,
       path,
-      'combines objects by allOf, which cannot be closed: write the properties out',
+      'combines objects by allOf, which cannot be closed: list all properties in one object',
     )
   const alternatives = [...(value.oneOf ?? []), ...(value.anyOf ?? [])]
   if (value.properties && alternatives.some(isObject))
     fail(
       source,
       path,
-      'has properties beside alternatives that are objects: write the properties out in each alternative',
+      'has properties beside alternatives that are objects: list the properties in each alternative',
     )
 }

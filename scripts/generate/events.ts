@@ -10,6 +10,7 @@ export function events(contract: Contract): string {
       { name: type, summary, description, resourceType, dataSchema, example },
     ],
   )
+  const table = literal(Object.fromEntries(entries))
   return `${HEADER}import type { EventPayloads, EventType } from './asyncapi.ts'
 
 export interface EventTypeDescription<T extends EventType = EventType> {
@@ -24,6 +25,6 @@ export interface EventTypeDescription<T extends EventType = EventType> {
 }
 
 /** The subscribable event types in the order of asyncapi.yaml. */
-export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } = ${literal(Object.fromEntries(entries))}
+export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } = ${table}
 `
 }

@@ -10,7 +10,7 @@ import { handlers, listHandlers } from './handlers.ts'
 import { operations } from './operations.ts'
 import { findOrphans } from './orphans.ts'
 import { resources } from './resources.ts'
-import { standInsFor } from './stand-ins.ts'
+import { writeStandIns } from './stand-ins.ts'
 import { asyncapi, openapi } from './types.ts'
 import { validators, validatorTypes } from './validators.ts'
 
@@ -42,7 +42,7 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
   const contract = await readContract(root)
   const written = await listHandlers(root)
   const outputs = await makeOutputs(contract, written)
-  const standIns = standInsFor(contract, written)
+  const standIns = writeStandIns(contract, written)
   const directory = join(root, 'generated')
   const present = await listFiles(directory)
   const orphans = await findOrphans(root, contract)
@@ -67,10 +67,10 @@ export async function generate({ check, root = ROOT }: GenerateOptions): Promise
     [...missing, ...differing].map((file) => writeFile(join(directory, file), outputs[file] ?? '')),
   )
   await Promise.all(extra.map((name) => rm(join(directory, name), { recursive: true })))
-  const made = await writeNew(root, standIns)
+  const created = await writeNew(root, standIns)
   return {
-    written: [...[...missing, ...differing].map(pathOf), ...made],
-    removed: extra.map(pathOf),
+    written: [...[...missing, ...differing].map(toPath), ...created],
+    removed: extra.map(toPath),
     stale: [],
     orphans,
   }
@@ -83,20 +83,20 @@ function report({
   unwritten,
 }: Record<'differing' | 'missing' | 'extra' | 'unwritten', string[]>): string[] {
   return [
-    ...differing.map((file) => `${pathOf(file)} is stale`),
-    ...missing.map((file) => `${pathOf(file)} is missing`),
-    ...extra.map((file) => `${pathOf(file)} is left over`),
+    ...differing.map((file) => `${toPath(file)} is stale`),
+    ...missing.map((file) => `${toPath(file)} is missing`),
+    ...extra.map((file) => `${toPath(file)} is left over`),
     ...unwritten.map((file) => `${file} is missing`),
   ]
 }
 
-function pathOf(file: string): string {
+function toPath(file: string): string {
   return `generated/${file}`
 }
 
 /** Writes the files that do not exist. Returns their paths. */
 async function writeNew(root: string, files: Record<string, string>): Promise<string[]> {
-  const made = await Promise.all(
+  const created = await Promise.all(
     Object.entries(files).map(async ([file, text]) => {
       await mkdir(dirname(join(root, file)), { recursive: true })
       // `wx` never overwrites, even a file that was created meanwhile.
@@ -110,16 +110,16 @@ async function writeNew(root: string, files: Record<string, string>): Promise<st
       return isNew ? [file] : []
     }),
   )
-  return made.flat()
+  return created.flat()
 }
 
 async function makeOutputs(contract: Contract, written: string[]): Promise<Record<string, string>> {
   return {
-    'asyncapi.json': `${JSON.stringify(contract.asyncapi.root, refersToJson, 2)}\n`,
+    'asyncapi.json': `${JSON.stringify(contract.asyncapi.root, replaceFile, 2)}\n`,
     'asyncapi.ts': await asyncapi(contract),
     'events.ts': events(contract),
     'handlers.ts': handlers(contract, written),
-    // At each start, JSON.parse takes 1.5 ms and YAML 130.
+    // Read at each start: JSON.parse takes 1.5 ms, the YAML parser 130.
     'openapi.json': `${JSON.stringify(contract.openapi.root, null, 2)}\n`,
     'openapi.ts': await openapi(contract),
     'operations.ts': operations(contract),
@@ -130,7 +130,7 @@ async function makeOutputs(contract: Contract, written: string[]): Promise<Recor
 }
 
 /** asyncapi.json refers to openapi.json. */
-function refersToJson(key: string, value: unknown): unknown {
+function replaceFile(key: string, value: unknown): unknown {
   return key === '$ref' && typeof value === 'string'
     ? value.replace('openapi.yaml#', 'openapi.json#')
     : value

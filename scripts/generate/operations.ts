@@ -11,6 +11,7 @@ export function operations(contract: Contract): string {
   const rows = Object.fromEntries(
     contract.operations.map((operation) => [operation.id, toRow(sources, operation)]),
   )
+  const defaults = contract.operations.map((operation) => writeBodyDefaults(sources, operation))
   return `${HEADER}import type { Readable } from 'node:stream'
 import type { EventType } from './asyncapi.ts'
 import type { operations as Types } from './openapi.ts'
@@ -18,16 +19,17 @@ import type { operations as Types } from './openapi.ts'
 export type OperationId =${union(contract.operations.map(({ id }) => id))}
 
 ${ROW_TYPES}
-export const operations = ${literal(rows)} as const satisfies Record<OperationId, Operation>
+export const operations = ${literal(rows)} as const satisfies Record<OperationId, OperationRow>
 
 /** The fields of each body that have a default. */
-interface BodyDefaults {${contract.operations.map((operation) => writeBodyDefaults(sources, operation)).join('')}
+interface BodyDefaults {${defaults.join('')}
 }
 
 ${PART_TYPES}`
 }
 
-const ROW_TYPES = `export interface Operation {
+const ROW_TYPES = `/** An operation of the contract. */
+export interface OperationRow {
   readonly method: 'get' | 'put' | 'post' | 'delete' | 'options' | 'head' | 'patch' | 'trace'
   /** The template, for example \`/public/v1/participants/{participant}\`. */
   readonly path: string
@@ -94,9 +96,11 @@ type DefaultedQuery<Rows> = {
   [Name in keyof Rows]: Rows[Name] extends { default: unknown } ? Name : never
 }[keyof Rows]
 
-type WithDefaults<T, Name> = T & { [N in keyof T as N extends Name ? N : never]-?: NonNullable<T[N]> }
+type WithDefaults<T, Name> = T & {
+  [N in keyof T as N extends Name ? N : never]-?: NonNullable<T[N]>
+}
 
-/** After validation: a field with a default is always present. \`never\` if the operation takes no body. */
+/** After validation: a field with a default is always present. \`never\` without a body. */
 export type Body<Id extends OperationId> = WithDefaults<
   JsonContent<NonNullable<Types[Id]['requestBody']>>,
   Id extends keyof BodyDefaults ? BodyDefaults[Id] : never

@@ -21,8 +21,8 @@ import type { OperationId } from './operations.ts'
 export interface Resource {
   /** The last part of its path, for example \`job-applications\`. */
   readonly slug: string
-  /** In the singular, for example \`job_application\`: the name of its path parameter, of its events, and of
-   *  references to it (\`job_application_id\`). */
+  /** In the singular, for example \`job_application\`. The path parameter, the events and references
+   *  (\`job_application_id\`) use it. */
   readonly type: string
   readonly description: string
   /** The permission that guards its console pages: \`x-module\` of its tag. */
@@ -36,8 +36,8 @@ export interface Resource {
     /** Downloads the file of a record. */
     readonly file: OperationId | null
   }
-  /** Schema of a record in the list. Like all schemas below, it has no references. A schema that would contain
-   *  itself is empty there. */
+  /** Schema of a record in the list. Like all schemas below, it has no references. A schema that
+   *  contains itself is empty at that place. */
   readonly record: Schema
   /** Body schema of \`create\`. */
   readonly creation: Schema | null
@@ -73,7 +73,7 @@ function findUnknownModules({ openapi, tags, modules }: Contract): Finding[] {
     }))
 }
 
-/** Tags that have a list but no valid module. Without one, the console cannot decide who may see the list. */
+/** Tags that have a list but no valid module: the console cannot decide who may see the list. */
 export function findMissingModules(contract: Contract): Finding[] {
   const { openapi, tags, modules, operations } = contract
   const listed = operations.filter((operation) => isList(contract, operation)).map(({ tag }) => tag)
@@ -83,7 +83,9 @@ export function findMissingModules(contract: Contract): Finding[] {
     .map(({ name, path }) => ({
       source: openapi,
       path,
-      problem: `${name} has a list: add x-module, the permission for its console pages (${known}), or ${NO_MODULE}`,
+      problem:
+        `${name} has a list: add x-module, the permission for its console pages ` +
+        `(${known}), or ${NO_MODULE}`,
     }))
   return [...findUnknownModules(contract), ...missing]
 }

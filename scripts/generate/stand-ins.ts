@@ -7,7 +7,7 @@ import { literal } from './typescript-text.ts'
 
 /** For each operation without a handler, by path: handlers/<operationId>.ts and
  *  test/handlers/<operationId>.test.ts. */
-export function standInsFor({ operations }: Contract, written: string[]): Record<string, string> {
+export function writeStandIns({ operations }: Contract, written: string[]): Record<string, string> {
   const unwritten = operations.filter(({ id }) => !written.includes(id))
   return Object.fromEntries(
     unwritten.flatMap((operation) => [
@@ -21,7 +21,7 @@ function handler({ id, method, path, summary, emits }: Operation): string {
   return `import { notImplemented } from './call.ts'
 
 /** ${method.toUpperCase()} ${path}: ${summary}.${emits.length > 0 ? ` Emits ${emits.join(', ')}.` : ''}
- *  In its place: \`export async function ${id}(call: Call<'${id}'>): Promise<…>\`. See
+ *  Replace it by \`export async function ${id}(call: Call<'${id}'>): Promise<…>\`. See
  *  docs/new-resource.md. */
 export const ${id} = notImplemented('${id}')
 `
@@ -30,12 +30,13 @@ export const ${id} = notImplemented('${id}')
 /** The first test case is the contract's example. */
 function test({ id, method, path, parameters, body, success }: Operation): string {
   const names = parameters.filter((parameter) => parameter.in === 'path')
-  const address = names.reduce((text, { name, example }) => {
+  const url = names.reduce((text, { name, example }) => {
     return text.replace(`{${name}}`, String(example ?? name))
   }, path)
   const needsRecord =
     names.length > 0 ? '  // Create the record first and use its ID in the path.\n' : ''
   const example = body && (body.example ?? {})
+  const bodyLine = example === null ? '' : `  const body = ${literal(example, '  ')}\n`
   const options = example === null ? '{ key }' : '{ key, body }'
   return `import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startApp, type TestApp } from '../helpers.ts'
@@ -48,7 +49,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 test('${id}: the example of the contract → ${success.status}', async () => {
   const { key } = await app.newAccount()
-${needsRecord}${example === null ? '' : `  const body = ${literal(example, '  ')}\n`}  const path = '${address}'
+${needsRecord}${bodyLine}  const path = '${url}'
   const response = await app.call('${method.toUpperCase()}', path, ${options})
   expect(response).toMatchObject({ status: ${success.status} })
 })

@@ -7,8 +7,9 @@ import { type Schema, toJsonSchema } from '../model/schema.ts'
 import { fail, lineOf, type Placed } from '../model/source.ts'
 import { HEADER, union } from './typescript-text.ts'
 
-/** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its name. Fields with a
- *  default are optional, as in requests; generated/operations.ts has the types after validation. */
+/** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its name.
+ *  Fields with a default are optional, as in requests. generated/operations.ts has the types after
+ *  validation. */
 export async function openapi({ openapi }: Contract): Promise<string> {
   return HEADER + (await writeTypes(openapi.root as object, { defaultNonNullable: false }))
 }

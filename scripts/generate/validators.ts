@@ -71,8 +71,8 @@ export interface ParameterValidators {
   readonly path: Validator
   /** For converted values. Sets missing defaults in place. Unknown names are errors. */
   readonly query: Validator
-  /** Null if the operation declares no headers. \`names\` are as declared; \`validator\` takes lower-case names and
-   *  ignores other headers. */
+  /** Null if the operation declares no headers. \`names\` are as declared; \`validator\` takes lower-case
+   *  names and ignores other headers. */
   readonly headers: { readonly names: readonly string[]; readonly validator: Validator } | null
 }
 
@@ -80,7 +80,9 @@ export interface ParameterValidators {
 export const bodies: { readonly [Id in OperationId]?: Validator }
 
 /** By status. Additional properties are errors unless the schema allows them. */
-export const responses: { readonly [Id in OperationId]: { readonly [status: number]: ResponseValidators } }
+export const responses: {
+  readonly [Id in OperationId]: { readonly [status: number]: ResponseValidators }
+}
 
 export interface ResponseValidators {
   /** For headers by lower-case name; an integer may be text or a number. Other headers are ignored. */
@@ -91,7 +93,9 @@ export interface ResponseValidators {
 
 /** Additional properties of a payload are errors. Headers have lower-case names; other headers are
  *  ignored. */
-export const events: { readonly [T in DeliveredType]: { readonly payload: Validator; readonly headers: Validator } }
+export const events: {
+  readonly [T in DeliveredType]: { readonly payload: Validator; readonly headers: Validator }
+}
 `
 }
 
@@ -115,13 +119,13 @@ function parameters(
   where: 'path' | 'query' | 'header',
 ): string {
   const declared = parameters.filter((parameter) => parameter.in === where)
-  const nameOf = (name: string) => (where === 'header' ? name.toLowerCase() : name)
+  const toName = (name: string) => (where === 'header' ? name.toLowerCase() : name)
   const schema: Schema = {
     type: 'object',
     properties: Object.fromEntries(
-      declared.map(({ name, schema }) => [nameOf(name), compiler.prepare(schema, 'open')]),
+      declared.map(({ name, schema }) => [toName(name), compiler.prepare(schema, 'open')]),
     ),
-    required: declared.filter(({ required }) => required).map(({ name }) => nameOf(name)),
+    required: declared.filter(({ required }) => required).map(({ name }) => toName(name)),
     additionalProperties: where === 'header',
   }
   return compiler.add(declared.length === 0 ? 'no_parameters' : `${id}_${where}`, schema, place)

@@ -1,6 +1,6 @@
 /** Records in the console: the same as by the API, by forms that are made from the contract. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Operation, operations } from '../../generated/operations.ts'
+import { type OperationRow, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import {
   type Body,
@@ -372,7 +372,7 @@ describe('lists', () => {
 
   /** As the console writes them, by the field that the form has for each. */
   const rows = resources.flatMap((resource) => {
-    const { sorts, filters } = operations[resource.operations.list] as Operation
+    const { sorts, filters } = operations[resource.operations.list] as OperationRow
     return [
       ...sorts
         .flatMap((sort) => [sort, `-${sort}`])

@@ -1,6 +1,6 @@
 /** Two accounts with the same data: neither sees or changes a record of the other. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Operation, type OperationId, operations } from '../../generated/operations.ts'
+import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
 import { type Answer, type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
 import { filterCasesFor, minuteToMs, type Seeded, seedAll } from '../resources.ts'
 import {
@@ -41,8 +41,8 @@ async function newHolder(): Promise<Holder> {
   return { client, seeded, ids: { ...Object.fromEntries(ids), event: event.id } }
 }
 
-const tableOf: Record<string, Operation> = operations
-const operationOf = (id: OperationId): Operation => tableOf[id] as Operation
+const tableOf: Record<string, OperationRow> = operations
+const operationOf = (id: OperationId): OperationRow => tableOf[id] as OperationRow
 const pathOf = (id: OperationId): string => operationOf(id).path.replace('/public/v1', '')
 const onRecords = operationIds.filter((id) => operationOf(id).path.includes('{'))
 const lists = operationIds.filter(

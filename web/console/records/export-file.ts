@@ -1,5 +1,5 @@
 /** Records with a file that is made in the background: how far it is, and whether it can be had. */
-import { type Operation, operations } from '../../../generated/operations.ts'
+import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
@@ -44,7 +44,7 @@ export async function exportProgress(visit: Visit, item: Item): Promise<Html> {
 }
 
 async function countMatching(visit: Visit, held: Resource, filters: unknown): Promise<number> {
-  const operation: Operation = operations[held.operations.list]
+  const operation: OperationRow = operations[held.operations.list]
   const pairs = Object.entries((filters ?? {}) as Record<string, string>).map(
     ([name, value]): [string, string] => [filterName(name), value],
   )

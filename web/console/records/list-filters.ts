@@ -1,7 +1,7 @@
 /** The form above a list: its filters, its order, the size of its pages. */
 
 import type { FieldErrors } from '../../../errors.ts'
-import { type Operation, operations } from '../../../generated/operations.ts'
+import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -38,7 +38,7 @@ const MAX_VISIBLE_OPTIONS = 8
 
 export function filterForm(filtering: FilterContext): Html {
   const { resource, pairs, errors } = filtering
-  const operation: Operation = operations[resource.operations.list]
+  const operation: OperationRow = operations[resource.operations.list]
   const inView = resource.filters
     .filter(isAlwaysVisible)
     .sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
@@ -128,7 +128,7 @@ function referenceField(
 }
 
 /** Also for screens so narrow that a table has no heads to click on. */
-function sortField({ sorts }: Operation, pairs: Pairs): Content {
+function sortField({ sorts }: OperationRow, pairs: Pairs): Content {
   if (sorts.length === 0) return undefined
   const value = queryValue(pairs, 'sort')
   const choices = sorts.flatMap((name) => [

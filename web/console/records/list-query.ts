@@ -1,5 +1,5 @@
 /** The query of a list, in the address of its page by the same names as in the API. */
-import { type Operation, operations } from '../../../generated/operations.ts'
+import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { convertParameter } from '../../../operations/validation.ts'
 import { toInstant } from './field-values.ts'
@@ -8,7 +8,7 @@ export type Pairs = [name: string, value: string][]
 
 /** As the API takes it: without empty fields and what goes without saying, several options as one text, local times as instants. */
 export function normalizeQuery(resource: Resource, all: Iterable<[string, string]>): Pairs {
-  const { query }: Operation = operations[resource.operations.list]
+  const { query }: OperationRow = operations[resource.operations.list]
   const times = new Set(
     resource.filters
       .filter(({ schema }) => schema.format === 'date-time')
@@ -26,7 +26,7 @@ export function normalizeQuery(resource: Resource, all: Iterable<[string, string
 }
 
 /** Typed as the contract types it. */
-export function convertQuery({ query }: Operation, pairs: Pairs): Record<string, unknown> {
+export function convertQuery({ query }: OperationRow, pairs: Pairs): Record<string, unknown> {
   return Object.fromEntries(
     pairs.map(([name, value]) => [name, convertParameter(value, query[name]?.type)]),
   )

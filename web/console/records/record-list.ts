@@ -1,7 +1,7 @@
 /** The list of a resource. */
 import { validate as isUuid } from 'uuid'
 import { InvalidInput } from '../../../errors.ts'
-import { type Operation, operations } from '../../../generated/operations.ts'
+import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { isStorable } from '../../../operations/storable.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
@@ -52,13 +52,13 @@ interface Found {
 
 interface List extends FilterContext {
   visit: Visit
-  operation: Operation
+  operation: OperationRow
   /** Undefined when the query cannot be answered. */
   found?: Found
 }
 
 export async function recordListPage(visit: Visit, resource: Resource): Promise<Answer> {
-  const operation: Operation = operations[resource.operations.list]
+  const operation: OperationRow = operations[resource.operations.list]
   const rawPairs: Pairs = [...visit.query]
   const pairs = normalizeQuery(resource, rawPairs)
   if (JSON.stringify(pairs) !== JSON.stringify(rawPairs))

@@ -1,5 +1,5 @@
 /** The page of a record: all of its fields, what refers to it, and what happened to it. */
-import { type Operation, operations } from '../../../generated/operations.ts'
+import { type OperationRow, operations } from '../../../generated/operations.ts'
 import { type Resource, resources } from '../../../generated/resources.ts'
 import type { PublicEvent } from '../../../records/events.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -137,7 +137,7 @@ async function relatedCard(
   other: Resource,
   id: string,
 ): Promise<Html> {
-  const operation: Operation = operations[other.operations.list]
+  const operation: OperationRow = operations[other.operations.list]
   const reference = `${resource.type}_id`
   const newest = operation.sorts.includes('created_at') && { sort: ['-created_at'] }
   const query = { [filterName(reference)]: id, ...newest, 'page[size]': RELATED_LIMIT }

@@ -1,16 +1,16 @@
 /** The table of API requests. Each request has its own `tbody`, which opens in place. */
-import { type Operation, type OperationId, operations } from '../../../generated/operations.ts'
+import { type OperationId, type OperationRow, operations } from '../../../generated/operations.ts'
 import type { RequestEntry } from '../../../records/request-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { detailRow, type RowView, rowToggle } from '../expandable-row.ts'
 import { duration } from '../format.ts'
 import { timeOf } from '../ui.ts'
 
-export function lookUpOperation(id: string | null): Operation | undefined {
+export function lookUpOperation(id: string | null): OperationRow | undefined {
   return id !== null && Object.hasOwn(operations, id) ? operations[id as OperationId] : undefined
 }
 
-export function operationName({ method, path }: Operation): string {
+export function operationName({ method, path }: OperationRow): string {
   return `${method.toUpperCase()} ${path}`
 }
 
