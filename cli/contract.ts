@@ -6,7 +6,13 @@ import { type OperationId, operations } from '../generated/operations.ts'
 import { isMissing, newCoverage } from '../scripts/contract/coverage.ts'
 import type { DreddResult } from '../scripts/contract/dredd-suite.ts'
 import type { Servers } from '../scripts/contract/provoke-status.ts'
-import { columnsOf, htmlOf, isFailed, junitOf, type Report } from '../scripts/contract/report.ts'
+import {
+  contractJunit,
+  contractPage,
+  isFailed,
+  listStatuses,
+  type Report,
+} from '../scripts/contract/report.ts'
 import { type Case, runSuite } from '../scripts/contract/suite.ts'
 import type { Target } from '../scripts/contract/test-run.ts'
 import type { Contract } from '../scripts/model/contract.ts'
@@ -54,8 +60,8 @@ export function addContract(program: Command, shell: Shell): void {
         'starts the service of this installation on a temporary database. A deployed service needs a ' +
         'separate account without other activity during the test.',
     )
-    .option('--url <url>', 'the URL of a deployed service', (argument) =>
-      parseHttpUrl(argument).replace(/\/+$/, ''),
+    .option('--url <url>', 'the URL of a deployed service', (given) =>
+      parseHttpUrl(given).replace(/\/+$/, ''),
     )
     .option(
       '--key <key>',
@@ -88,8 +94,8 @@ Exit status: 0 if the contract holds, 1 if a check failed or a documented status
     .action(
       shell.action(async (options: Options): Promise<Output> => {
         const report = await run(options)
-        if (options.junit !== undefined) await writeFile(options.junit, junitOf(report))
-        if (options.report !== undefined) await writeFile(options.report, htmlOf(report))
+        if (options.junit !== undefined) await writeFile(options.junit, contractJunit(report))
+        if (options.report !== undefined) await writeFile(options.report, contractPage(report))
         return {
           document: toDocument(report),
           text: formatReport(report),
@@ -99,12 +105,11 @@ Exit status: 0 if the contract holds, 1 if a check failed or a documented status
     )
 }
 
-function integerFrom(min: number, max: number): (argument: string) => number {
-  return (argument) => {
-    const number = Number(argument)
-    if (!/^\d+$/.test(argument) || number < min || number > max)
+function integerFrom(min: number, max: number): (given: string) => number {
+  return (given) => {
+    if (!/^\d+$/.test(given) || Number(given) < min || Number(given) > max)
       throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
-    return number
+    return Number(given)
   }
 }
 
@@ -159,13 +164,13 @@ async function test(
 function toDocument({ cases, ...report }: Report): object {
   return {
     ...report,
-    cases: cases.map(({ durationMs, ...rest }) => ({ ...rest, duration_ms: durationMs })),
+    cases: cases.map(({ durationMs, ...one }) => ({ ...one, duration_ms: durationMs })),
   }
 }
 
 function formatReport(report: Report): string {
   const { url, seed, dredd, cases, cells } = report
-  const dreddFailures = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
+  const ofDredd = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
   const failures = cases.flatMap(({ operation, name, failures }) =>
     failures.map(
       ({ check, what, message, curl }) =>
@@ -183,9 +188,8 @@ function formatReport(report: Report): string {
       .filter(({ seen, reason }) => seen === 0 && reason !== null)
       .map(({ name, reason }) => [name, reason]),
   )
-  const requests = cases.reduce((sum, { requests }) => sum + requests, 0)
-  const failureCount = dreddFailures.length + failures.length + missing.length
-  const verdict = failureCount === 0 ? 'the contract holds.' : `${failureCount} failed.`
+  const requests = cases.reduce((sum, one) => sum + one.requests, 0)
+  const failed = ofDredd.length + failures.length + missing.length
   return [
     formatMatrix(report),
     '',
@@ -193,22 +197,22 @@ function formatReport(report: Report): string {
       ([name, reason]) => `${name} is optional where it shows "-": it ${reason}.`,
     ),
     '',
-    ...dreddFailures,
+    ...ofDredd,
     ...failures,
     ...missing,
     ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
-    `${requests} requests to ${url} with --seed ${seed}: ${verdict}`,
+    `${requests} requests to ${url} with --seed ${seed}: ${failed === 0 ? 'the contract holds.' : `${failed} failed.`}`,
   ].join('\n')
 }
 
 /** A row for each operation: how often each documented status and event occurred. */
 function formatMatrix({ cells }: Report): string {
-  const columns = columnsOf(cells)
+  const columns = listStatuses(cells)
   const ids = [...new Set(cells.map(({ operation }) => operation))]
   const rows = ids.map((id) => {
     const own = cells.filter(({ operation }) => operation === id)
     const statuses = columns.map((name) => {
-      const cell = own.find((candidate) => candidate.kind === 'status' && candidate.name === name)
+      const cell = own.find((one) => one.kind === 'status' && one.name === name)
       if (cell === undefined) return ''
       return cell.seen === 0 && cell.reason !== null ? '-' : String(cell.seen)
     })

@@ -2,16 +2,16 @@
 import { randomUUID } from 'node:crypto'
 import type { EventType } from '../../generated/asyncapi.ts'
 import type { Operation } from '../model/operations.ts'
-import { ContractBroken } from './checks.ts'
+import { assertStatus, ContractBroken } from './checks.ts'
 import type { Request } from './request.ts'
 import {
+  buildRequest,
+  type Check,
   emptyInput,
+  findPath,
   type Input,
   newRequest,
-  pathOf,
-  type Question,
   type Run,
-  requestFor,
   toOperationId,
   validBody,
 } from './test-run.ts'
@@ -19,9 +19,9 @@ import { limits } from './value-limits.ts'
 
 const EVENT_PAGE_SIZE = 50
 
-export async function* askVersions(run: Run, operation: Operation): AsyncGenerator<Question> {
+export async function* versionChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const id = toOperationId(operation)
-  const path = await pathOf(run, operation)
+  const path = await findPath(run, operation)
   const valid = await validBody(run, operation)
   const conditional = (header: string, value: string): Request =>
     newRequest(
@@ -35,26 +35,25 @@ export async function* askVersions(run: Run, operation: Operation): AsyncGenerat
     const { headers } = await run.plain({ method: 'GET', path, headers: {}, key: run.target.key })
     return headers.get('etag') ?? ''
   }
-  const expects = (what: string, request: () => Promise<Request>, expected: number): Question => ({
+  const expectStatus = (
+    what: string,
+    request: () => Promise<Request>,
+    expected: number,
+  ): Check => ({
     what,
-    async ask() {
-      const asked = await request()
-      const { status } = await run.send(id, asked)
-      if (status !== expected)
-        throw new ContractBroken(
-          'conditional_request',
-          asked,
-          `${what} got ${status}, and not ${expected}`,
-        )
+    async perform() {
+      const probe = await request()
+      const { status } = await run.send(id, probe)
+      assertStatus('conditional_request', probe, status, expected, what)
     },
   })
   if (operation.method === 'get') {
-    yield expects(
-      'the version that we have',
+    yield expectStatus(
+      'the current version',
       async () => conditional('If-None-Match', await current()),
       304,
     )
-    yield expects(
+    yield expectStatus(
       'another version',
       async () => conditional('If-None-Match', '"another"'),
       operation.success.status,
@@ -64,22 +63,26 @@ export async function* askVersions(run: Run, operation: Operation): AsyncGenerat
   // One check: the second request changes or deletes the record.
   yield {
     what: 'If-Match',
-    async ask() {
-      await expects('another version', async () => conditional('If-Match', '"another"'), 412).ask()
-      await expects(
-        'this version',
+    async perform() {
+      await expectStatus(
+        'another version',
+        async () => conditional('If-Match', '"another"'),
+        412,
+      ).perform()
+      await expectStatus(
+        'the current version',
         async () => conditional('If-Match', await current()),
         operation.success.status,
-      ).ask()
+      ).perform()
     },
   }
 }
 
-export async function* askRepeats(run: Run, operation: Operation): AsyncGenerator<Question> {
+export async function* idempotencyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const id = toOperationId(operation)
   yield {
     what: 'the same request again',
-    async ask() {
+    async perform() {
       const valid = await validBody(run, operation)
       const input = { ...emptyInput(), headers: { 'Idempotency-Key': randomUUID() } }
       const request = newRequest(
@@ -87,29 +90,24 @@ export async function* askRepeats(run: Run, operation: Operation): AsyncGenerato
         operation,
         input,
         JSON.stringify(valid),
-        await pathOf(run, operation),
+        await findPath(run, operation),
       )
       const [first, again] = [await run.send(id, request), await run.send(id, request)]
       if (again.status !== first.status || again.text !== first.text)
         throw new ContractBroken(
           'idempotency',
           request,
-          `the same request got ${again.status} and another body the second time`,
+          `the same request returned ${again.status} and another body the second time`,
         )
       if (again.headers.get('idempotent-replayed') !== 'true')
         throw new ContractBroken(
           'idempotency',
           request,
-          'the answer that came again has no Idempotent-Replayed: true',
+          'the replayed response has no Idempotent-Replayed: true',
         )
       const other = { ...request, body: `${request.body} ` }
       const { status } = await run.send(id, other)
-      if (status !== 422)
-        throw new ContractBroken(
-          'idempotency',
-          other,
-          `another request with a used key got ${status}, and not 422`,
-        )
+      assertStatus('idempotency', other, status, 422, 'another request with a used Idempotency-Key')
     },
   }
 }
@@ -121,65 +119,60 @@ function itemOperations({ contract }: Run, collection: string): Operation[] {
   )
 }
 
-export async function* askCreated(run: Run, operation: Operation): AsyncGenerator<Question> {
+export async function* creationChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   yield {
     what: 'GET of its Location',
-    async ask() {
+    async perform() {
       const created = await run.send(
         toOperationId(operation),
-        await requestFor(run, operation, {
+        await buildRequest(run, operation, {
           ...emptyInput(),
           body: await validBody(run, operation),
         }),
       )
       const get = itemOperations(run, operation.path).find(({ method }) => method === 'get')
       if (get === undefined) return
-      const asked = newRequest(
+      const probe = newRequest(
         run,
         get,
         emptyInput(),
         undefined,
         created.headers.get('location') ?? '',
       )
-      const { status, json } = await run.send(toOperationId(get), asked)
-      if (status !== 200)
+      const { status, json } = await run.send(toOperationId(get), probe)
+      assertStatus('ensure_resource_availability', probe, status, 200, 'GET of the created record')
+      const [createdRecord, read] = [created.json, json] as { id?: string }[]
+      if (createdRecord?.id !== read?.id)
         throw new ContractBroken(
           'ensure_resource_availability',
-          asked,
-          `what was just made got ${status}, and not 200`,
-        )
-      const [made, read] = [created.json, json] as { id?: string }[]
-      if (made?.id !== read?.id)
-        throw new ContractBroken(
-          'ensure_resource_availability',
-          asked,
-          `${read?.id} is not what was made: ${made?.id}`,
+          probe,
+          `GET returned the ID ${read?.id} instead of ${createdRecord?.id}`,
         )
     },
   }
 }
 
-export async function* askDeleted(run: Run, operation: Operation): AsyncGenerator<Question> {
-  const path = await pathOf(run, operation)
+export async function* deletionChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const path = await findPath(run, operation)
   yield {
-    what: 'what is gone',
-    async ask() {
+    what: 'the deleted record',
+    async perform() {
       const request = newRequest(run, operation, emptyInput(), undefined, path)
       const { status } = await run.send(toOperationId(operation), request)
-      if (status !== 204)
-        throw new ContractBroken('use_after_delete', request, `deleting got ${status}, and not 204`)
+      assertStatus('use_after_delete', request, status, 204, 'DELETE')
       for (const other of run.contract.operations.filter(
         (candidate) => candidate.path === operation.path,
       )) {
         const valid = await validBody(run, other)
-        const asked = newRequest(run, other, emptyInput(), valid && JSON.stringify(valid), path)
-        const after = await run.send(toOperationId(other), asked)
-        if (after.status !== 404)
-          throw new ContractBroken(
-            'use_after_delete',
-            asked,
-            `after its deletion got ${after.status}, and not 404`,
-          )
+        const probe = newRequest(run, other, emptyInput(), valid && JSON.stringify(valid), path)
+        const after = await run.send(toOperationId(other), probe)
+        assertStatus(
+          'use_after_delete',
+          probe,
+          after.status,
+          404,
+          'a request for the deleted record',
+        )
       }
     },
   }
@@ -191,13 +184,13 @@ interface ListedEvent {
 }
 
 /** Calls the operation with each input until all its events have occurred. */
-export async function* askEvents(run: Run, operation: Operation): AsyncGenerator<Question> {
-  const schema = run.records.schemaOf(operation)
+export async function* eventChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const schema = run.records.inlineSchema(operation)
   const inputs =
     schema === null ? [undefined] : limits(schema).map(({ value }) => value as Input['body'])
   for (const body of inputs) {
     if (run.coverage.hasSeenEvents(toOperationId(operation))) return
-    yield { what: 'its events', ask: () => callAndListen(run, operation, body) }
+    yield { what: 'its events', perform: () => callAndListen(run, operation, body) }
   }
 }
 
@@ -208,16 +201,11 @@ async function callAndListen(run: Run, operation: Operation, body: Input['body']
   const kind = /\{([^}]+)\}$/.exec(operation.path)?.[1]
   if (operation.method === 'delete' && kind !== undefined)
     await records.addDependents(kind, path.split('/').at(-1) ?? '')
-  const request = await requestFor(run, operation, { ...emptyInput(), body }, path)
+  const request = await buildRequest(run, operation, { ...emptyInput(), body }, path)
   const latest = async (): Promise<ListedEvent[]> => {
-    const list = `/public/v1/events?${new URLSearchParams({ sort: '-created_at', 'page[size]': String(EVENT_PAGE_SIZE) })}`
-    return (
-      (
-        (await run.plain({ method: 'GET', path: list, headers: {}, key: target.key })).json as {
-          data?: ListedEvent[]
-        }
-      )?.data ?? []
-    )
+    const list = `/public/v1/events?sort=-created_at&page[size]=${EVENT_PAGE_SIZE}`
+    const { json } = await run.plain({ method: 'GET', path: list, headers: {}, key: target.key })
+    return (json as { data?: ListedEvent[] } | undefined)?.data ?? []
   }
   const known = new Set((await latest()).map((event) => event.id))
   await run.send(id, request)

@@ -4,7 +4,7 @@ import { responses } from '../../generated/validators.js'
 import type { ReceivedResponse, Request } from './request.ts'
 
 /** The names of Schemathesis, where it has the check. */
-export type Check =
+export type CheckName =
   | 'not_a_server_error'
   | 'status_code_conformance'
   | 'content_type_conformance'
@@ -26,57 +26,73 @@ export type Check =
 /** A response breaks the contract. */
 export class ContractBroken extends Error {
   override name = 'ContractBroken'
-  readonly check: Check
+  readonly check: CheckName
   readonly request: Request
 
-  constructor(check: Check, request: Request, message: string) {
+  constructor(check: CheckName, request: Request, message: string) {
     super(message)
     this.check = check
     this.request = request
   }
 }
 
+/** Throws ContractBroken for another status. `what` names the request. */
+export function assertStatus(
+  check: CheckName,
+  request: Request,
+  status: number,
+  expected: number,
+  what: string,
+): void {
+  if (status !== expected)
+    throw new ContractBroken(check, request, `${what} returned ${status} instead of ${expected}`)
+}
+
 /** Throws ContractBroken at the first part of the response that the contract does not allow. */
-export function assertConforms(id: OperationId, request: Request, answer: ReceivedResponse): void {
-  const { status, headers, text } = answer
-  const broken = (check: Check, message: string): ContractBroken =>
+export function assertConforms(
+  id: OperationId,
+  request: Request,
+  response: ReceivedResponse,
+): void {
+  const { status, headers, text } = response
+  const broken = (check: CheckName, message: string): ContractBroken =>
     new ContractBroken(check, request, message)
-  if (status >= 500) throw broken('not_a_server_error', `answered ${status}: ${beginningOf(text)}`)
+  if (status >= 500) throw broken('not_a_server_error', `returned ${status}: ${shorten(text)}`)
   const expected = responses[id][status]
   if (expected === undefined)
-    throw broken(
-      'status_code_conformance',
-      `answered ${status}, which the contract does not have for ${id}`,
-    )
+    throw broken('status_code_conformance', `returned ${status}, which ${id} does not declare`)
 
   const mediaType = headers.get('content-type') ?? ''
   if (expected.body === null) {
     if (text !== '')
       throw broken(
         'response_schema_conformance',
-        `${status} has a body, and must have none: ${beginningOf(text)}`,
+        `${status} must not have a body: ${shorten(text)}`,
       )
   } else if (!Object.hasOwn(expected.body, mediaType)) {
     const declared = Object.keys(expected.body).join(' or ')
     throw broken(
       'content_type_conformance',
-      `${status} is ${mediaType || 'of no media type'}, and must be ${declared}`,
+      `${status} has the media type ${mediaType || 'none'} instead of ${declared}`,
     )
   }
   if (expected.headers && !expected.headers(Object.fromEntries(headers)))
     throw broken(
       'response_headers_conformance',
-      `${status}: the headers ${whyNot(expected.headers)}`,
+      `${status}: the headers ${formatFirstError(expected.headers)}`,
     )
   const validator = expected.body?.[mediaType]
   if (!validator) return
-  if (answer.json === undefined)
-    throw broken('response_schema_conformance', `${status} is not JSON: ${beginningOf(text)}`)
-  if (!validator(answer.json))
-    throw broken('response_schema_conformance', `${status}: the body ${whyNot(validator)}`)
+  if (response.json === undefined)
+    throw broken('response_schema_conformance', `${status} is not JSON: ${shorten(text)}`)
+  if (!validator(response.json))
+    throw broken(
+      'response_schema_conformance',
+      `${status}: the body ${formatFirstError(validator)}`,
+    )
 }
 
-function whyNot({
+function formatFirstError({
   errors,
 }: {
   errors?: { instancePath: string; message?: string; params: object }[] | null
@@ -87,6 +103,6 @@ function whyNot({
 
 const MAX_SHOWN_CHARACTERS = 200
 
-export function beginningOf(text: string): string {
+export function shorten(text: string): string {
   return text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text
 }

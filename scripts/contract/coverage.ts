@@ -51,29 +51,34 @@ export function newCoverage(
     hasSeenEvents: (id) => operations[id].emits.every((event) => seen(id, event) > 0),
     cells: () =>
       ids.flatMap((operation): Cell[] => [
-        ...operations[operation].statuses.map((status): Cell => {
-          return {
+        ...operations[operation].statuses.map(
+          (status): Cell => ({
             operation,
             kind: 'status',
             name: String(status),
             seen: seen(operation, status),
             reason: reasonFor(status),
-          }
-        }),
-        ...operations[operation].emits.map((event): Cell => {
-          return {
+          }),
+        ),
+        ...operations[operation].emits.map(
+          (event): Cell => ({
             operation,
             kind: 'event',
             name: event,
             seen: seen(operation, event),
             reason: null,
-          }
-        }),
+          }),
+        ),
       ]),
   }
 }
 
-/** Did not occur, and must. */
+/** Must occur, and did not. */
 export function isMissing({ seen, reason }: Cell): boolean {
   return seen === 0 && reason === null
+}
+
+/** Did not occur, and need not. */
+export function isExcused({ seen, reason }: Cell): boolean {
+  return seen === 0 && reason !== null
 }

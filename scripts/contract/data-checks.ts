@@ -5,21 +5,21 @@ import fc from 'fast-check'
 import type { OperationId } from '../../generated/operations.ts'
 import type { Operation } from '../model/operations.ts'
 import type { Schema } from '../model/schema.ts'
-import { beginningOf, ContractBroken } from './checks.ts'
+import { ContractBroken, shorten } from './checks.ts'
 import { type Fault, faults, objectFaults } from './invalid-values.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import {
+  buildRequest,
+  type Check,
   emptyInput,
+  findPath,
   type Input,
+  inlineSchema,
   newRequest,
   parametersIn,
-  pathOf,
-  type Question,
   type Run,
-  requestFor,
-  schemaOf,
-  textOf,
   toOperationId,
+  toText,
   validBody,
 } from './test-run.ts'
 import { type NamedValue, validValues } from './valid-values.ts'
@@ -43,30 +43,30 @@ const RULES: Partial<Record<OperationId, RegExp>> = {
   createExport: /^filters\./,
 }
 /** A sort must not repeat a field. */
-const RULE_OF_LISTS = /^sort$/
+const LIST_RULE = /^sort$/
 
 /** Throws unless the valid request succeeds, or is refused by a rule that a schema cannot express. */
 async function sendValid(run: Run, operation: Operation, input: Input): Promise<ReceivedResponse> {
   const { 'Idempotency-Key': key, ...headers } = input.headers
-  const request = await requestFor(
+  const request = await buildRequest(
     run,
     operation,
     key === undefined ? input : { ...input, headers: { ...headers, ...unused(String(key)) } },
   )
-  const answer = await run.send(toOperationId(operation), request)
-  const { status } = answer
+  const response = await run.send(toOperationId(operation), request)
+  const { status } = response
   const isFine =
     status === operation.success.status ||
     (status === 304 && 'If-None-Match' in request.headers) ||
     (status === 412 && 'If-Match' in request.headers) ||
-    (status === 422 && isExplained(operation, answer))
+    (status === 422 && isExplained(operation, response))
   if (!isFine)
     throw new ContractBroken(
       'positive_data_acceptance',
       request,
-      `valid data got ${status}: ${beginningOf(answer.text)}`,
+      `valid data returned ${status}: ${shorten(response.text)}`,
     )
-  return answer
+  return response
 }
 
 /** The key with a unique end. */
@@ -81,7 +81,7 @@ function unused(key: string): { 'Idempotency-Key': string } {
 function isExplained(operation: Operation, { json }: ReceivedResponse): boolean {
   const fields = Object.keys((json as { errors?: object }).errors ?? {})
   const rule =
-    RULES[toOperationId(operation)] ?? (operation.method === 'get' ? RULE_OF_LISTS : undefined)
+    RULES[toOperationId(operation)] ?? (operation.method === 'get' ? LIST_RULE : undefined)
   return fields.length > 0 && fields.every((field) => rule?.test(field))
 }
 
@@ -92,27 +92,27 @@ async function sendInvalid(run: Run, operation: Operation, request: Request): Pr
     throw new ContractBroken(
       'negative_data_rejection',
       request,
-      `invalid data got ${status}: ${beginningOf(text)}`,
+      `invalid data returned ${status}: ${shorten(text)}`,
     )
 }
 
-export async function* askLimits(run: Run, operation: Operation): AsyncGenerator<Question> {
-  const schema = run.records.schemaOf(operation)
-  const question = (what: string, input: Partial<Input>): Question => ({
+export async function* limitChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const schema = run.records.inlineSchema(operation)
+  const check = (what: string, input: Partial<Input>): Check => ({
     what,
-    ask: async () => void (await sendValid(run, operation, { ...emptyInput(), ...input })),
+    perform: async () => void (await sendValid(run, operation, { ...emptyInput(), ...input })),
   })
   const body = schema === null ? [] : limits(schema)
-  for (const { what, value } of body) yield question(what, { body: value as Input['body'] })
-  if (body.length === 0) yield question('no more than the address', {})
+  for (const { what, value } of body) yield check(what, { body: value as Input['body'] })
+  if (body.length === 0) yield check('the URL only', {})
   for (const where of ['query', 'header'] as const)
     for (const parameter of parametersIn(operation, where))
-      for (const { what, value } of limits(schemaOf(run, parameter))) {
+      for (const { what, value } of limits(inlineSchema(run, parameter))) {
         const given = { [parameter.name]: value }
         const rest = where === 'query' ? { query: given } : { headers: given }
         // Many servers ignore an empty header, and a header cannot have text beyond Latin-1.
         if (where === 'query' || /^[ -~]+$/.test(String(value)))
-          yield question(`${parameter.name}: ${what}`, {
+          yield check(`${parameter.name}: ${what}`, {
             ...rest,
             body: body[0]?.value as Input['body'],
           })
@@ -127,13 +127,13 @@ function validInputs(run: Run, operation: Operation): fc.Arbitrary<Input> {
     fc.record(
       Object.fromEntries(
         parametersIn(operation, where).map((parameter) => {
-          const schema = schemaOf(run, parameter)
+          const schema = inlineSchema(run, parameter)
           return [parameter.name, change(validValues(schema), schema, parameter.name)]
         }),
       ),
       { requiredKeys: [] },
     )
-  const schema = run.records.schemaOf(operation)
+  const schema = run.records.inlineSchema(operation)
   return fc.record({
     query: values('query', (given, _, name) =>
       name === 'sort' ? given.map((sorts) => oncePerField(sorts as string[])) : given,
@@ -158,10 +158,10 @@ function property<T>(
   { options, records }: Run,
   values: fc.Arbitrary<T>,
   holds: (value: T) => Promise<void>,
-): Question {
+): Check {
   return {
-    what: 'at random',
-    async ask() {
+    what: 'random data',
+    async perform() {
       let shrinksUntil = Number.POSITIVE_INFINITY
       const tried = fc.asyncProperty(values, async (value) => {
         if (Date.now() > shrinksUntil) return
@@ -180,7 +180,7 @@ function property<T>(
   }
 }
 
-export function* askValid(run: Run, operation: Operation): Generator<Question> {
+export function* randomValidChecks(run: Run, operation: Operation): Generator<Check> {
   yield property(
     run,
     validInputs(run, operation),
@@ -207,41 +207,41 @@ function textFaults(schema: Schema): NamedValue[] {
     value,
   }))
   return [...faults(schema).filter(isWritten), ...texts].filter(({ value }) =>
-    textOf(value).isWellFormed(),
+    toText(value).isWellFormed(),
   )
 }
 
-/** Changes that make a request invalid: of its body, or of its parameters. */
-function faultsOf(
+/** Changes of the body, or of the parameters, that make a request invalid. */
+function listFaults(
   run: Run,
   operation: Operation,
 ): { body: Fault[]; input: { what: string; spoil(request: Request): Request }[] } {
-  const schema = run.records.schemaOf(operation)
+  const schema = run.records.inlineSchema(operation)
   const query = (what: string, ...pairs: [string, unknown][]) => ({
     what,
     spoil: (request: Request): Request => {
       const search = pairs
-        .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(textOf(value))}`)
+        .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(toText(value))}`)
         .join('&')
       return { ...request, path: `${request.path.split('?')[0]}?${search}` }
     },
   })
-  const ofQuery = parametersIn(operation, 'query').flatMap((parameter) => {
-    const given = schemaOf(run, parameter)
+  const queryFaults = parametersIn(operation, 'query').flatMap((parameter) => {
+    const given = inlineSchema(run, parameter)
     const [valid] = limits(given)
     return [
       ...textFaults(given).map(({ what, value }) =>
         query(`${parameter.name}: ${what}`, [parameter.name, value]),
       ),
       query(
-        `${parameter.name}: given twice`,
+        `${parameter.name}: twice`,
         [parameter.name, valid?.value],
         [parameter.name, valid?.value],
       ),
     ]
   })
-  const ofHeaders = parametersIn(operation, 'header').flatMap((parameter) =>
-    faults(schemaOf(run, parameter))
+  const headerFaults = parametersIn(operation, 'header').flatMap((parameter) =>
+    faults(inlineSchema(run, parameter))
       .filter(({ value }) => typeof value === 'string' && /^[!-~]([ -~]*[!-~])?$/.test(value))
       .map(({ what, value }) => ({
         what: `${parameter.name}: ${what}`,
@@ -253,34 +253,30 @@ function faultsOf(
   )
   return {
     body: schema === null ? [] : objectFaults(schema),
-    input: [
-      ...ofQuery,
-      query('a parameter that there is not', ['not_a_parameter', 1]),
-      ...ofHeaders,
-    ],
+    input: [...queryFaults, query('an unknown parameter', ['not_a_parameter', 1]), ...headerFaults],
   }
 }
 
-export async function* askFaults(run: Run, operation: Operation): AsyncGenerator<Question> {
-  const { body, input } = faultsOf(run, operation)
+export async function* faultChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
+  const { body, input } = listFaults(run, operation)
   const valid = await validBody(run, operation)
-  const path = await pathOf(run, operation)
+  const path = await findPath(run, operation)
   const request = newRequest(run, operation, emptyInput(), valid && JSON.stringify(valid), path)
-  const others = (run.records.schemaOf(operation) === null ? [] : [[], 'x', 1, null]).map(
+  const others = (run.records.inlineSchema(operation) === null ? [] : [[], 'x', 1, null]).map(
     (value): Fault => ({ what: `is ${JSON.stringify(value)}`, applyTo: () => value }),
   )
-  const send = (what: string, spoiled: Request): Question => ({
+  const send = (what: string, spoiled: Request): Check => ({
     what,
-    ask: () => sendInvalid(run, operation, spoiled),
+    perform: () => sendInvalid(run, operation, spoiled),
   })
   for (const { what, applyTo } of [...body, ...others])
     yield send(what, { ...request, body: JSON.stringify(applyTo(valid ?? {})) })
   for (const { what, spoil } of input) yield send(what, spoil(request))
 }
 
-/** Like `askFaults`, with random values in the rest of the request. */
-export function* askInvalid(run: Run, operation: Operation): Generator<Question> {
-  const { body, input } = faultsOf(run, operation)
+/** Like `faultChecks`, with random values in the rest of the request. */
+export function* randomInvalidChecks(run: Run, operation: Operation): Generator<Check> {
+  const { body, input } = listFaults(run, operation)
   const choices = [
     ...body.map((fault) => ({ fault, spoil: undefined })),
     ...input.map(({ spoil }) => ({ fault: undefined, spoil })),

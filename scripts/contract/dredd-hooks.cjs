@@ -1,4 +1,5 @@
-// Dredd loads hooks by `require` and gives them to nobody else: this passes them on to the test, which runs in the same process.
+// Dredd loads this file by `require` and passes `hooks` to no other module.
+// The suite, in the same process, sets the global function.
 const hooks = require('hooks')
 hooks.beforeEach((transaction, done) => {
   globalThis.beforeDreddTransaction(transaction).then(

@@ -3,8 +3,8 @@ import type { OperationId } from '../../generated/operations.ts'
 import type { Contract } from '../model/contract.ts'
 import {
   type Declared,
-  declaredFor,
   expectSchema,
+  findDeclared,
   runDredd,
   type Transaction,
   transactionCount,
@@ -28,7 +28,7 @@ export async function runDreddSuite(
 ): Promise<DreddResult> {
   const declared = new Map<string, Declared>()
   const { statistics, passed, failures } = await runDredd(servers.app.url, async (transaction) => {
-    const one = declaredFor(contract, transaction)
+    const one = findDeclared(contract, transaction)
     transaction.skip = !ids.includes(one.operation.id)
     if (transaction.skip) return
     declared.set(transaction.id, one)
@@ -59,7 +59,7 @@ async function prepare(
   servers: Servers,
   transaction: Transaction,
 ): Promise<void> {
-  const declared = declaredFor(contract, transaction)
+  const declared = findDeclared(contract, transaction)
   expectSchema(contract, transaction, declared)
   const { operation } = declared
   const account = await servers.app.newAccount()

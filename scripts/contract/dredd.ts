@@ -62,8 +62,8 @@ function mendBracketedNames(): void {
   if (cached) cached.exports = mended
 }
 
-/** Runs every transaction of openapi.yaml against `endpoint`. `prepare` changes each so that its declared status occurs.
- *  `passed` has the IDs of transactions. */
+/** Runs every transaction of openapi.yaml against `endpoint`. `prepare` changes each so that its declared
+ *  status occurs. `passed` has the IDs of transactions. */
 export async function runDredd(
   endpoint: string,
   prepare: (transaction: Transaction) => Promise<void>,
@@ -105,7 +105,7 @@ export async function runDredd(
 }
 
 /** Finds the declared response by the transaction's name: `path > summary > status > media type`. */
-export function declaredFor(contract: Contract, { name }: Transaction): Declared {
+export function findDeclared(contract: Contract, { name }: Transaction): Declared {
   const [path, summary, status, mediaType] = name.slice(name.indexOf('/')).split(' > ')
   const operation = contract.operations.find(
     (candidate) => candidate.path === path && candidate.summary === summary,

@@ -78,7 +78,7 @@ export function objectFaults(schema: Schema): Fault[] {
   )
   const unknown: Fault[] =
     additionalProperties === false
-      ? [{ what: 'a field that there is not', applyTo: (valid) => ({ ...valid, not_a_field: 1 }) }]
+      ? [{ what: 'an unknown field', applyTo: (valid) => ({ ...valid, not_a_field: 1 }) }]
       : []
   const others = typeof additionalProperties === 'object' ? additionalProperties : undefined
   const more =
@@ -116,11 +116,11 @@ function textFaults(schema: Schema): NamedValue[] {
   const { format, pattern, minLength = 0, maxLength } = schema as Limits
   const named = (values: string[], what: string): NamedValue[] =>
     values.map((value) => ({ what, value }))
-  if (schema.enum) return named(['none_of_these', ''], 'none of its options')
+  if (schema.enum) return named(['none_of_these', ''], 'is not in its enumeration')
   if (format !== undefined) {
     const long = format === 'email' && maxLength !== undefined ? [toEmail(maxLength + 1)] : []
     return [
-      ...named(WRONG_FORMATS[format] ?? [], `not in the form of ${format}`),
+      ...named(WRONG_FORMATS[format] ?? [], `is no valid ${format}`),
       ...named(long, `${long[0]?.length} characters`),
     ]
   }
@@ -136,7 +136,7 @@ function textFaults(schema: Schema): NamedValue[] {
     const others = ['', '!', ' ', '\u00fc', 'x\n'].filter(
       (text) => !new RegExp(pattern, 'u').test(text),
     )
-    return [...lengths, ...named(others, 'not of its pattern')]
+    return [...lengths, ...named(others, 'does not match its pattern')]
   }
   return [
     ...lengths,

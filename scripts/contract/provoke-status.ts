@@ -1,4 +1,4 @@
-/** Changes a Dredd transaction so that the service responds with the status that the transaction is about. */
+/** Changes a Dredd transaction so that the service responds with the transaction's status. */
 import { randomUUID } from 'node:crypto'
 import type { Declared, Transaction } from './dredd.ts'
 
@@ -150,7 +150,7 @@ export async function provokeStatus(
   const provoke = BY_STATUS[response.status]
   if (!provoke)
     throw new Error(
-      `${operation.id} declares ${response.status}: add it to BY_STATUS in scripts/contract/provoke-status.ts`,
+      `${operation.id} declares ${response.status}: add it to BY_STATUS in provoke-status.ts`,
     )
   const isFile = operation.id === 'getExportFile'
   const [recordId = ''] = ID.exec(transaction.fullPath) ?? []

@@ -1,6 +1,6 @@
 /** Writes the results of a run as JUnit XML and as one HTML file. */
-import { escaped } from '../diff/junit.ts'
-import { type Cell, isMissing } from './coverage.ts'
+import { escaped, junitXml, type TestCase } from '../diff/junit.ts'
+import { type Cell, isExcused, isMissing } from './coverage.ts'
 import type { DreddResult } from './dredd-suite.ts'
 import type { Case, Failure } from './suite.ts'
 
@@ -23,79 +23,101 @@ export function isFailed({ dredd, cases, cells }: Report): boolean {
 }
 
 /** One test case for each check of each operation, and one for each cell of the matrix. */
-export function junitOf({ url, seed, dredd, cases, cells }: Report): string {
-  const asked = cases.map(({ operation, name, durationMs, failures }) => {
-    const said = failures.map(
-      (failure) =>
-        `<failure type="${failure.check}" message="${escaped(sayFailure(failure))}">${escaped(failure.curl)}</failure>`,
-    )
-    return testcase(operation, name, said.join(''), durationMs)
-  })
-  const covered = cells.map((cell) => {
-    const skipped =
-      cell.seen === 0 && cell.reason !== null
-        ? `<skipped message="${escaped(cell.reason)}"></skipped>`
-        : ''
-    const missing = isMissing(cell)
-      ? '<failure type="coverage" message="was never seen"></failure>'
-      : ''
-    return testcase(cell.operation, `${cell.kind} ${cell.name} was seen`, skipped + missing)
-  })
-  const ofDredd = (dredd?.failures ?? []).map((failure) =>
-    testcase('Dredd', failure, `<failure message="${escaped(failure)}"></failure>`),
-  )
-  const all = [...ofDredd, ...asked, ...covered]
-  const failed = all.filter((line) => line.includes('<failure ')).length
-  const skipped = all.filter((line) => line.includes('<skipped ')).length
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<testsuites>
-  <testsuite name="muster contract ${escaped(url)} seed ${seed}" tests="${all.length}" failures="${failed}" skipped="${skipped}">
-${all.join('')}  </testsuite>
-</testsuites>
-`
+export function contractJunit({ url, seed, dredd, cases, cells }: Report): string {
+  return junitXml(`muster contract ${url} seed ${seed}`, [
+    ...(dredd?.failures ?? []).map(
+      (failure): TestCase => ({
+        classname: 'Dredd',
+        name: failure,
+        seconds: 0,
+        failures: [{ message: failure, details: '' }],
+      }),
+    ),
+    ...cases.map(
+      ({ operation, name, durationMs, failures }): TestCase => ({
+        classname: operation,
+        name,
+        seconds: durationMs / 1000,
+        failures: failures.map((failure) => ({
+          type: failure.check,
+          message: `${failure.check}: ${failure.what}: ${failure.message}`,
+          details: failure.curl,
+        })),
+      }),
+    ),
+    ...cells.map(
+      (cell): TestCase => ({
+        classname: cell.operation,
+        name: `${cell.kind} ${cell.name} was seen`,
+        seconds: 0,
+        failures: isMissing(cell)
+          ? [{ type: 'coverage', message: 'was never seen', details: '' }]
+          : [],
+        skipped: isExcused(cell) ? (cell.reason ?? '') : undefined,
+      }),
+    ),
+  ])
 }
-
-function testcase(operation: string, name: string, inside: string, durationMs = 0): string {
-  return `    <testcase classname="${operation}" name="${escaped(name)}" time="${(durationMs / 1000).toFixed(3)}">${inside}</testcase>\n`
-}
-
-const sayFailure = ({ check, what, message }: Failure): string => `${check}: ${what}: ${message}`
 
 /** All statuses: the columns of the matrix. */
-export function columnsOf(cells: Cell[]): string[] {
+export function listStatuses(cells: Cell[]): string[] {
   return [...new Set(cells.filter(({ kind }) => kind === 'status').map(({ name }) => name))].sort()
 }
 
 /** A page with the matrix, the events and the failures. */
-export function htmlOf(report: Report): string {
+export function contractPage(report: Report): string {
   const { url, seed, dredd, cases, cells } = report
-  const columns = columnsOf(cells)
+  const statuses = listStatuses(cells)
   const ids = [...new Set(cells.map(({ operation }) => operation))]
   const failures = cases.flatMap((one) => one.failures.map((failure) => ({ ...one, failure })))
+  const failureBlocks = [
+    ...(dredd?.failures ?? []).map((failure) => `<pre>${escaped(failure)}</pre>`),
+    ...failures.map(failureBlock),
+  ]
+  const requests = cases.reduce((sum, one) => sum + one.requests, 0)
   const missing = cells.filter(isMissing).length
-  const ofDredd = (dredd?.failures ?? []).map((failure) => `<pre>${escaped(failure)}</pre>`)
-  const rows = ids.map((id) => {
-    const own = cells.filter(({ operation }) => operation === id)
-    const statuses = columns.map((name) =>
-      cellOf(own.find((cell) => cell.kind === 'status' && cell.name === name)),
-    )
-    const events = own
-      .filter(({ kind }) => kind === 'event')
-      .map((cell) => `<span class="${classOf(cell)}">${escaped(cell.name)} ${cell.seen}</span>`)
-    const failed = failures.filter(({ operation }) => operation === id).length
-    return `<tr><th scope="row">${id}</th>${statuses.join('')}<td class="events">${events.join(' ')}</td><td class="${failed > 0 ? 'missing' : ''}">${failed || ''}</td></tr>`
-  })
-  const reasons = new Map(
-    cells
-      .filter(({ seen, reason }) => seen === 0 && reason !== null)
-      .map(({ name, reason }) => [name, reason ?? '']),
+  const rows = ids.map((id) =>
+    matrixRow(
+      id,
+      statuses,
+      cells.filter(({ operation }) => operation === id),
+      failures.filter(({ operation }) => operation === id).length,
+    ),
   )
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Contract tests of ${escaped(url)}</title>
-<style>
+<style>${STYLE}</style>
+<h1>Contract tests</h1>
+<p>
+  ${escaped(url)}, seed ${seed}: ${requests} requests, ${failureBlocks.length} failed,
+  ${missing} documented but never occurred.
+</p>
+<div class="wide">
+<table>
+<tr>
+  <th>operation</th>
+  ${statuses.map((name) => `<th>${name}</th>`).join('')}
+  <th>events</th>
+  <th>failed</th>
+</tr>
+${rows.join('\n')}
+</table>
+</div>
+<p>
+  The number of occurrences of each documented status and event.
+  <span class="missing">0</span> must occur; <span class="excused">–</span> is optional:
+</p>
+${reasonList(cells)}
+<h2>Failures</h2>
+${failureBlocks.join('\n') || '<p>None.</p>'}
+</html>
+`
+}
+
+const STYLE = `
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif }
 body { margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
 .wide { overflow-x: auto }
@@ -108,35 +130,46 @@ td.events { text-align: left; white-space: normal }
 .missing { background: #d335; font-weight: bold }
 .events span { border-radius: .3rem; padding: 0 .3rem; display: inline-block }
 pre { overflow-x: auto; background: #8882; padding: .6rem }
-</style>
-<h1>Contract tests</h1>
-<p>${escaped(url)}, seed ${seed}: ${cases.reduce((sum, { requests }) => sum + requests, 0)} requests, ${failures.length + ofDredd.length} failed, ${missing} documented but never occurred.</p>
-<div class="wide"><table>
-<tr><th>operation</th>${columns.map((name) => `<th>${name}</th>`).join('')}<th>events</th><th>failed</th></tr>
-${rows.join('\n')}
-</table></div>
-<p>The number of occurrences of each documented status and event. <span class="missing">0</span> must occur; <span class="excused">–</span> is optional:</p>
-<ul>${[...reasons].map(([name, reason]) => `<li>${escaped(name)} ${escaped(reason)}</li>`).join('')}</ul>
-<h2>Failures</h2>
-${[...ofDredd, ...failures.map(failureOf)].join('\n') || '<p>None.</p>'}
-</html>
 `
+
+function matrixRow(id: string, statuses: string[], cells: Cell[], failed: number): string {
+  const counts = statuses.map((status) =>
+    statusCell(cells.find(({ kind, name }) => kind === 'status' && name === status)),
+  )
+  const events = cells.filter(({ kind }) => kind === 'event').map(eventLabel)
+  return `<tr>
+  <th scope="row">${id}</th>
+  ${counts.join('')}
+  <td class="events">${events.join(' ')}</td>
+  <td class="${failed > 0 ? 'missing' : ''}">${failed || ''}</td>
+</tr>`
 }
 
-function failureOf({ operation, name, failure }: Case & { failure: Failure }): string {
-  return `<h3>${operation} ${escaped(name)}</h3><p><b>${failure.check}</b> — ${escaped(`${failure.what}: ${failure.message}`)}</p><pre>${escaped(failure.curl)}</pre>`
+function statusCell(cell: Cell | undefined): string {
+  if (cell === undefined) return '<td></td>'
+  const text = isExcused(cell)
+    ? `<abbr title="${escaped(cell.reason ?? '')}">–</abbr>`
+    : String(cell.seen)
+  return `<td class="${cellClass(cell)}">${text}</td>`
 }
 
-function classOf(cell: Cell): string {
+function eventLabel(cell: Cell): string {
+  return `<span class="${cellClass(cell)}">${escaped(cell.name)} ${cell.seen}</span>`
+}
+
+function cellClass(cell: Cell): string {
   if (cell.seen > 0) return 'seen'
   return isMissing(cell) ? 'missing' : 'excused'
 }
 
-function cellOf(cell: Cell | undefined): string {
-  if (cell === undefined) return '<td></td>'
-  const text =
-    cell.seen === 0 && cell.reason !== null
-      ? `<abbr title="${escaped(cell.reason)}">–</abbr>`
-      : cell.seen
-  return `<td class="${classOf(cell)}">${text}</td>`
+function reasonList(cells: Cell[]): string {
+  const reasons = new Map(cells.filter(isExcused).map(({ name, reason }) => [name, reason ?? '']))
+  const items = [...reasons].map(([name, reason]) => `<li>${escaped(`${name} ${reason}`)}</li>`)
+  return `<ul>${items.join('')}</ul>`
+}
+
+function failureBlock({ operation, name, failure }: Case & { failure: Failure }): string {
+  return `<h3>${operation} ${escaped(name)}</h3>
+<p><b>${failure.check}</b> — ${escaped(`${failure.what}: ${failure.message}`)}</p>
+<pre>${escaped(failure.curl)}</pre>`
 }

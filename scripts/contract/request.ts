@@ -28,13 +28,13 @@ const MAX_WAIT_SECONDS = 90
 export async function exchange(
   url: string,
   request: Request,
-  onLimited: (answer: ReceivedResponse) => void,
+  onLimited: (response: ReceivedResponse) => void,
 ): Promise<ReceivedResponse> {
   for (;;) {
-    const answer = await exchangeOnce(url, request)
-    const seconds = Number(answer.headers.get('retry-after'))
-    if (answer.status !== 429 || !(seconds >= 0 && seconds <= MAX_WAIT_SECONDS)) return answer
-    onLimited(answer)
+    const response = await exchangeOnce(url, request)
+    const seconds = Number(response.headers.get('retry-after'))
+    if (response.status !== 429 || !(seconds >= 0 && seconds <= MAX_WAIT_SECONDS)) return response
+    onLimited(response)
     await delay(seconds * 1000)
   }
 }
@@ -51,10 +51,10 @@ async function exchangeOnce(
     signal: AbortSignal.timeout(TIMEOUT_MS),
   })
   const text = await response.text()
-  return { status: response.status, headers: response.headers, text, json: jsonOf(text) }
+  return { status: response.status, headers: response.headers, text, json: parseJson(text) }
 }
 
-function jsonOf(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -1,24 +1,29 @@
-/** Tests a service like Schemathesis, for this contract: sends valid and invalid data to each operation, at the limits and
- *  at random, and checks everything else that the contract promises. */
-
+/** Tests a service as Schemathesis does: sends valid and invalid data to each operation, at the limits
+ *  and at random, and checks everything else that the contract promises. */
 import { Refused } from '../../errors.ts'
 import type { OperationId } from '../../generated/operations.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
-import { askAddress, askBody, askKeys } from './access-checks.ts'
-import { askCreated, askDeleted, askEvents, askRepeats, askVersions } from './behaviour-checks.ts'
-import { assertConforms, type Check, ContractBroken } from './checks.ts'
+import { bodyChecks, keyChecks, urlChecks } from './access-checks.ts'
+import {
+  creationChecks,
+  deletionChecks,
+  eventChecks,
+  idempotencyChecks,
+  versionChecks,
+} from './behaviour-checks.ts'
+import { assertConforms, type CheckName, ContractBroken } from './checks.ts'
 import type { Coverage } from './coverage.ts'
-import { askFaults, askInvalid, askLimits, askValid } from './data-checks.ts'
+import { faultChecks, limitChecks, randomInvalidChecks, randomValidChecks } from './data-checks.ts'
 import { exchange, type ReceivedResponse, type Request } from './request.ts'
 import { prepareRecords } from './test-records.ts'
-import type { Ask, Options, Question, Run, Target } from './test-run.ts'
+import type { Check, ListChecks, Options, Run, Target } from './test-run.ts'
 
 /** Further failures of one case are dropped. */
 const MAX_FAILURES = 3
 
 export interface Failure {
-  check: Check
+  check: CheckName
   /** The special property of the request. */
   what: string
   message: string
@@ -57,15 +62,15 @@ export async function runSuite(
     request: Request,
   ): Promise<ReceivedResponse> => {
     requests += 1
-    const saw = ({ status }: ReceivedResponse): void => {
+    const countStatus = ({ status }: ReceivedResponse): void => {
       if (id !== undefined && options.ids.includes(id)) coverage.sawStatus(id, status)
     }
     try {
-      const answer = await exchange(target.url, request, saw)
-      saw(answer)
-      return answer
+      const response = await exchange(target.url, request, countStatus)
+      countStatus(response)
+      return response
     } catch (error) {
-      throw new ContractBroken('no_answer', request, `no response: ${sayFailure(error)}`)
+      throw new ContractBroken('no_answer', request, `no response: ${formatCause(error)}`)
     }
   }
   const records = await prepareRecords(
@@ -75,7 +80,7 @@ export async function runSuite(
   ).catch((error) => {
     throw error instanceof ContractBroken
       ? new Refused(
-          `The test records cannot be created. ${sayRequest(error.request)}: ${error.message}`,
+          `The test records cannot be created. ${formatRequest(error.request)}: ${error.message}`,
         )
       : error
   })
@@ -88,19 +93,19 @@ export async function runSuite(
     records,
     plain: (request) => sendTo(undefined, request),
     async send(id, request) {
-      const answer = await sendTo(id, request)
-      records.note(answer)
-      assertConforms(id, request, answer)
-      return answer
+      const response = await sendTo(id, request)
+      records.note(response)
+      assertConforms(id, request, response)
+      return response
     },
   }
   try {
     for (const operation of contract.operations.filter(({ id }) =>
       options.ids.includes(id as OperationId),
     )) {
-      for (const [name, ask] of casesOf(operation)) {
+      for (const [name, listChecks] of listCases(operation)) {
         const [before, startedAt] = [requests, performance.now()]
-        const failures = await collect(run, ask(run, operation))
+        const failures = await collectFailures(run, listChecks(run, operation))
         onCase({
           operation: operation.id as OperationId,
           name,
@@ -115,61 +120,65 @@ export async function runSuite(
   }
 }
 
-function sayRequest({ method, path }: Request): string {
+function formatRequest({ method, path }: Request): string {
   return `${method} ${path}`
 }
 
 /** The message of fetch is only "fetch failed": its cause has the reason. */
-function sayFailure(error: unknown): string {
+function formatCause(error: unknown): string {
   const { cause, message } = error as Error
   return cause instanceof Error
     ? cause.message || String((cause as NodeJS.ErrnoException).code)
     : message
 }
 
-function casesOf(operation: Operation): [string, Ask][] {
+function listCases(operation: Operation): [string, ListChecks][] {
   const { method } = operation
   const headers = new Set(operation.parameters.map(({ name }) => name))
-  const when = (isSo: boolean, name: string, ask: Ask): [string, Ask][] =>
-    isSo ? [[name, ask]] : []
+  const when = (applies: boolean, name: string, list: ListChecks): [string, ListChecks][] =>
+    applies ? [[name, list]] : []
   return [
-    ['takes valid data at its limits', askLimits],
-    ['takes valid data at random', askValid],
-    ['refuses each invalid value', askFaults],
-    ['refuses invalid data at random', askInvalid],
-    ['asks for a key', askKeys],
-    ['is found by its address alone', askAddress],
-    ...when(operation.body !== null, 'takes a JSON body and nothing else', askBody),
+    ['accepts valid data at the limits', limitChecks],
+    ['accepts random valid data', randomValidChecks],
+    ['refuses each invalid value', faultChecks],
+    ['refuses random invalid data', randomInvalidChecks],
+    ['requires an API key with the permission', keyChecks],
+    ['refuses other URLs and methods', urlChecks],
+    ...when(operation.body !== null, 'accepts only a JSON body', bodyChecks),
     ...when(
       headers.has('If-None-Match') || headers.has('If-Match'),
       'compares versions',
-      askVersions,
+      versionChecks,
     ),
-    ...when(headers.has('Idempotency-Key'), 'does what is repeated once', askRepeats),
-    ...when(method === 'post', 'makes what can be read at once', askCreated),
-    ...when(method === 'delete', 'leaves nothing behind', askDeleted),
-    ...when(operation.emits.length > 0, 'emits what it says', askEvents),
+    ...when(
+      headers.has('Idempotency-Key'),
+      'does not repeat a request with the same Idempotency-Key',
+      idempotencyChecks,
+    ),
+    ...when(method === 'post', 'creates a record that can be read immediately', creationChecks),
+    ...when(method === 'delete', 'deletes the record', deletionChecks),
+    ...when(operation.emits.length > 0, 'emits exactly the declared events', eventChecks),
   ]
 }
 
-/** Runs all questions, and deletes the created records after each. */
-async function collect(
+/** Performs the checks, and deletes the records that each created. */
+async function collectFailures(
   run: Run,
-  questions: AsyncIterable<Question> | Iterable<Question>,
+  checks: AsyncIterable<Check> | Iterable<Check>,
 ): Promise<Failure[]> {
   const failures: Failure[] = []
   const seen = new Set<string>()
   const note = (what: string, error: unknown): void => {
-    const failure = failureOf(run, what, error)
+    const failure = toFailure(run, what, error)
     // Skips repeated messages.
     if (!seen.has(failure.message) && failures.length < MAX_FAILURES) failures.push(failure)
     seen.add(failure.message)
   }
   try {
-    for await (const { what, ask } of questions) {
-      // RunRecords of the preparation are used until the end of the case.
+    for await (const { what, perform } of checks) {
+      // The case uses the records of its preparation until its end.
       run.records.keep()
-      await ask().catch((error) => note(what, error))
+      await perform().catch((error) => note(what, error))
       await run.records.cleanUp()
     }
   } catch (error) {
@@ -179,7 +188,7 @@ async function collect(
   return failures
 }
 
-function failureOf({ toCurl }: Run, what: string, error: unknown): Failure {
+function toFailure({ toCurl }: Run, what: string, error: unknown): Failure {
   if (error instanceof ContractBroken)
     return {
       check: error.check,

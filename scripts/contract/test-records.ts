@@ -3,7 +3,7 @@ import type { Operation } from '../model/operations.ts'
 import { inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import type { Sources } from '../model/source.ts'
-import { beginningOf, ContractBroken } from './checks.ts'
+import { ContractBroken, shorten } from './checks.ts'
 import type { ReceivedResponse, Request } from './request.ts'
 import { least } from './valid-values.ts'
 
@@ -18,7 +18,7 @@ interface Kind {
 }
 
 export interface RunRecords {
-  schemaOf(operation: Operation): Schema | null
+  inlineSchema(operation: Operation): Schema | null
   /** A valid body that refers to new records where a reference is required. */
   bodyFor(operation: Operation): Promise<Body>
   /** A copy of the body with references to existing records. */
@@ -30,7 +30,7 @@ export interface RunRecords {
   /** Creates a record of every kind with an optional reference to this record. */
   addDependents(kind: string, id: string): Promise<void>
   /** Notes the record that the response created, for deletion. */
-  note(answer: ReceivedResponse): void
+  note(response: ReceivedResponse): void
   /** Keeps the records created so far until `cleanUpKept`. */
   keep(): void
   /** Deletes the records that were created since the last clean-up. */
@@ -43,7 +43,7 @@ export interface RunRecords {
 /** Fields that a record needs, beyond the required ones, before another record can refer to it. */
 const READY: Record<string, Body> = { job: { status: 'open' } }
 
-function unmade(
+function createRefusal(
   request: Omit<Request, 'key'>,
   { status, text }: ReceivedResponse,
   key: string,
@@ -51,12 +51,12 @@ function unmade(
   return new ContractBroken(
     'positive_data_acceptance',
     { ...request, key },
-    `valid data got ${status}: ${beginningOf(text)}`,
+    `valid data returned ${status}: ${shorten(text)}`,
   )
 }
 
-/** Creates the shared records. This function and the methods that create records throw ContractBroken if the service
- *  refuses one. */
+/** Creates the shared records. This function and the methods that create records throw ContractBroken
+ *  if the service refuses one. */
 export async function prepareRecords(
   contract: { operations: Operation[]; sources: Sources },
   sendAs: (request: Request) => Promise<ReceivedResponse>,
@@ -85,7 +85,7 @@ class TestRecords implements RunRecords {
     sendAs: (request: Request) => Promise<ReceivedResponse>,
     key: string,
   ) {
-    this.kinds = kindsOf(contract)
+    this.kinds = listKinds(contract)
     this.sources = contract.sources
     this.send = (request) => sendAs({ ...request, key })
     this.key = key
@@ -105,16 +105,16 @@ class TestRecords implements RunRecords {
     this.created = []
   }
 
-  schemaOf({ body }: Operation): Schema | null {
+  inlineSchema({ body }: Operation): Schema | null {
     return body && inlineReferences(this.sources, body.schema)
   }
 
   bodyFor(operation: Operation): Promise<Body> {
-    return this.withReferences(operation, least(this.schemaOf(operation) ?? {}) as Body)
+    return this.withReferences(operation, least(this.inlineSchema(operation) ?? {}) as Body)
   }
 
   async withReferences(operation: Operation, body: Body): Promise<Body> {
-    const { required = [] } = this.schemaOf(operation) ?? {}
+    const { required = [] } = this.inlineSchema(operation) ?? {}
     const filled = { ...body }
     for (const [field, value] of Object.entries(body)) {
       const name = referenced(field, this.kinds)
@@ -138,12 +138,12 @@ class TestRecords implements RunRecords {
       if (body.properties?.[`${kind}_id`]?.nullable) await this.create(name, { [`${kind}_id`]: id })
   }
 
-  note(answer: ReceivedResponse): void {
-    const location = answer.headers.get('location')
+  note(response: ReceivedResponse): void {
+    const location = response.headers.get('location')
     const isDeletable = [...this.kinds.values()].some(
       ({ canDelete, collection }) => canDelete && location?.startsWith(`${collection}/`),
     )
-    if (answer.status === 201 && location && isDeletable) this.created.push(location)
+    if (response.status === 201 && location && isDeletable) this.created.push(location)
   }
 
   keep(): void {
@@ -177,18 +177,19 @@ class TestRecords implements RunRecords {
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify({ ...(await this.bodyFor(kind.create)), ...READY[name], ...more }),
     }
-    const answer = await this.send(request)
-    const { id } = (answer.json ?? {}) as { id?: unknown }
-    if (answer.status !== 201 || typeof id !== 'string') throw unmade(request, answer, this.key)
+    const response = await this.send(request)
+    const { id } = (response.json ?? {}) as { id?: unknown }
+    if (response.status !== 201 || typeof id !== 'string')
+      throw createRefusal(request, response, this.key)
     if (kind.canDelete) this.created.push(`${kind.collection}/${id}`)
     return id
   }
 
   private async findFirst(collection: string): Promise<string> {
     const request = { method: 'GET', path: collection, headers: {} }
-    const answer = await this.send(request)
-    const id = (answer.json as { data?: { id?: unknown }[] } | undefined)?.data?.[0]?.id
-    if (typeof id !== 'string') throw unmade(request, answer, this.key)
+    const response = await this.send(request)
+    const id = (response.json as { data?: { id?: unknown }[] } | undefined)?.data?.[0]?.id
+    if (typeof id !== 'string') throw createRefusal(request, response, this.key)
     return id
   }
 
@@ -208,7 +209,7 @@ async function fillPath(
   return filled
 }
 
-function kindsOf({
+function listKinds({
   operations: all,
   sources,
 }: {

@@ -47,20 +47,20 @@ export interface Input {
   body?: Record<string, unknown>
 }
 
-/** A check of one or a few requests. `ask` throws ContractBroken. */
-export interface Question {
+/** One or a few requests with an expected result. `perform` throws ContractBroken. */
+export interface Check {
   what: string
-  ask(): Promise<void>
+  perform(): Promise<void>
 }
 
-export type Ask = (run: Run, operation: Operation) => AsyncIterable<Question> | Iterable<Question>
+export type ListChecks = (run: Run, operation: Operation) => AsyncIterable<Check> | Iterable<Check>
 
 export const toOperationId = ({ id }: Operation): OperationId => id as OperationId
 
 export const emptyInput = (): Input => ({ query: {}, headers: {} })
 
 /** The request for the input, with references to existing records in its body. */
-export async function requestFor(
+export async function buildRequest(
   run: Run,
   operation: Operation,
   input: Input,
@@ -70,7 +70,7 @@ export async function requestFor(
     operation.body === null
       ? undefined
       : JSON.stringify(await run.records.withReferences(operation, input.body ?? {}))
-  return newRequest(run, operation, input, body, path ?? (await pathOf(run, operation)))
+  return newRequest(run, operation, input, body, path ?? (await findPath(run, operation)))
 }
 
 export function newRequest(
@@ -81,14 +81,14 @@ export function newRequest(
   path: string,
 ): Request {
   const search = Object.entries(query).map(
-    ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(textOf(value))}`,
+    ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(toText(value))}`,
   )
   return {
     method: method.toUpperCase(),
     path: search.length === 0 ? path : `${path}?${search.join('&')}`,
     headers: {
       ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
-      ...mapValues(headers, textOf),
+      ...mapValues(headers, toText),
     },
     body,
     key: target.key,
@@ -96,12 +96,12 @@ export function newRequest(
 }
 
 /** A list becomes comma-separated text. */
-export function textOf(value: unknown): string {
+export function toText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : String(value)
 }
 
 /** The path of a new record if the operation writes, or of a shared one. */
-export async function pathOf(
+export async function findPath(
   { records, target, plain }: Run,
   operation: Operation,
 ): Promise<string> {
@@ -122,7 +122,7 @@ async function waitForExport(path: string, key: string, plain: Run['plain']): Pr
   }
 }
 
-export function schemaOf({ contract }: Run, { schema }: Parameter): Schema {
+export function inlineSchema({ contract }: Run, { schema }: Parameter): Schema {
   return inlineReferences(contract.sources, schema)
 }
 

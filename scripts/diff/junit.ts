@@ -5,30 +5,33 @@ export interface TestCase {
   classname: string
   name: string
   seconds?: number
-  failure?: { message: string; details: string }
+  failures?: { type?: string; message: string; details: string }[]
   /** The reason for skipping the case. */
   skipped?: string
 }
 
 export function junitXml(name: string, cases: TestCase[]): string {
-  const failures = cases.filter(({ failure }) => failure !== undefined).length
+  const failures = cases.filter((one) => one.failures?.length).length
   const skipped = cases.filter((one) => one.skipped !== undefined).length
+  const counts = `tests="${cases.length}" failures="${failures}"`
+  const skippedCount = skipped === 0 ? '' : ` skipped="${skipped}"`
   return `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites>
-  <testsuite name="${escaped(name)}" tests="${cases.length}" failures="${failures}"${skipped === 0 ? '' : ` skipped="${skipped}"`}>
+  <testsuite name="${escaped(name)}" ${counts}${skippedCount}>
 ${cases.map(testCase).join('')}  </testsuite>
 </testsuites>
 `
 }
 
-function testCase({ classname, name, seconds, failure, skipped }: TestCase): string {
+function testCase({ classname, name, seconds, failures = [], skipped }: TestCase): string {
   const time = seconds === undefined ? '' : ` time="${seconds.toFixed(3)}"`
-  const failed =
-    failure === undefined
-      ? ''
-      : `<failure message="${escaped(failure.message)}">${escaped(failure.details)}</failure>`
-  const left = skipped === undefined ? '' : `<skipped message="${escaped(skipped)}"></skipped>`
-  return `    <testcase classname="${escaped(classname)}" name="${escaped(name)}"${time}>${failed}${left}</testcase>\n`
+  const results = failures.map(({ type, message, details }) => {
+    const attributes = `${type === undefined ? '' : `type="${type}" `}message="${escaped(message)}"`
+    return `<failure ${attributes}>${escaped(details)}</failure>`
+  })
+  if (skipped !== undefined) results.push(`<skipped message="${escaped(skipped)}"></skipped>`)
+  const attributes = `classname="${escaped(classname)}" name="${escaped(name)}"${time}`
+  return `    <testcase ${attributes}>${results.join('')}</testcase>\n`
 }
 
 /** One test case for each change of the contract; a breaking change fails. */
@@ -38,7 +41,7 @@ export function junit({ from, to, changes }: Difference): string {
     return {
       classname: file,
       name,
-      ...(level === 'breaking' && { failure: { message: name, details: `${file}:${line}` } }),
+      failures: level === 'breaking' ? [{ message: name, details: `${file}:${line}` }] : [],
     }
   })
   const nothing: TestCase =

@@ -121,7 +121,7 @@ onSqlite('a key that is none → a sentence, and 1', async () => {
   ])
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
   expect(stderr).toMatch(
-    /^The test records cannot be created\. POST \/public\/v1\/participants: valid data got 401: .*\n$/,
+    /^The test records cannot be created\. POST \/public\/v1\/participants: valid data returned 401: .*\n$/,
   )
 })
 
