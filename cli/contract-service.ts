@@ -53,7 +53,7 @@ async function startServer({
   const running = await start(config, { log: pino({ level: config.logLevel }) })
   const { url, db } = running
 
-  const newPerson = () => ({
+  const person = () => ({
     email: `${randomUUID()}@example.com`,
     fullName: 'Tester',
     passwordHash: 'none',
@@ -75,13 +75,13 @@ async function startServer({
     newKey,
     async newAccount() {
       const ids = await transaction(db, (trx) =>
-        insertAccount(trx, { name: 'Contract tests', ...newPerson() }, new Date()),
+        insertAccount(trx, { name: 'Contract tests', ...person() }, new Date()),
       )
       return { ...ids, key: await newKey(ids) }
     },
     async newUser(accountId) {
       const user = {
-        ...newPerson(),
+        ...person(),
         role: 'admin' as const,
         permissions: { finance: 'none' as const },
       }
@@ -110,27 +110,23 @@ async function startServer({
   }
 }
 
-/** Adds a disposer to the result of `work`. It runs the cleanups, the latest first. */
 async function withDirectories<T>(
   work: (
     newDirectory: () => Promise<string>,
-    onEnd: (cleanup: () => Promise<void>) => void,
+    onEnd: (end: () => Promise<void>) => void,
   ) => Promise<T>,
 ) {
-  const cleanups: (() => Promise<void>)[] = []
+  const ends: (() => Promise<void>)[] = []
   const newDirectory = async (): Promise<string> => {
     const directory = await mkdtemp(join(tmpdir(), 'muster-contract-'))
-    cleanups.push(() => rm(directory, { recursive: true, force: true }))
+    ends.push(() => rm(directory, { recursive: true, force: true }))
     return directory
   }
   const end = async (): Promise<void> => {
-    for (const cleanup of cleanups.reverse()) await cleanup()
+    for (const one of ends.reverse()) await one()
   }
   try {
-    return {
-      ...(await work(newDirectory, (cleanup) => cleanups.push(cleanup))),
-      [Symbol.asyncDispose]: end,
-    }
+    return { ...(await work(newDirectory, (one) => ends.push(one))), [Symbol.asyncDispose]: end }
   } catch (error) {
     await end()
     throw error

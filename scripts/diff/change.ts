@@ -44,14 +44,22 @@ export function toChange(
   what: string,
   isGone = false,
 ): Change {
-  return { id, level: RULES[id], ...positionOf(place), isGone, concerns: [concerns], part, what }
+  return {
+    id,
+    level: RULES[id],
+    ...formatPosition(place),
+    isGone,
+    concerns: [concerns],
+    part,
+    what,
+  }
 }
 
-function positionOf({ source, path }: Place): { file: string; line: number } {
+function formatPosition({ source, path }: Place): { file: string; line: number } {
   return { file: source.file, line: source.position(path).line }
 }
 
-export function ofSchemas(
+export function compareSchemaParts(
   subject: Subject,
   name: string,
   old: Placed<Schema>,
@@ -74,25 +82,30 @@ export function ofSchemas(
     const found: Change = {
       id,
       level,
-      ...positionOf(place),
+      ...formatPosition(place),
       isGone,
       concerns: [concerns],
       part,
       what,
     }
-    return isGone ? excused(subject, place, found) : found
+    return isGone ? excuseRemoval(subject, place, found) : found
   })
 }
 
 /** Lowers the level of a removal after the sunset of a deprecated part. */
-export function excused(subject: Subject, schema: Placed, found: Change, holder?: Place): Change {
+export function excuseRemoval(
+  subject: Subject,
+  schema: Placed,
+  found: Change,
+  holder?: Place,
+): Change {
   const target = follow(subject.base.sources, schema)
   const { isDeprecated, sunset } =
     [schema, target, ...(holder ? [holder] : [])]
       .map(readSchemaDeprecation)
       .find((each) => each.isDeprecated) ?? {}
   if (!isDeprecated || sunset === undefined || sunset > subject.today) return found
-  return { ...found, level: 'safe', what: `$found.what, after its sunset of $sunset` }
+  return { ...found, level: 'safe', what: `${found.what}, after its sunset of ${sunset}` }
 }
 
 /** A part is deprecated by `deprecated: true`, or by `x-deprecated-since` where the format has no

@@ -6,44 +6,47 @@ const TITLE = '# Changelog'
 
 const HEADINGS: Record<Level, string> = {
   breaking: 'Breaking',
-  risky: 'Look at these',
-  safe: 'New, and of no consequence for what exists',
+  risky: 'Risky',
+  safe: 'Compatible',
 }
 
-/** Adds an entry for the changes, or replaces the entry of the same version and day. Text below `## 1.1.0 · unreleased` moves to
- *  the top of the entry, and the text before the first entry stays. */
+/** Adds an entry for the changes, or replaces the entry of the same version and day. Text below
+ *  `## 1.1.0 · unreleased` moves to the top of the entry. Text before the first entry stays. */
 export function withEntry(changelog: string, difference: Difference, today: Date): string {
   const heading = `## ${difference.to} · ${today.toISOString().slice(0, 10)}`
   const [introduction = '', entries = ''] = changelog.replace(TITLE, '').split(/^(?=## )(.*)/ms)
   const [first = '', ...others] = entries.split(/^(?=## )/m)
   const draft = `## ${difference.to} · unreleased\n`
   const isDraft = first.startsWith(draft)
-  const words = isDraft ? first.slice(draft.length).trim() : ''
+  const notes = isDraft ? first.slice(draft.length).trim() : ''
   const isReplaced = isDraft || first.startsWith(`${heading}\n`)
-  const kept = (isReplaced ? others : [first, ...others]).join('').trim()
-  return `${[TITLE, introduction.trim(), entryOf(heading, words, difference), kept].filter((part) => part !== '').join('\n\n')}\n`
+  const earlier = (isReplaced ? others : [first, ...others]).join('').trim()
+  const entry = formatEntry(heading, notes, difference)
+  const parts = [TITLE, introduction.trim(), entry, earlier].filter((part) => part !== '')
+  return `${parts.join('\n\n')}\n`
 }
 
-function entryOf(heading: string, words: string, { changes }: Difference): string {
+function formatEntry(heading: string, notes: string, { changes }: Difference): string {
   const sections = (Object.keys(HEADINGS) as Level[])
     .map((level) => ({
       level,
-      lines: changes.filter((change) => change.level === level).map(lineOf),
+      lines: changes.filter((change) => change.level === level).map(formatChange),
     }))
     .filter(({ lines }) => lines.length > 0)
     .map(({ level, lines }) => `### ${HEADINGS[level]}\n\n${lines.join('\n')}`)
-  const parts = [words, ...sections].filter((part) => part !== '')
+  const parts = [notes, ...sections].filter((part) => part !== '')
   return [
     heading,
     ...(parts.length === 0 ? ['No change that a client or receiver can see.'] : parts),
   ].join('\n\n')
 }
 
-const MANY = 4
+/** A longer list becomes its count. */
+const MAX_LISTED_NAMES = 4
 
-function lineOf({ concerns, part, what }: Change): string {
+function formatChange({ concerns, part, what }: Change): string {
   const names =
-    concerns.length > MANY
+    concerns.length > MAX_LISTED_NAMES
       ? `${concerns.length} operations`
       : concerns.map((name) => `\`${name}\``).join(', ')
   return `- ${names}: ${part} ${what}.`

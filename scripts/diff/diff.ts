@@ -42,10 +42,10 @@ export async function diff({
 }: DiffOptions): Promise<Difference> {
   const revision = await readContract(root)
   const before = base === undefined ? await readReleased(root) : await readBase(root, base)
-  if (before === undefined) return { from: null, to: versionOf(revision), changes: [] }
+  if (before === undefined) return { from: null, to: readVersion(revision), changes: [] }
   return {
-    from: versionOf(before),
-    to: versionOf(revision),
+    from: readVersion(before),
+    to: readVersion(revision),
     changes: compareContracts({ base: before, revision, today: today.toISOString().slice(0, 10) }),
   }
 }
@@ -108,6 +108,6 @@ function show(root: string, revision: string, file: string): Promise<string> {
   })
 }
 
-function versionOf({ openapi }: Contract): string {
+function readVersion({ openapi }: Contract): string {
   return String(at(openapi.root, ['info', 'version']))
 }

@@ -1,9 +1,8 @@
 import type { EventMessage } from '../model/events.ts'
-import type { Place } from '../model/source.ts'
 import {
   type Change,
+  compareSchemaParts,
   type Editions,
-  ofSchemas,
   type RuleId,
   readSchemaDeprecation,
   type Subject,
@@ -21,20 +20,13 @@ export function compareEvents(editions: Editions): Change[] {
     const old = base.events.find(({ type }) => type === now.type)
     if (old) changes.push(...compareEvent(subject, old, now))
     else
-      changes.push(
-        toChange(subject, 'event-added', messageOf(now), `the event ${now.type}`, 'is new'),
-      )
+      changes.push(toChange(subject, 'event-added', now.place, `the event ${now.type}`, 'is new'))
   }
   return changes
 }
 
-const messageOf = ({ payload }: EventMessage): Place => ({
-  source: payload.source,
-  path: payload.path.slice(0, -1),
-})
-
 function removedEvent(subject: Subject, event: EventMessage): Change {
-  const place = messageOf(event)
+  const place = event.place
   const name = `the event ${event.type}`
   const { isDeprecated, sunset } = readSchemaDeprecation(place)
   if (!isDeprecated)
@@ -62,18 +54,18 @@ function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): C
   const name = `the event ${now.type}`
   const changes: Change[] = []
   const add = (id: RuleId, what: string): void =>
-    void changes.push(toChange(subject, id, messageOf(now), name, what))
+    void changes.push(toChange(subject, id, now.place, name, what))
   if (old.isSubscribable && !now.isSubscribable)
     add('event-not-subscribable', 'cannot be subscribed to')
   if (!old.isSubscribable && now.isSubscribable) add('event-subscribable', 'can be subscribed to')
   if (
-    !readSchemaDeprecation(messageOf(old)).isDeprecated &&
-    readSchemaDeprecation(messageOf(now)).isDeprecated
+    !readSchemaDeprecation(old.place).isDeprecated &&
+    readSchemaDeprecation(now.place).isDeprecated
   )
     add('event-deprecated', 'is deprecated')
   return [
     ...changes,
-    ...ofSchemas(
+    ...compareSchemaParts(
       subject,
       name,
       old.payload,
@@ -82,7 +74,7 @@ function compareEvent(subject: Subject, old: EventMessage, now: EventMessage): C
       'event-payload',
       'event-property',
     ),
-    ...ofSchemas(
+    ...compareSchemaParts(
       subject,
       `the headers of ${name}`,
       old.headers,

@@ -48,11 +48,11 @@ const KNOWN = new Set([
 
 /** Calls `add` for each keyword that differs. */
 export function compareKeywords(old: Schema, now: Schema, add: Add): void {
-  ofType(old, now, add)
-  ofEnum(old, now, add)
-  for (const bound of BOUNDS) ofBound(old, now, bound, add)
-  ofText('format', old, now, add)
-  ofText('pattern', old, now, add)
+  compareTypes(old, now, add)
+  compareEnums(old, now, add)
+  for (const bound of BOUNDS) compareBounds(old, now, bound, add)
+  compareText('format', old, now, add)
+  compareText('pattern', old, now, add)
   if (!isDeepStrictEqual(old.const, now.const))
     add('const-changed', `is ${show(now.const)} instead of ${show(old.const)}`)
   if (!isDeepStrictEqual(old.default, now.default))
@@ -60,12 +60,12 @@ export function compareKeywords(old: Schema, now: Schema, add: Add): void {
       'default-value-changed',
       `has the default ${show(now.default)} instead of ${show(old.default)}`,
     )
-  if (!old.uniqueItems && now.uniqueItems) add('unique-items-added', 'must not hold an item twice')
-  if (old.uniqueItems && !now.uniqueItems) add('unique-items-removed', 'may hold an item twice')
+  if (!old.uniqueItems && now.uniqueItems) add('unique-items-added', 'must not repeat an item')
+  if (old.uniqueItems && !now.uniqueItems) add('unique-items-removed', 'may repeat an item')
   if (old.additionalProperties !== false && now.additionalProperties === false)
-    add('additional-properties-disallowed', 'takes no fields but those that are declared')
+    add('additional-properties-disallowed', 'accepts only declared fields')
   if (old.additionalProperties === false && now.additionalProperties !== false)
-    add('additional-properties-allowed', 'takes fields that are not declared')
+    add('additional-properties-allowed', 'accepts undeclared fields')
   const others = new Set(
     [...Object.keys(old), ...Object.keys(now)].filter(
       (keyword) => !KNOWN.has(keyword) && !keyword.startsWith('x-'),
@@ -79,7 +79,7 @@ export function compareKeywords(old: Schema, now: Schema, add: Add): void {
 type Add = (change: SchemaChange, what: string) => void
 
 /** The type `null` equals nullable. */
-function typesOf({ type, nullable }: Schema): { types: string[]; isNullable: boolean } {
+function listTypes({ type, nullable }: Schema): { types: string[]; isNullable: boolean } {
   const all = type === undefined ? [] : [type].flat()
   return {
     types: all.filter((name) => name !== 'null').sort(),
@@ -87,13 +87,14 @@ function typesOf({ type, nullable }: Schema): { types: string[]; isNullable: boo
   }
 }
 
-function ofType(old: Schema, now: Schema, add: Add): void {
-  const [before, after] = [typesOf(old), typesOf(now)]
+function compareTypes(old: Schema, now: Schema, add: Add): void {
+  const [before, after] = [listTypes(old), listTypes(now)]
   const widened = (wide: string[], narrow: string[]): boolean =>
     wide.length === 0 ||
     narrow.every((type) => wide.includes(type) || (type === 'integer' && wide.includes('number')))
   if (before.types.join() !== after.types.join()) {
-    const what = `is ${after.types.join(' or ') || 'of any type'} instead of ${before.types.join(' or ') || 'of any type'}`
+    const format = ({ types }: typeof before): string => types.join(' or ') || 'of any type'
+    const what = `is ${format(after)} instead of ${format(before)}`
     if (widened(after.types, before.types)) add('type-generalized', what)
     else if (widened(before.types, after.types) && before.types.length > 0)
       add('type-specialized', what)
@@ -103,11 +104,11 @@ function ofType(old: Schema, now: Schema, add: Add): void {
   if (before.isNullable && !after.isNullable) add('became-not-nullable', 'cannot be null')
 }
 
-function ofEnum(old: Schema, now: Schema, add: Add): void {
+function compareEnums(old: Schema, now: Schema, add: Add): void {
   const [before, after] = [old.enum, now.enum]
   if (before === undefined || after === undefined) {
     if (after) add('became-enum', `is one of ${after.map(show).join(', ')}`)
-    if (before) add('enum-unset', 'is no longer one of a few values')
+    if (before) add('enum-unset', 'is no longer an enumeration')
     return
   }
   // `compareKeywords` reports null as nullable.
@@ -118,21 +119,26 @@ function ofEnum(old: Schema, now: Schema, add: Add): void {
     if (value !== null && !before.includes(value)) add('enum-value-added', `can be ${show(value)}`)
 }
 
-function ofBound(old: Schema, now: Schema, { keyword, name, isUpper }: Bound, add: Add): void {
+function compareBounds(
+  old: Schema,
+  now: Schema,
+  { keyword, name, isUpper }: Bound,
+  add: Add,
+): void {
   const unset = isUpper ? Number.POSITIVE_INFINITY : Number.NEGATIVE_INFINITY
   const [before, after] = [old[keyword] ?? unset, now[keyword] ?? unset].map(Number) as [
     number,
     number,
   ]
-  const say = (value: number): string => (Number.isFinite(value) ? String(value) : 'none')
+  const format = (value: number): string => (Number.isFinite(value) ? String(value) : 'none')
   if (before !== after)
     add(
       `${name}-${after > before ? 'increased' : 'decreased'}` as SchemaChange,
-      `has the ${keyword} ${say(after)} instead of ${say(before)}`,
+      `has the ${keyword} ${format(after)} instead of ${format(before)}`,
     )
 }
 
-function ofText(keyword: 'format' | 'pattern', old: Schema, now: Schema, add: Add): void {
+function compareText(keyword: 'format' | 'pattern', old: Schema, now: Schema, add: Add): void {
   const [before, after] = [old[keyword], now[keyword]]
   if (before === after) return
   if (before === undefined) add(`${keyword}-added`, `has the ${keyword} ${after}`)

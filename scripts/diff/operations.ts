@@ -2,24 +2,24 @@ import type { Operation, OperationResponse, Parameter } from '../model/operation
 import type { Place } from '../model/source.ts'
 import {
   type Change,
+  compareSchemaParts,
   type Editions,
-  excused,
-  ofSchemas,
+  excuseRemoval,
   type RuleId,
   type Subject,
   toChange,
 } from './change.ts'
 
 /** Clients do not see the names of path parameters. */
-const keyOf = ({ method, path }: Operation): string => `${method} ${path.replace(/\{.*?\}/g, '{}')}`
+const toKey = ({ method, path }: Operation): string => `${method} ${path.replace(/\{.*?\}/g, '{}')}`
 
 export function compareOperations(editions: Editions): Change[] {
-  const before = new Map(editions.base.operations.map((operation) => [keyOf(operation), operation]))
+  const before = new Map(editions.base.operations.map((operation) => [toKey(operation), operation]))
   const after = new Map(
-    editions.revision.operations.map((operation) => [keyOf(operation), operation]),
+    editions.revision.operations.map((operation) => [toKey(operation), operation]),
   )
   const pathsLeft = new Set(
-    editions.revision.operations.map((operation) => keyOf(operation).replace(/^\w+ /, '')),
+    editions.revision.operations.map((operation) => toKey(operation).replace(/^\w+ /, '')),
   )
   return [
     ...[...before]
@@ -34,7 +34,7 @@ export function compareOperations(editions: Editions): Change[] {
           { ...editions, concerns: operation.id },
           'endpoint-added',
           operation.place,
-          nameOf(operation),
+          formatName(operation),
           'is new',
         ),
       ),
@@ -45,13 +45,13 @@ export function compareOperations(editions: Editions): Change[] {
   ]
 }
 
-const nameOf = ({ method, path }: Operation): string => `${method.toUpperCase()} ${path}`
+const formatName = ({ method, path }: Operation): string => `${method.toUpperCase()} ${path}`
 
 function removedOperation(editions: Editions, operation: Operation, isPathLeft: boolean): Change {
   const prefix = isPathLeft ? 'api' : 'api-path'
   const subject = { ...editions, concerns: operation.id }
   const { deprecation } = operation
-  const name = nameOf(operation)
+  const name = formatName(operation)
   if (deprecation === null)
     return toChange(
       subject,
@@ -84,11 +84,11 @@ function removedOperation(editions: Editions, operation: Operation, isPathLeft: 
 function compareOperation(subject: Subject, old: Operation, now: Operation): Change[] {
   const changes: Change[] = []
   const add = (id: RuleId, what: string): void =>
-    void changes.push(toChange(subject, id, now.place, nameOf(now), what))
+    void changes.push(toChange(subject, id, now.place, formatName(now), what))
   if (old.id !== now.id)
     add(
       'api-operation-id-removed',
-      `is called ${now.id} instead of ${old.id}, as generated clients will`,
+      `has the operationId ${now.id} instead of ${old.id}: generated clients rename their function`,
     )
   if (old.isPublic && !now.isPublic) add('api-security-added', 'needs an API key')
   if (!old.isPublic && now.isPublic) add('api-security-removed', 'needs no API key')
@@ -113,7 +113,7 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
   if (sunset && newSunset && newSunset < sunset)
     add(
       'api-sunset-date-changed-too-small',
-      `may go on ${newSunset}, before the promised ${sunset}`,
+      `can be removed on ${newSunset}, before the promised ${sunset}`,
     )
   for (const type of old.emits)
     if (!now.emits.includes(type)) add('api-event-removed', `does not emit ${type}`)
@@ -128,7 +128,7 @@ function compareOperation(subject: Subject, old: Operation, now: Operation): Cha
 }
 
 /** Path parameters by position: clients do not see their names. */
-function parametersOf({ path, parameters }: Operation): Map<string, Parameter> {
+function parametersByKey({ path, parameters }: Operation): Map<string, Parameter> {
   const positions = [...path.matchAll(/\{(.*?)\}/g)].map(([, name]) => name)
   return new Map(
     parameters.map((parameter) => {
@@ -148,25 +148,25 @@ function compareParameters(
   oldOperation: Operation,
   newOperation: Operation,
 ): Change[] {
-  const [before, after] = [parametersOf(oldOperation), parametersOf(newOperation)]
+  const [before, after] = [parametersByKey(oldOperation), parametersByKey(newOperation)]
   const changes: Change[] = []
   for (const [key, old] of before) {
     if (after.has(key)) continue
     const id =
       old.in === 'header' ? 'request-header-parameter-removed' : 'request-parameter-removed'
     changes.push(
-      excused(
+      excuseRemoval(
         subject,
         old.schema,
-        toChange(subject, id, parameterPlace(old), describe(old), 'is gone', true),
-        parameterPlace(old),
+        toChange(subject, id, old.place, describe(old), 'is gone', true),
+        old.place,
       ),
     )
   }
   for (const [key, now] of after) {
     const old = before.get(key)
     const add = (id: RuleId, what: string): void =>
-      void changes.push(toChange(subject, id, parameterPlace(now), describe(now), what))
+      void changes.push(toChange(subject, id, now.place, describe(now), what))
     if (!old) {
       add(
         now.required ? 'new-required-request-parameter' : 'new-optional-request-parameter',
@@ -177,7 +177,7 @@ function compareParameters(
     if (!old.required && now.required) add('request-parameter-became-required', 'is required')
     if (old.required && !now.required) add('request-parameter-became-optional', 'is optional')
     changes.push(
-      ...ofSchemas(
+      ...compareSchemaParts(
         subject,
         describe(now),
         old.schema,
@@ -192,14 +192,10 @@ function compareParameters(
 }
 
 const describe = ({ in: where, name }: Parameter): string => `the ${where} parameter ${name}`
-const parameterPlace = ({ schema }: Parameter): Place => ({
-  source: schema.source,
-  path: schema.path.slice(0, -1),
-})
 
 function compareBodies(subject: Subject, old: Operation, now: Operation): Change[] {
   if (old.body && now.body)
-    return ofSchemas(
+    return compareSchemaParts(
       subject,
       'the request body',
       old.body.schema,
@@ -277,30 +273,30 @@ function compareResponse(
   const changes: Change[] = []
   const add = (id: RuleId, place: Place, part: string, what: string, isGone = false): void =>
     void changes.push(toChange(subject, id, place, part, what, isGone))
-  const partOf = (header: string): string => `the header ${header} of ${name}`
+  const headerPart = (header: string): string => `the header ${header} of ${name}`
   for (const [header, { required, schema }] of Object.entries(old.headers))
     if (!(header in now.headers))
       add(
         required ? 'required-response-header-removed' : 'optional-response-header-removed',
         schema,
-        partOf(header),
+        headerPart(header),
         'is gone',
         true,
       )
   for (const [header, { required, schema }] of Object.entries(now.headers)) {
     const before = old.headers[header]
     if (!before) {
-      add('response-header-added', schema, partOf(header), 'is new')
+      add('response-header-added', schema, headerPart(header), 'is new')
       continue
     }
     if (before.required && !required)
-      add('response-header-became-optional', schema, partOf(header), 'is not always there')
+      add('response-header-became-optional', schema, headerPart(header), 'is not always there')
     if (!before.required && required)
-      add('response-header-became-required', schema, partOf(header), 'is always there')
+      add('response-header-became-required', schema, headerPart(header), 'is always there')
     changes.push(
-      ...ofSchemas(
+      ...compareSchemaParts(
         subject,
-        partOf(header),
+        headerPart(header),
         before.schema,
         schema,
         'response',
@@ -316,7 +312,7 @@ function compareResponse(
     const before = old.content[mediaType]?.schema
     if (before)
       changes.push(
-        ...ofSchemas(
+        ...compareSchemaParts(
           subject,
           name,
           before,

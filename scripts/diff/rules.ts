@@ -1,8 +1,8 @@
-/** The level of each change, by the rule names of oasdiff. Our rules for events, permissions and rate limits, which oasdiff
- *  does not have, follow its pattern. */
+/** The level of each change, by the rule names of oasdiff. Our own rules for events, permissions and
+ *  rate limits follow its pattern. */
 
-/** Breaking: fails clients or receivers that follow the contract. Risky: may fail those that rely on more than it
- *  promises. */
+/** Breaking: fails clients or receivers that follow the contract. Risky: may fail those that rely on
+ *  more than the contract promises. */
 export type Level = 'breaking' | 'risky' | 'safe'
 
 /** `request`: clients write the data. `response`: the service writes it, also in events. */
@@ -115,7 +115,7 @@ const EXCEPTIONS: Record<string, Level> = {
 
 export type SchemaChange = keyof typeof SCHEMA_RULES
 
-export function levelOfSchemaChange(id: string, change: SchemaChange, direction: Direction): Level {
+export function findLevel(id: string, change: SchemaChange, direction: Direction): Level {
   return EXCEPTIONS[id] ?? SCHEMA_RULES[change][direction]
 }
 
@@ -128,7 +128,7 @@ const NAMES: Record<string, string> = {
 }
 
 /** For example `response-property-type-changed`, or `response-required-property-removed`. */
-export function idOfSchemaChange(subject: string, change: SchemaChange): string {
+export function toRuleId(subject: string, change: SchemaChange): string {
   const [, side = subject] = /^(\w+)-(?:body|property|payload)$/.exec(subject) ?? []
   const id = /-property-(added|removed)$/.test(change)
     ? `${side}-${change}`

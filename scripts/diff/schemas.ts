@@ -4,13 +4,7 @@ import { follow } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import type { Placed, Sources } from '../model/source.ts'
 import { compareKeywords, show } from './keywords.ts'
-import {
-  type Direction,
-  idOfSchemaChange,
-  type Level,
-  levelOfSchemaChange,
-  type SchemaChange,
-} from './rules.ts'
+import { type Direction, findLevel, type Level, type SchemaChange, toRuleId } from './rules.ts'
 
 /** A schema in one revision of the contract. */
 export interface Edition {
@@ -67,9 +61,9 @@ export function compareSchemas(
     base: { ...base, schema: before },
     revision: { ...revision, schema: after },
   }
-  const [alternatives, newAlternatives] = [alternativesOf(before), alternativesOf(after)]
+  const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
   if (alternatives || newAlternatives)
-    return ofAlternatives(
+    return compareAlternatives(
       here,
       alternatives ?? [base.schema],
       newAlternatives ?? [revision.schema],
@@ -80,7 +74,7 @@ export function compareSchemas(
   const shared = Object.keys(now.properties ?? {}).filter((name) => old.properties?.[name])
   return [
     ...listKeywordFindings(here, old, now),
-    ...ofProperties(here, old, now),
+    ...compareProperties(here, old, now),
     ...shared.flatMap((name) =>
       into(
         child(before, 'properties', name),
@@ -107,7 +101,7 @@ function child(
   return { source, path: [...path, ...steps], value: inner as Schema }
 }
 
-function alternativesOf(schema: Placed<Schema>): Placed<Schema>[] | undefined {
+function listAlternatives(schema: Placed<Schema>): Placed<Schema>[] | undefined {
   const keyword = schema.value.oneOf ? 'oneOf' : 'anyOf'
   return schema.value[keyword]?.map((_, index) => child(schema, keyword, index))
 }
@@ -125,14 +119,14 @@ function finding(
 ): SchemaFinding {
   const { subject = here.subject, property, isGone = false } = options
   const { schema } = isGone ? here.base : here.revision
-  const id = idOfSchemaChange(subject, change)
+  const id = toRuleId(subject, change)
   const isOpen =
     here.direction === 'request' && here.revision.schema.value.additionalProperties !== false
   const exception =
     id === 'request-property-removed' && isOpen ? 'open-request-property-removed' : id
   return {
     id,
-    level: levelOfSchemaChange(exception, change, here.direction),
+    level: findLevel(exception, change, here.direction),
     path: property === undefined ? here.path : [...here.path, property],
     what,
     place:
@@ -147,7 +141,7 @@ function finding(
   }
 }
 
-function ofProperties(here: Comparison, old: Schema, now: Schema): SchemaFinding[] {
+function compareProperties(here: Comparison, old: Schema, now: Schema): SchemaFinding[] {
   const [before, after] = [old.properties ?? {}, now.properties ?? {}]
   const isRequired = ({ required = [] }: Schema, name: string): boolean => required.includes(name)
   const kind = (schema: Schema, name: string) =>
@@ -181,7 +175,7 @@ function ofProperties(here: Comparison, old: Schema, now: Schema): SchemaFinding
 }
 
 /** Pairs equal alternatives first, then those of the same type in order. */
-function ofAlternatives(
+function compareAlternatives(
   here: Comparison,
   before: Placed<Schema>[],
   after: Placed<Schema>[],
@@ -204,14 +198,14 @@ function ofAlternatives(
       ),
     )
     if (old) findings.push(...compare(old, now))
-    else findings.push(finding(here, 'one-of-added', `can be ${nameOf(now.value)}`))
+    else findings.push(finding(here, 'one-of-added', `can be ${formatSchema(now.value)}`))
   }
   for (const old of left)
-    findings.push(finding(here, 'one-of-removed', `cannot be ${nameOf(old.value)}`))
+    findings.push(finding(here, 'one-of-removed', `cannot be ${formatSchema(old.value)}`))
   return findings
 }
 
-function nameOf({ $ref, type, enum: options }: Schema): string {
+function formatSchema({ $ref, type, enum: options }: Schema): string {
   return (
     $ref?.split('/').at(-1) ??
     (options ? options.map(show).join(' or ') : String(type ?? 'something else'))

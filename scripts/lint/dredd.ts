@@ -31,11 +31,11 @@ function findParameterProblem(parameter: Parameter): string | undefined {
   const { name, in: where, required, style, example } = parameter
   if (where === 'cookie') return 'is a cookie, which Dredd never sends: use a header'
   if (style === 'deepObject')
-    return 'is a deepObject, which Dredd sends wrongly: write each name out, such as page[size]'
+    return 'is a deepObject, which Dredd sends wrongly: declare each parameter, for example page[size]'
   if (where === 'path' && !/^\w+$/.test(name))
-    return 'must be of letters, digits and _, or Dredd drops the operation'
+    return 'must consist of letters, digits and _, or Dredd drops the operation'
   if (where === 'query' && !/^\w+(\[\w+\])*$/.test(name))
-    return 'must be of letters, digits, _ and pairs of [], or Dredd drops the operation'
+    return 'must consist of letters, digits, _ and pairs of [], or Dredd drops the operation'
   if (required && example === undefined)
     return 'is required and has no example, without which Dredd does not start: add one beside its schema'
   return undefined
@@ -43,7 +43,7 @@ function findParameterProblem(parameter: Parameter): string | undefined {
 
 function checkBody({ id, body }: Operation): Finding[] {
   if (!body || body.example !== undefined) return []
-  const problem = `the body of ${id} has no example: add one, or Dredd sends empty texts`
+  const problem = `the body of ${id} has no example: add one, or Dredd sends empty strings`
   return [{ ...body.place, problem }]
 }
 
@@ -53,12 +53,14 @@ function checkSummary(
   { id, path, summary, place }: Operation,
 ): Finding[] {
   if (summary === '')
-    return [{ ...place, problem: `${id} has no summary, by which Dredd's hooks know it: add one` }]
+    return [
+      { ...place, problem: `${id} has no summary, which identifies it in Dredd's hooks: add one` },
+    ]
   const first = operations.find(
     (operation) => operation.path === path && operation.summary === summary,
   )
   if (first?.id === id) return []
-  const problem = `${id} has the summary of ${first?.id}, by which Dredd's hooks know it: give each its own`
+  const problem = `${id} has the summary of ${first?.id}, but Dredd's hooks need unique ones: change one of them`
   return [{ ...place, problem }]
 }
 
@@ -69,6 +71,6 @@ function findUnquotedUrls(source: Source): Finding[] {
     .map(({ path, value }) => ({
       source,
       path,
-      problem: `${value} must be in quotes here, or Dredd cannot read the file`,
+      problem: `${value} needs quotes here, or Dredd cannot read the file`,
     }))
 }

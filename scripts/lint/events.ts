@@ -16,12 +16,10 @@ export function eventsOnChannel({ sources, events }: Contract): Finding[] {
         : message,
     )
   return events
-    .map(({ type, payload }) => ({ type, path: payload.path.slice(0, -1) }))
-    .filter(({ path }) => !sent.includes(at(asyncapi.root, path)))
-    .map(({ type, path }) => ({
-      source: asyncapi,
-      path,
-      problem: `${type} is sent on no channel: add it to the messages of one`,
+    .filter(({ place }) => !sent.includes(at(asyncapi.root, place.path)))
+    .map(({ type, place }) => ({
+      ...place,
+      problem: `no channel sends ${type}: add it to the messages of one`,
     }))
 }
 
@@ -43,7 +41,7 @@ export function eventTypesListed({ sources, events }: Contract): Finding[] {
     ...unknown.map((type) => ({
       source: openapi,
       path,
-      problem: `EventType lists ${type}, to which asyncapi.yaml has no message: remove it`,
+      problem: `EventType lists ${type}, which asyncapi.yaml does not have: remove it`,
     })),
   ]
 }

@@ -13,12 +13,12 @@ export function checkExamples({ sources, operations, events }: Contract): Findin
   // Many responses share a header.
   const declared = new Map(headers.map(({ schema }) => [schema.value, schema]))
   return [
-    ...events.flatMap((event) => ofMessage(compiler, event)),
-    ...[...declared.values()].flatMap((schema) => ofHeader(compiler, schema)),
+    ...events.flatMap((event) => checkMessage(compiler, event)),
+    ...[...declared.values()].flatMap((schema) => checkHeader(compiler, schema)),
   ]
 }
 
-function ofMessage(compiler: Compiler, { payload, headers }: EventMessage): Finding[] {
+function checkMessage(compiler: Compiler, { payload, headers }: EventMessage): Finding[] {
   const message = payload.path.slice(0, -1)
   const list = at(payload.source.root, [...message, 'examples'])
   return (Array.isArray(list) ? list : []).flatMap((example, index) =>
@@ -30,7 +30,7 @@ function ofMessage(compiler: Compiler, { payload, headers }: EventMessage): Find
   )
 }
 
-function ofHeader(compiler: Compiler, schema: Placed<Schema>): Finding[] {
+function checkHeader(compiler: Compiler, schema: Placed<Schema>): Finding[] {
   const path = [...schema.path.slice(0, -1), 'example']
   const example = at(schema.source.root, path)
   return example === undefined ? [] : check(compiler, schema, path, example)

@@ -9,29 +9,29 @@ import { at, type Finding } from '../model/source.ts'
 export function lists(contract: Contract): Finding[] {
   return contract.operations
     .filter((operation) => isList(contract, operation))
-    .flatMap((operation) => problemsOf(contract, operation))
+    .flatMap((operation) => checkList(contract, operation))
 }
 
-function problemsOf(contract: Contract, { id, place, parameters, success }: Operation): Finding[] {
+function checkList(contract: Contract, { id, place, parameters, success }: Operation): Finding[] {
   const here = { source: place.source, path: [...place.path, 'parameters'] }
   const query = parameters.filter((parameter) => parameter.in === 'query')
   const names = query.map(({ name }) => name)
   const sort = query.find(({ name }) => name === 'sort')
-  const sorts = sort ? optionsOf(contract, sort) : []
+  const sorts = sort ? listOptions(contract, sort) : []
   const fields = sorts.filter((name) => !name.startsWith('-'))
-  const stated = statedSorts(success)
+  const exampleSorts = readExampleSorts(success)
   const findings: Finding[] = []
 
   for (const name of ['page[number]', 'page[size]'])
     if (!names.includes(name))
-      findings.push({ ...here, problem: `${id} is a list: give it the parameter ${name}` })
+      findings.push({ ...here, problem: `${id} is a list: add the parameter ${name}` })
   for (const name of names)
     if (!/^(page|filter)\[[a-z_]+\]$|^sort$/.test(name))
       findings.push({
         ...here,
         problem: `${id} is a list: ${name} must be written like filter[created_after]`,
       })
-  if (sort === undefined && stated?.length !== 0)
+  if (sort === undefined && exampleSorts?.length !== 0)
     findings.push({
       ...here,
       problem: `${id} declares no sort: add it, or show allowed_sorts: [] in its example`,
@@ -44,22 +44,24 @@ function problemsOf(contract: Contract, { id, place, parameters, success }: Oper
       path: sort.schema.path,
       problem: `sort of ${id} must list each field, then its -field`,
     })
-  if (stated && stated.join() !== fields.join())
+  if (exampleSorts && exampleSorts.join() !== fields.join())
     findings.push({
       source: success.place.source,
       path: [...success.place.path, ...ALLOWED_SORTS],
-      problem: `the example of ${id} must show the allowed_sorts that its sort declares: ${fields.join(', ') || 'none'}`,
+      problem:
+        `the example of ${id} must show the allowed_sorts that its sort declares: ` +
+        (fields.join(', ') || 'none'),
     })
   return findings
 }
 
 const ALLOWED_SORTS = ['content', 'application/json', 'example', 'meta', 'allowed_sorts']
 
-function statedSorts({ place }: Operation['success']): string[] | undefined {
+function readExampleSorts({ place }: Operation['success']): string[] | undefined {
   return at(place.source.root, [...place.path, ...ALLOWED_SORTS]) as string[] | undefined
 }
 
-function optionsOf({ sources }: Contract, { schema }: Parameter): string[] {
+function listOptions({ sources }: Contract, { schema }: Parameter): string[] {
   const { items = {} } = follow(sources, schema).value as Schema
   return (
     ((follow(sources, { ...schema, value: items }).value as Schema).enum as string[] | undefined) ??

@@ -3,7 +3,7 @@ import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import type { Finding } from '../model/source.ts'
 
-interface Added {
+interface ServerStatus {
   status: number
   applies(operation: Operation): boolean
   because: string
@@ -18,15 +18,15 @@ const takesHeader =
       (parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name,
     )
 
-/** The statuses that the server itself returns. 405 and 414 belong to the URL and not to an operation; 501 occurs
- *  in development only. */
-const ADDED: Added[] = [
+/** Statuses that the server returns before or instead of the handler. 405 and 414 belong to the URL and
+ *  not to an operation; 501 occurs in development only. */
+const SERVER_STATUSES: ServerStatus[] = [
   {
     status: 304,
     applies: (operation) => isRead(operation) && 'etag' in operation.success.headers,
     because: 'its response has an ETag',
   },
-  { status: 400, applies: always, because: 'any address or body can be broken' },
+  { status: 400, applies: always, because: 'any URL or body can be malformed' },
   { status: 401, applies: ({ isPublic }) => !isPublic, because: 'it needs an API key' },
   {
     status: 403,
@@ -38,10 +38,10 @@ const ADDED: Added[] = [
   { status: 412, applies: takesHeader('if-match'), because: 'it takes If-Match' },
   { status: 413, applies: ({ body }) => body !== null, because: 'it takes a body' },
   { status: 415, applies: ({ body }) => body !== null, because: 'it takes a body' },
-  { status: 422, applies: always, because: 'any query parameter that it does not have is refused' },
+  { status: 422, applies: always, because: 'it refuses unknown query parameters' },
   { status: 429, applies: ({ isPublic }) => !isPublic, because: 'it is rate limited' },
-  { status: 500, applies: always, because: 'we can make a mistake' },
-  { status: 503, applies: always, because: 'the database can be out of reach' },
+  { status: 500, applies: always, because: 'the service can have a defect' },
+  { status: 503, applies: always, because: 'the database can be unavailable' },
 ]
 
 /** Every status that the server itself can return is declared. */
@@ -49,13 +49,13 @@ export function statuses({ operations }: Contract): Finding[] {
   return operations.flatMap((operation) => {
     const { id, place, responses } = operation
     const declared = new Set(responses.map(({ status }) => status))
-    return ADDED.filter(({ status, applies }) => applies(operation) && !declared.has(status)).map(
-      ({ status, because }) => ({
-        source: place.source,
-        path: [...place.path, 'responses'],
-        problem: `${id} can answer ${status}, since ${because}: declare it`,
-      }),
-    )
+    return SERVER_STATUSES.filter(
+      ({ status, applies }) => applies(operation) && !declared.has(status),
+    ).map(({ status, because }) => ({
+      source: place.source,
+      path: [...place.path, 'responses'],
+      problem: `${id} can return ${status}, because ${because}: declare it`,
+    }))
   })
 }
 
@@ -76,7 +76,7 @@ export function errorSchema({ operations }: Contract): Finding[] {
       {
         source: place.source,
         path: place.path,
-        problem: `a ${status} must be application/json alone, with $ref: '${shared}'`,
+        problem: `a ${status} must be application/json only, with $ref: '${shared}'`,
       },
     ]
   })

@@ -47,7 +47,7 @@ function currencies({ sources }: Contract): Finding[] {
     Object.entries(properties).flatMap(([name, property]) => {
       const currency = at(property, ['x-currency'])
       if (currency === undefined || Object.hasOwn(properties, String(currency))) return []
-      const problem = `x-currency of ${schema}.${name} must name the property of ${schema} that is its currency`
+      const problem = `x-currency of ${schema}.${name} must name the currency property of ${schema}`
       return [
         {
           source,
@@ -70,7 +70,7 @@ function sunsetInTime({ operations }: Contract): Finding[] {
       {
         source,
         path: [...path, 'x-sunset'],
-        problem: `${id} must not go before ${earliest}, a year after its deprecation: set a later day`,
+        problem: `${id} must not be removed before ${earliest}, a year after its deprecation: set a later day`,
       },
     ]
   })

@@ -1,11 +1,11 @@
-/** A mock of the API for the tests of API consumers. It checks requests like the service does, and responds with the examples
- *  of openapi.yaml. It has no state. */
+/** A mock of the API for the tests of API consumers. It validates requests as the service does, and
+ *  responds with the examples of openapi.yaml. It has no state. */
 import { readFileSync } from 'node:fs'
 import Koa, { type Context, type Middleware, type Next } from 'koa'
 import OpenAPIBackendModule, { type Document } from 'openapi-backend'
 import type { Logger } from 'pino'
 import { InvalidInput, Refused } from '../../errors.ts'
-import { type Operation, type OperationId, operations } from '../../generated/operations.ts'
+import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
 import { responses } from '../../generated/validators.js'
 
 // The package is CommonJS: its default export is one level down.
@@ -16,9 +16,9 @@ export interface ServiceParts {
   acceptedHeaders: string
   answerErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
-  deprecationHeaders(operation: Operation): Record<string, string>
+  deprecationHeaders(operation: OperationRow): Record<string, string>
   etagOf(representation: string): string
-  /** Undefined for OPTIONS, which is then answered. */
+  /** Undefined for OPTIONS, after the response is set. */
   findOperation(ctx: Context): OperationId | undefined
   identify: Middleware
   ifMatchHolds(header: string, etag: string): boolean
@@ -46,11 +46,11 @@ export async function createMock({
   document = ownDocument(),
 }: MockOptions): Promise<Koa> {
   const examples = await readExamples(document)
-  const problems = operationIds.flatMap((id) => problemsOf(id, examples))
-  if (problems.length > 0) throw new Refused(sayProblems(problems))
+  const problems = operationIds.flatMap((id) => checkExamples(id, examples))
+  if (problems.length > 0) throw new Refused(formatProblems(problems))
 
   const app = new Koa()
-  app.on('error', (error: Error) => log.error({ err: error }, 'An answer could not be sent'))
+  app.on('error', (error: Error) => log.error({ err: error }, 'A response could not be sent'))
   app.use(service.identify)
   app.use(async (ctx, next) => {
     await next()
@@ -63,18 +63,20 @@ export async function createMock({
     const id = service.findOperation(ctx)
     if (id === undefined) return
     ctx.set(service.deprecationHeaders(operations[id]))
-    await answer(service, ctx, id, examples)
+    await respond(service, ctx, id, examples)
   })
   return app
 }
 
-const SHOWN = 10
+const MAX_SHOWN_PROBLEMS = 10
 
-function sayProblems(problems: string[]): string {
-  const more = problems.length > SHOWN ? [`and ${problems.length - SHOWN} more`] : []
+function formatProblems(problems: string[]): string {
+  const more =
+    problems.length > MAX_SHOWN_PROBLEMS ? [`and ${problems.length - MAX_SHOWN_PROBLEMS} more`] : []
   return [
-    'The examples of openapi.yaml break the contract, so nothing can be answered from them. "muster lint" says where each stands:',
-    ...problems.slice(0, SHOWN),
+    'The mock cannot use the examples of openapi.yaml: they break the contract.',
+    'Correct them. "muster lint" shows their lines:',
+    ...problems.slice(0, MAX_SHOWN_PROBLEMS),
     ...more,
   ].join('\n')
 }
@@ -137,20 +139,20 @@ async function readExamples(document: unknown): Promise<Examples> {
   }
 }
 
-function problemsOf(id: OperationId, examples: Examples): string[] {
+function checkExamples(id: OperationId, examples: Examples): string[] {
   return operations[id].statuses.flatMap((status) => {
     const names = [undefined, ...examples.names(id, status)]
     const mediaTypes = [undefined, ...examples.mediaTypes(id, status)]
     const found = names.flatMap((name) =>
       mediaTypes.flatMap((mediaType) =>
-        problemOf(id, status, examples.find(id, status, { name, mediaType })),
+        checkExample(id, status, examples.find(id, status, { name, mediaType })),
       ),
     )
     return [...new Set(found)].map((problem) => `${id} ${status}${problem}`)
   })
 }
 
-function problemOf(
+function checkExample(
   id: OperationId,
   status: number,
   { headers, mediaType, body }: Example,
@@ -180,13 +182,13 @@ async function withDeclaredHeaders(ctx: Context, next: Next, examples: Examples)
     if (!ctx.res.hasHeader(name)) ctx.set(name, value)
 }
 
-async function answer(
+async function respond(
   service: ServiceParts,
   ctx: Context,
   id: OperationId,
   examples: Examples,
 ): Promise<void> {
-  const operation: Operation = operations[id]
+  const operation: OperationRow = operations[id]
   if (!operation.isPublic && !/^Bearer +[^ ]+$/i.test(ctx.get('Authorization')))
     ctx.throw(401, 'The API key is missing or malformed.')
   await service.readInput(ctx, id)
@@ -194,7 +196,7 @@ async function answer(
   const current = currentRecord(ctx, operation, examples)
   const status =
     preferred ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
-  const body = bodyOf(ctx, id, status, examples, name)
+  const body = exampleBody(ctx, id, status, examples, name)
   if (body !== null) {
     // Set before the body, or Koa adds a charset.
     ctx.set('Content-Type', body.mediaType)
@@ -220,10 +222,10 @@ interface Preference {
 function readPreference(
   ctx: Context,
   id: OperationId,
-  operation: Operation,
+  operation: OperationRow,
   examples: Examples,
 ): Preference {
-  const given = new Map(
+  const preferences = new Map(
     [
       ...ctx
         .get('Prefer')
@@ -233,7 +235,7 @@ function readPreference(
       quoted ?? plain ?? '',
     ]),
   )
-  const [code, name] = [given.get('code'), given.get('example')]
+  const [code, name] = [preferences.get('code'), preferences.get('example')]
   const status = code === undefined ? undefined : Number(code)
   if (status !== undefined && !operation.statuses.includes(status))
     refusePreference(id, `code=${code}`, operation.statuses)
@@ -253,17 +255,17 @@ function refusePreference(
   known: readonly (string | number)[],
 ): never {
   const choice =
-    known.length === 0 ? 'that response has no named examples' : `there is ${known.join(', ')}`
-  throw new InvalidInput({ Prefer: [`asks for ${what}, which ${id} does not have: ${choice}.`] })
+    known.length === 0 ? 'that response has no named examples' : `use ${known.join(', ')}`
+  throw new InvalidInput({ Prefer: [`${id} does not have ${what}: ${choice}.`] })
 }
 
 /** The response of GET for the same path. Null if it has no ETag. */
-function currentRecord(ctx: Context, { path }: Operation, examples: Examples): Body | null {
+function currentRecord(ctx: Context, { path }: OperationRow, examples: Examples): Body | null {
   const id = operationIds.find(
     (other) => operations[other].path === path && operations[other].method === 'get',
   )
   return id !== undefined && operations[id].etag
-    ? bodyOf(ctx, id, operations[id].success, examples)
+    ? exampleBody(ctx, id, operations[id].success, examples)
     : null
 }
 
@@ -271,7 +273,7 @@ function currentRecord(ctx: Context, { path }: Operation, examples: Examples): B
 function conditionalStatus(
   { etagOf, ifMatchHolds, ifNoneMatchHolds }: ServiceParts,
   ctx: Context,
-  { access, ifMatch }: Operation,
+  { access, ifMatch }: OperationRow,
   current: Body | null,
 ): number | undefined {
   if (current === null) return undefined
@@ -287,7 +289,7 @@ interface Body {
   mediaType: string
 }
 
-function bodyOf(
+function exampleBody(
   ctx: Context,
   id: OperationId,
   status: number,

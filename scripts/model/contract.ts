@@ -29,8 +29,8 @@ export interface Tag {
   path: Path
 }
 
-/** Throws `ContractError` at the first fault that leaves the model incomplete. The model may still contradict itself:
- *  see consistency.ts. */
+/** Throws `ContractError` at the first fault that leaves the model incomplete. consistency.ts checks the
+ *  rest. */
 export function buildContract(openapi: Source, asyncapi: Source): Contract {
   const sources = { [openapi.file]: openapi, [asyncapi.file]: asyncapi }
   for (const source of [openapi, asyncapi]) checkReferences(sources, source)
@@ -58,8 +58,8 @@ function readTags({ root }: Source): Tag[] {
     }))
 }
 
-/** The model of generated/openapi.json and generated/asyncapi.json below `root`: parsing them takes 2 ms, the YAML 130.
- *  Each `$ref` begins with its file, for example `openapi.json#/…`, so it can be followed from anywhere. */
+/** The model of generated/openapi.json and generated/asyncapi.json below `root`. Parsing them takes 2 ms,
+ *  the YAML 130. Each `$ref` begins with its file, for example `openapi.json#/…`, so it can be followed from anywhere. */
 export function readGeneratedContract(root: string): Contract {
   const read = (file: string): Source => {
     const text = readFileSync(join(root, 'generated', file), 'utf8')

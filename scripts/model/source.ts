@@ -78,8 +78,3 @@ export function isObject(value: unknown): value is Record<string | number, unkno
 export function lineOf({ source, path }: Place): number {
   return source.position(path).line
 }
-
-/** The place one level up: of the parameter for its schema, of the message for its payload. */
-export function parentOf({ source, path }: Place): Place {
-  return { source, path: path.slice(0, -1) }
-}

@@ -185,7 +185,7 @@ describe('a preference', () => {
     const [message] = (await json(answer)).errors.Prefer
     expect([answer.status, message]).toEqual([
       422,
-      expect.stringMatching(/code=418.*there is 200, 304, 400/),
+      expect.stringMatching(/code=418.*use 200, 304, 400/),
     ])
   })
 
@@ -213,7 +213,7 @@ describe('a preference', () => {
         headers: { Authorization: 'Bearer any', Prefer: 'example=third' },
       })
       expect((await json(unknown)).errors.Prefer).toEqual([
-        expect.stringContaining('there is first, other'),
+        expect.stringContaining('use first, other'),
       ])
     } finally {
       await server.stop(0)

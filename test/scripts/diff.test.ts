@@ -5,12 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { type Change, diff } from '../../scripts/diff/diff.ts'
-import {
-  idOfSchemaChange,
-  RULES,
-  SCHEMA_RULES,
-  type SchemaChange,
-} from '../../scripts/diff/rules.ts'
+import { RULES, SCHEMA_RULES, type SchemaChange, toRuleId } from '../../scripts/diff/rules.ts'
 import { newMuster } from '../cli/muster.ts'
 import { AFTER_SUNSET, ASYNCAPI, type Edit, event, OPENAPI, TODAY } from './diff-contract.ts'
 import { LOST, OLD, POST } from './diff-edits.ts'
@@ -119,9 +114,7 @@ test('every rule is seen here', () => {
   ]
   const changes = Object.keys(SCHEMA_RULES) as SchemaChange[]
   expect(
-    changes.filter(
-      (change) => !subjects.some((subject) => seen.has(idOfSchemaChange(subject, change))),
-    ),
+    changes.filter((change) => !subjects.some((subject) => seen.has(toRuleId(subject, change)))),
   ).toEqual([])
 })
 
@@ -184,7 +177,7 @@ test('muster diff: against a git revision, with JUnit and a changelog; exit stat
   })
   expect(await readFile(report, 'utf8')).toContain('tests="1" failures="0"')
   const day = new Date().toISOString().slice(0, 10)
-  const entry = `## 1.1.0 · ${day}\n\n### New, and of no consequence for what exists\n\n- \`deleteNotes\`: DELETE /notes is new.\n`
+  const entry = `## 1.1.0 · ${day}\n\n### Compatible\n\n- \`deleteNotes\`: DELETE /notes is new.\n`
   expect(await readFile(join(folder.path, 'CHANGELOG.md'), 'utf8')).toBe(`# Changelog\n\n${entry}`)
 
   await folder.write(

@@ -47,7 +47,7 @@ const CASES: Case[] = [
       "$ref: '#/components/schemas/Answers'\n          example:\n            message: This API",
     ],
     line: 'Forbidden:',
-    want: "error-schema — a 403 must be application/json alone, with $ref: '#/components/schemas/Error'",
+    want: "error-schema — a 403 must be application/json only, with $ref: '#/components/schemas/Error'",
   },
   {
     name: 'a status that the service can answer, and that is not declared',
@@ -55,7 +55,7 @@ const CASES: Case[] = [
     change: ["        '412': { $ref: '#/components/responses/PreconditionFailed' }\n", ''],
     after: 'operationId: deletePayment',
     line: 'responses:',
-    want: 'statuses — deletePayment can answer 412, since it takes If-Match: declare it',
+    want: 'statuses — deletePayment can return 412, because it takes If-Match: declare it',
   },
   {
     name: 'an example that is not what its schema says',
@@ -109,7 +109,7 @@ const CASES: Case[] = [
     file: 'openapi.yaml',
     change: ['- name: filter[currency]', '- name: filter[currency-code]'],
     line: '- name: filter[currency-code]',
-    want: 'dredd-safe — parameter filter[currency-code] of listPayments must be of letters, digits, _ and pairs of []',
+    want: 'dredd-safe — parameter filter[currency-code] of listPayments must consist of letters, digits, _ and pairs of []',
     also: 'lists — listPayments is a list: filter[currency-code] must be written like filter[created_after]',
   },
   {
@@ -133,7 +133,7 @@ const CASES: Case[] = [
     file: 'openapi.yaml',
     change: ['  contact:\n    name: Muster support\n', '  contact: { url: https://example.com }\n'],
     line: 'contact: { url',
-    want: 'dredd-safe — https://example.com must be in quotes here',
+    want: 'dredd-safe — https://example.com needs quotes here',
   },
   {
     name: 'an event type that asyncapi.yaml does not have',
@@ -162,7 +162,7 @@ const CASES: Case[] = [
     change: ["      ExportFailed:\n        $ref: '#/components/messages/ExportFailed'\n", ''],
     lineAfter: '    ExportCompleted:\n      name',
     line: 'ExportFailed:',
-    want: 'event-on-channel — export.failed is sent on no channel',
+    want: 'event-on-channel — no channel sends export.failed',
   },
   {
     name: 'an event type that the API does not list',
@@ -191,7 +191,7 @@ const CASES: Case[] = [
     file: 'openapi.yaml',
     change: ['x-currency: currency', 'x-currency: money'],
     line: 'x-currency: money',
-    want: 'currencies — x-currency of Payment.amount_minor must name the property of Payment that is its currency',
+    want: 'currencies — x-currency of Payment.amount_minor must name the currency property of Payment',
   },
   {
     name: 'a list without pages',
@@ -199,7 +199,7 @@ const CASES: Case[] = [
     change: ["        - $ref: '#/components/parameters/PageSize'\n", ''],
     after: 'operationId: listEventTypes',
     line: 'parameters:',
-    want: 'lists — listEventTypes is a list: give it the parameter page[size]',
+    want: 'lists — listEventTypes is a list: add the parameter page[size]',
   },
   {
     name: 'a list with a filter of another form',
@@ -236,7 +236,7 @@ const CASES: Case[] = [
       "operationId: getEvent\n      deprecated: true\n      x-deprecated-since: '2026-03-01'\n      x-sunset: '2027-02-28'\n",
     ],
     line: 'x-sunset:',
-    want: 'sunset-in-time — getEvent must not go before 2027-03-01, a year after its deprecation: set a later day',
+    want: 'sunset-in-time — getEvent must not be removed before 2027-03-01, a year after its deprecation: set a later day',
   },
   {
     name: 'a component that nothing refers to',
