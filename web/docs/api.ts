@@ -1,4 +1,4 @@
-/** The contract as the documentation shows it: operations and events grouped by resource and linked to each other. */
+/** The contract for the documentation: operations and events by resource, with links between them. */
 import { type Contract, readGeneratedContract } from '../../scripts/model/contract.ts'
 import type { EventMessage } from '../../scripts/model/events.ts'
 import {

@@ -4,7 +4,7 @@ import { type Content, type Html, html } from '../shared/html.ts'
 import type { ApiEvent } from './api.ts'
 import { renderMarkdown } from './markdown.ts'
 import type { PageContext } from './page.ts'
-import { constraintsOf, typeOf } from './schema.ts'
+import { constraintList, formatType } from './schema.ts'
 
 export function methodBadge({ method }: Pick<Operation, 'method'>): Html {
   return html`<span class="method ${method.toLowerCase()}">${method}</span>`
@@ -46,11 +46,11 @@ function headerItem(
   return html`<li class="field">
 <div class="field-head">
 <code class="field-name">${name}</code>
-<span class="type">${typeOf(context, schema.value)}</span>
+<span class="type">${formatType(context, schema.value)}</span>
 ${!required && html`<span class="type">optional</span>`}
 </div>
 ${context.markdown(description)}
-${constraintsOf(context, schema.value)}
+${constraintList(context, schema.value)}
 ${example !== undefined && html`<p class="rule">for example <code>${String(example)}</code></p>`}
 </li>`
 }

@@ -1,4 +1,4 @@
-/** Schemas as people read them: fields with their types, limits and meanings. */
+/** Renders schemas: fields with their types, constraints and descriptions. */
 import type { Schema } from '../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import type { Api } from './api.ts'
@@ -6,32 +6,38 @@ import type { Api } from './api.ts'
 export interface SchemaContext {
   api: Api
   markdown(text: string): Html
-  /** Is it about what the service sends? There, what is always present goes without saying, and what is not is pointed out. */
-  isAnswer?: boolean
-  /** The address of a component's description. */
+  /** The service sends it: mark the optional fields. Otherwise mark the required fields. */
+  isOutput?: boolean
+  /** The URL of a component's description. */
   schemaLink(name: string): string | undefined
 }
 
-/** The fields of an object, or of the items of an array. Nothing for what has none. */
-export function fieldList(context: SchemaContext, given: Schema, inside: Schema[] = []): Content {
-  const schema = context.api.follow(given)
-  if (inside.includes(schema)) return undefined
-  const path = [...inside, schema]
+/** The fields of an object, or of the items of an array. Returns undefined for other schemas.
+ *  `ancestors` ends the recursion of schemas that contain themselves. */
+export function fieldList(
+  context: SchemaContext,
+  reference: Schema,
+  ancestors: Schema[] = [],
+): Content {
+  const schema = context.api.follow(reference)
+  if (ancestors.includes(schema)) return undefined
+  const path = [...ancestors, schema]
   if (schema.items) return fieldList(context, schema.items, path)
   const branches = [...(schema.oneOf ?? []), ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]
   if (branches.length > 0) return branches.map((branch) => fieldList(context, branch, path))
   if (!schema.properties) return undefined
   const required = new Set(schema.required)
-  return html`<ul class="fields">${Object.entries(schema.properties).map(([name, property]) =>
+  const fields = Object.entries(schema.properties).map(([name, property]) =>
     fieldItem(context, { name, schema: property, isRequired: required.has(name) }, path),
-  )}</ul>`
+  )
+  return html`<ul class="fields">${fields}</ul>`
 }
 
 export interface FieldInput {
   name: string
   schema: Schema
   isRequired: boolean
-  /** Where it is not that of the schema. */
+  /** Replaces the description of the schema. */
   description?: string
   id?: string
 }
@@ -39,19 +45,19 @@ export interface FieldInput {
 export function fieldItem(
   context: SchemaContext,
   { name, schema, isRequired, description, id }: FieldInput,
-  inside: Schema[] = [],
+  ancestors: Schema[] = [],
 ): Html {
   const target = context.api.follow(schema)
-  const children = fieldList(context, schema, inside)
+  const children = fieldList(context, schema, ancestors)
   return html`<li class="field"${id !== undefined && html` id="${id}"`}>
 <div class="field-head">
 <code class="field-name">${name}</code>
-<span class="type">${typeOf(context, schema)}</span>
-${presenceOf(context, isRequired)}
+<span class="type">${formatType(context, schema)}</span>
+${presenceNote(context, isRequired)}
 ${target.deprecated && html`<span class="pill warn">deprecated</span>`}
 </div>
 ${context.markdown(description ?? schema.description ?? target.description ?? '')}
-${constraintsOf(context, schema)}
+${constraintList(context, schema)}
 ${children && childFields(name, children)}
 </li>`
 }
@@ -63,69 +69,62 @@ ${children}
 </details>`
 }
 
-function presenceOf({ isAnswer }: SchemaContext, isRequired: boolean): Content {
-  if (isAnswer) return !isRequired && html` <span class="type">optional</span>`
+function presenceNote({ isOutput }: SchemaContext, isRequired: boolean): Content {
+  if (isOutput) return !isRequired && html` <span class="type">optional</span>`
   return isRequired && html` <span class="required">required</span>`
 }
 
-/** In words, such as `array of string or null`. */
-export function typeOf(context: SchemaContext, given: Schema): Content {
+/** Returns the type in words, for example `array of string or null`. */
+export function formatType(context: SchemaContext, reference: Schema): Content {
   const { api, schemaLink } = context
-  const schema = api.follow(given)
+  const schema = api.follow(reference)
   const orNull = schema.nullable ? ' or null' : ''
-  const component = componentOf(given)
+  const component = componentName(reference)
   const link = component === undefined || !schema.properties ? undefined : schemaLink(component)
   if (link !== undefined) return html`<a href="${link}">${component}</a>${orNull}`
-  if (schema.items) return html`array of ${typeOf(context, schema.items)}${orNull}`
-  const branches = (schema.oneOf ?? schema.anyOf)?.map((branch) => typeOf(context, branch))
+  if (schema.items) return html`array of ${formatType(context, schema.items)}${orNull}`
+  const branches = (schema.oneOf ?? schema.anyOf)?.map((branch) => formatType(context, branch))
   if (branches) return joinContent(branches, ' or ')
-  const format =
-    schema.format === undefined || schema.format === 'int32' || schema.format === 'int64'
-      ? ''
-      : ` (${schema.format})`
+  const isPlain = schema.format === undefined || /^int(32|64)$/.test(schema.format)
+  const format = isPlain ? '' : ` (${schema.format})`
   return `${schema.type ?? 'any'}${format}${orNull}`
 }
 
-/** What a value must meet. Nothing where everything of the type is allowed. */
-export function constraintsOf(context: SchemaContext, given: Schema): Content {
-  const schema = context.api.follow(given)
-  const items = schema.items && context.api.follow(schema.items)
-  const ownRules = (placed: Schema): Content[] => {
-    const link = isLongChoice(context, placed)
-      ? context.schemaLink(componentOf(placed) ?? '')
-      : undefined
-    return link === undefined
-      ? rulesOf(context.api.follow(placed))
-      : [html`one of the values of <a href="${link}">${componentOf(placed)}</a>`]
-  }
-  const rules = [
-    ...ownRules(given),
-    ...(schema.items && !items?.properties
-      ? ownRules(schema.items).map((rule) => html`each ${rule}`)
-      : []),
-  ]
-  const values =
-    typeof schema.additionalProperties === 'object'
-      ? typeOf(context, schema.additionalProperties)
-      : undefined
-  if (values !== undefined) rules.unshift(html`values: ${values}`)
+/** The constraints of a schema and of its items. Returns false if it has none. */
+export function constraintList(context: SchemaContext, reference: Schema): Content {
+  const { additionalProperties, items } = context.api.follow(reference)
+  const hasFields = items !== undefined && context.api.follow(items).properties !== undefined
+  const itemConstraints = items && !hasFields ? describeConstraints(context, items) : []
+  const constraints = [
+    typeof additionalProperties === 'object' &&
+      html`values: ${formatType(context, additionalProperties)}`,
+    ...describeConstraints(context, reference),
+    ...itemConstraints.map((constraint) => html`each ${constraint}`),
+  ].filter((constraint) => constraint !== false)
   return (
-    rules.length > 0 && html`<ul class="rules">${rules.map((rule) => html`<li>${rule}</li>`)}</ul>`
+    constraints.length > 0 &&
+    html`<ul class="rules">${constraints.map((constraint) => html`<li>${constraint}</li>`)}</ul>`
   )
 }
 
-/** Where there are more choices than this, they are shown once, with the component. */
-const MAX_CHOICES = 20
+/** A component with more values is linked instead of repeated. */
+const MAX_LISTED_VALUES = 20
 
-function isLongChoice({ api }: SchemaContext, given: Schema): boolean {
-  return given.$ref !== undefined && (api.follow(given).enum?.length ?? 0) > MAX_CHOICES
+function describeConstraints(context: SchemaContext, reference: Schema): Content[] {
+  const schema = context.api.follow(reference)
+  const component = componentName(reference)
+  if (component !== undefined && (schema.enum?.length ?? 0) > MAX_LISTED_VALUES) {
+    const link = context.schemaLink(component)
+    if (link !== undefined) return [html`one of the values of <a href="${link}">${component}</a>`]
+  }
+  return describeOwnConstraints(schema)
 }
 
-function componentOf({ $ref }: Schema): string | undefined {
+function componentName({ $ref }: Schema): string | undefined {
   return $ref?.split('/').at(-1)
 }
 
-function rulesOf(schema: Schema): Content[] {
+function describeOwnConstraints(schema: Schema): Content[] {
   const {
     minLength,
     maxLength,
@@ -137,10 +136,10 @@ function rulesOf(schema: Schema): Content[] {
     pattern,
     uniqueItems,
   } = schema
-  const choices = schema.enum?.filter((value) => value !== null)
+  const values = schema.enum?.filter((value) => value !== null)
   return [
     schema.const !== undefined && html`always ${code(schema.const)}`,
-    choices && choices.length > 0 && html`one of ${joinContent(choices.map(code), ' ')}`,
+    values && values.length > 0 && html`one of ${joinContent(values.map(code), ' ')}`,
     range(minimum, maximum, ''),
     range(minLength, maxLength, 'character'),
     range(minItems, maxItems, 'item'),

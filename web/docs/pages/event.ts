@@ -8,7 +8,7 @@ import { fieldList } from '../schema.ts'
 
 export function eventPage(context: PageContext, event: ApiEvent): DocsPage {
   const { type, summary, description, payload, headers, example } = event
-  const sent = { ...context, isAnswer: true }
+  const output = { ...context, isOutput: true }
   return {
     title: type,
     summary: summary || firstSentence(description),
@@ -25,11 +25,11 @@ ${triggers(context, event)}
 ${record(context, event)}
 <section>
 <h2 id="body">Body</h2>
-${fieldList(sent, payload.value)}
+${fieldList(output, payload.value)}
 </section>
 <section>
 <h2 id="headers">Headers</h2>
-${fieldList(sent, headers.value)}
+${fieldList(output, headers.value)}
 </section>
 </div>
 <aside class="column samples" aria-label="Samples">

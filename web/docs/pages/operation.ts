@@ -14,7 +14,7 @@ import {
   statusBadge,
 } from '../parts.ts'
 import { writeSamples } from '../samples.ts'
-import { fieldItem, fieldList, joinContent, typeOf } from '../schema.ts'
+import { fieldItem, fieldList, formatType, joinContent } from '../schema.ts'
 import { tryIt } from './try-it.ts'
 
 export function operationPage(context: PageContext, operation: ApiOperation): DocsPage {
@@ -142,7 +142,7 @@ ${fieldList(context, body.schema.value)}
 
 function responseDetails(context: PageContext, response: OperationResponse, isOpen: boolean): Html {
   const { status, description, headers, content } = response
-  const sent = { ...context, isAnswer: true }
+  const output = { ...context, isOutput: true }
   const media = Object.values(content)
   const [first] = media
   return html`<details class="response" id="response-${status}"${isOpen && html` open`}>
@@ -150,9 +150,9 @@ function responseDetails(context: PageContext, response: OperationResponse, isOp
 ${context.markdown(description)}
 ${media.map(
   ({ mediaType, schema }) =>
-    html`<p class="media"><code>${mediaType}</code> ${typeOf(sent, schema.value)}</p>`,
+    html`<p class="media"><code>${mediaType}</code> ${formatType(output, schema.value)}</p>`,
 )}
-${first && fieldList(sent, first.schema.value)}
+${first && fieldList(output, first.schema.value)}
 ${!isOpen && first?.example !== undefined && html`<h3>Example</h3>${mediaExample(first)}`}
 ${Object.keys(headers).length > 0 && headerDetails(context, headers)}
 </details>`

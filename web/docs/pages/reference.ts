@@ -5,7 +5,7 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { exampleValue } from '../code.ts'
 import type { PageContext } from '../page.ts'
 import { headerList, scrollableTable, statusBadge } from '../parts.ts'
-import { constraintsOf, joinContent } from '../schema.ts'
+import { constraintList, joinContent } from '../schema.ts'
 
 /** Headers that every response has. */
 const COMMON_HEADERS = /^(x-request-id|x-ratelimit-.*|ratelimit.*)$/i
@@ -78,7 +78,7 @@ function filterTable(context: PageContext, id: string, filters: Parameter[]): Ht
     ({ name, description, schema }) => html`<tr>
 <td><code>${name}</code></td>
 <td>${context.markdown(description)}</td>
-<td>${constraintsOf(context, schema.value) || context.api.follow(schema.value).format || 'text'}</td>
+<td>${constraintList(context, schema.value) || context.api.follow(schema.value).format || 'text'}</td>
 </tr>`,
   )
   return scrollableTable(

@@ -2,7 +2,7 @@
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Html, html } from '../../shared/html.ts'
 import type { DocsPage, PageContext } from '../page.ts'
-import { constraintsOf, fieldList, typeOf } from '../schema.ts'
+import { constraintList, fieldList, formatType } from '../schema.ts'
 
 export function schemasPage(context: PageContext): DocsPage {
   const schemas = [...context.api.schemas].sort(([a], [b]) => (a < b ? -1 : 1))
@@ -20,9 +20,9 @@ ${schemas.map(([name, schema]) => schemaSection(context, name, schema))}`,
 function schemaSection(context: PageContext, name: string, schema: Schema): Html {
   return html`<section class="schema">
 <h2 id="${name}">${name}</h2>
-<p class="type">${typeOf(context, schema)}</p>
+<p class="type">${formatType(context, schema)}</p>
 ${context.markdown(schema.description ?? '')}
-${constraintsOf(context, schema)}
+${constraintList(context, schema)}
 ${schema.additionalProperties === false && html`<p class="rule">Unknown fields get 422.</p>`}
 ${fieldList(context, schema)}
 </section>`
