@@ -31,7 +31,8 @@ Also back up DATA_DIR/secret.key (or SECRET_KEY) in another place: it encrypts t
           document: { file, byte_size: byteSize },
           text: [
             `The records are in ${file} (${byteSize} bytes).`,
-            `Also back up ${join(database.dataDir, 'secret.key')} (or SECRET_KEY): it encrypts the signing secrets.`,
+            `Also back up ${join(database.dataDir, 'secret.key')} (or SECRET_KEY): ` +
+              'it encrypts the signing secrets.',
           ].join('\n'),
         }
       }),

@@ -69,8 +69,8 @@ export function addBulk(program: Command, shell: Shell): void {
       .command(name)
       .summary(summary)
       .description(
-        `${summary.charAt(0).toUpperCase()}${summary.slice(1)}. Running servers apply this within a second. ` +
-          'Retries that it already scheduled will still be sent.',
+        `${summary.charAt(0).toUpperCase()}${summary.slice(1)}. Running servers apply this within a ` +
+          'second. Attempts that it has already scheduled will still be made.',
       )
       .argument('<id>', 'the bulk job')
       .addHelpText('after', examples(`muster bulk ${name} ${EXAMPLE_ID}`))

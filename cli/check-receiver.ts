@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { request as httpRequest } from 'undici'
 import { junitXml, type TestCase } from '../scripts/diff/junit.ts'
-import { signingSecretOf } from './listen.ts'
+import { parseSigningSecret } from './listen.ts'
 import {
   type ExpectedStatus,
+  listRules,
   RESPONSE_TIMEOUT_MS,
   type ReceiverCheck,
   type Rule,
-  rulesFor,
 } from './receiver-rules.ts'
 import { examples, type Output, parseHttpUrl, type Shell } from './shell.ts'
 
@@ -45,7 +45,7 @@ export function addCheckReceiver(program: Command, shell: Shell): void {
     .requiredOption(
       '--secret <secret>',
       'the signing secret that the receiver uses, or - to read it from standard input',
-      signingSecretOf,
+      parseSigningSecret,
     )
     .option('--junit <file>', 'also write the results as JUnit XML')
     .addHelpText(
@@ -61,7 +61,7 @@ responds 403, and must process each delivery only once.
     )
     .action(
       shell.action(async (url: string, { secret, junit }: Options): Promise<Output> => {
-        const results = await runRules(url, rulesFor(secret))
+        const results = await runRules(url, listRules(secret))
         const conformant = results.every(isFollowed)
         if (junit !== undefined)
           await writeFile(

@@ -53,7 +53,7 @@ async function startServer({
   const running = await start(config, { log: pino({ level: config.logLevel }) })
   const { url, db } = running
 
-  const person = () => ({
+  const newPerson = () => ({
     email: `${randomUUID()}@example.com`,
     fullName: 'Tester',
     passwordHash: 'none',
@@ -75,13 +75,13 @@ async function startServer({
     newKey,
     async newAccount() {
       const ids = await transaction(db, (trx) =>
-        insertAccount(trx, { name: 'Contract tests', ...person() }, new Date()),
+        insertAccount(trx, { name: 'Contract tests', ...newPerson() }, new Date()),
       )
       return { ...ids, key: await newKey(ids) }
     },
     async newUser(accountId) {
       const user = {
-        ...person(),
+        ...newPerson(),
         role: 'admin' as const,
         permissions: { finance: 'none' as const },
       }
@@ -110,23 +110,27 @@ async function startServer({
   }
 }
 
+/** Adds a disposer to the result of `work`. It runs the cleanups, the latest first. */
 async function withDirectories<T>(
   work: (
     newDirectory: () => Promise<string>,
-    onEnd: (end: () => Promise<void>) => void,
+    onEnd: (cleanup: () => Promise<void>) => void,
   ) => Promise<T>,
 ) {
-  const ends: (() => Promise<void>)[] = []
+  const cleanups: (() => Promise<void>)[] = []
   const newDirectory = async (): Promise<string> => {
     const directory = await mkdtemp(join(tmpdir(), 'muster-contract-'))
-    ends.push(() => rm(directory, { recursive: true, force: true }))
+    cleanups.push(() => rm(directory, { recursive: true, force: true }))
     return directory
   }
   const end = async (): Promise<void> => {
-    for (const one of ends.reverse()) await one()
+    for (const cleanup of cleanups.reverse()) await cleanup()
   }
   try {
-    return { ...(await work(newDirectory, (one) => ends.push(one))), [Symbol.asyncDispose]: end }
+    return {
+      ...(await work(newDirectory, (cleanup) => cleanups.push(cleanup))),
+      [Symbol.asyncDispose]: end,
+    }
   } catch (error) {
     await end()
     throw error

@@ -60,8 +60,8 @@ export function addContract(program: Command, shell: Shell): void {
         'starts the service of this installation on a temporary database. A deployed service needs a ' +
         'separate account without other activity during the test.',
     )
-    .option('--url <url>', 'the URL of a deployed service', (given) =>
-      parseHttpUrl(given).replace(/\/+$/, ''),
+    .option('--url <url>', 'the URL of a deployed service', (argument) =>
+      parseHttpUrl(argument).replace(/\/+$/, ''),
     )
     .option(
       '--key <key>',
@@ -105,11 +105,12 @@ Exit status: 0 if the contract holds, 1 if a check failed or a documented status
     )
 }
 
-function integerFrom(min: number, max: number): (given: string) => number {
-  return (given) => {
-    if (!/^\d+$/.test(given) || Number(given) < min || Number(given) > max)
+function integerFrom(min: number, max: number): (argument: string) => number {
+  return (argument) => {
+    const number = Number(argument)
+    if (!/^\d+$/.test(argument) || number < min || number > max)
       throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
-    return Number(given)
+    return number
   }
 }
 
@@ -164,13 +165,13 @@ async function test(
 function toDocument({ cases, ...report }: Report): object {
   return {
     ...report,
-    cases: cases.map(({ durationMs, ...one }) => ({ ...one, duration_ms: durationMs })),
+    cases: cases.map(({ durationMs, ...rest }) => ({ ...rest, duration_ms: durationMs })),
   }
 }
 
 function formatReport(report: Report): string {
   const { url, seed, dredd, cases, cells } = report
-  const ofDredd = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
+  const dreddFailures = (dredd?.failures ?? []).map((failure) => `FAIL  ${failure}\n`)
   const failures = cases.flatMap(({ operation, name, failures }) =>
     failures.map(
       ({ check, what, message, curl }) =>
@@ -188,8 +189,9 @@ function formatReport(report: Report): string {
       .filter(({ seen, reason }) => seen === 0 && reason !== null)
       .map(({ name, reason }) => [name, reason]),
   )
-  const requests = cases.reduce((sum, one) => sum + one.requests, 0)
-  const failed = ofDredd.length + failures.length + missing.length
+  const requests = cases.reduce((sum, { requests }) => sum + requests, 0)
+  const failureCount = dreddFailures.length + failures.length + missing.length
+  const verdict = failureCount === 0 ? 'the contract holds.' : `${failureCount} failed.`
   return [
     formatMatrix(report),
     '',
@@ -197,11 +199,11 @@ function formatReport(report: Report): string {
       ([name, reason]) => `${name} is optional where it shows "-": it ${reason}.`,
     ),
     '',
-    ...ofDredd,
+    ...dreddFailures,
     ...failures,
     ...missing,
     ...(dredd ? [`Dredd: ${dredd.passed.length} documented responses verified.`] : []),
-    `${requests} requests to ${url} with --seed ${seed}: ${failed === 0 ? 'the contract holds.' : `${failed} failed.`}`,
+    `${requests} requests to ${url} with --seed ${seed}: ${verdict}`,
   ].join('\n')
 }
 
@@ -212,7 +214,7 @@ function formatMatrix({ cells }: Report): string {
   const rows = ids.map((id) => {
     const own = cells.filter(({ operation }) => operation === id)
     const statuses = columns.map((name) => {
-      const cell = own.find((one) => one.kind === 'status' && one.name === name)
+      const cell = own.find((candidate) => candidate.kind === 'status' && candidate.name === name)
       if (cell === undefined) return ''
       return cell.seen === 0 && cell.reason !== null ? '-' : String(cell.seen)
     })

@@ -9,7 +9,7 @@ import { junit } from '../scripts/diff/junit.ts'
 import { examples, type Output, type Shell, WrongUsage } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** A change that concerns more operations names the first three only. */
+/** A change that concerns more operations lists the first three. */
 const MAX_NAMES = 4
 
 interface Options {
@@ -107,7 +107,8 @@ function formatDifference(difference: Difference, isReleased: boolean): string {
 function formatChanges({ from, changes }: Difference): string[] {
   if (from === null)
     return [
-      `There is no release to compare with. Run muster diff --release to create the first in ${RELEASED}/.`,
+      'There is no release to compare with. ' +
+        `Run muster diff --release to create the first in ${RELEASED}/.`,
     ]
   if (changes.length === 0) return ['No change for clients or receivers.']
   const count = (level: Change['level']): string =>
@@ -124,5 +125,6 @@ function formatChange({ level, id, file, line, isGone, concerns, part, what }: C
     concerns.length > MAX_NAMES
       ? `${concerns.slice(0, MAX_NAMES - 1).join(', ')} and ${concerns.length - MAX_NAMES + 1} more`
       : concerns.join(', ')
-  return `${level.padEnd('breaking'.length)}  ${isGone ? 'base ' : ''}${file}:${line} ${id} — ${names}: ${part} ${what}.`
+  const place = `${isGone ? 'base ' : ''}${file}:${line}`
+  return `${level.padEnd('breaking'.length)}  ${place} ${id} — ${names}: ${part} ${what}.`
 }

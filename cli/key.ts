@@ -93,7 +93,7 @@ function addList(key: Command, shell: Shell): void {
     .command('list')
     .summary("list a user's API keys")
     .description(
-      "List a user's API keys, the revoked ones too. Of a token only the beginning is known.",
+      "List a user's API keys, also the revoked ones. Only the beginning of each token is stored.",
     )
     .requiredOption('--email <email>', 'the user whose keys they are')
     .addHelpText(

@@ -55,7 +55,7 @@ export function addListen(program: Command, shell: Shell): void {
       '--secret <secret>',
       "the webhook's signing secret, or - to read it from standard input; " +
         'respond 403 to deliveries that it did not sign',
-      signingSecretOf,
+      parseSigningSecret,
     )
     .option(
       '--forward <url>',
@@ -75,7 +75,7 @@ export function addListen(program: Command, shell: Shell): void {
 }
 
 /** Parses an option that takes a whole signing secret. Both signatures are computed with it. */
-export function signingSecretOf(text: string): string {
+export function parseSigningSecret(text: string): string {
   const secret = readSecret(text)
   if (!/^whsec_[A-Za-z0-9+/]+={0,2}$/.test(secret))
     throw new InvalidArgumentError('It must be the whole secret, starting with whsec_.')

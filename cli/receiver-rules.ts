@@ -58,7 +58,7 @@ function newSigner(secret: string) {
 type Signer = ReturnType<typeof newSigner>
 
 /** All rules, in the order in which their requests must be sent. */
-export function rulesFor(secret: string): Rule[] {
+export function listRules(secret: string): Rule[] {
   const signer = newSigner(secret)
   const first = signer.delivery()
   return [

@@ -158,7 +158,8 @@ function readyDocument(url: string | null, first: FirstAccount | undefined) {
 }
 
 function formatFirstAccount({ accountId, email, password, token }: FirstAccount): string {
-  return `This is the first start, so Muster created an account for you. Save these values: they are shown only once.
+  return `This is the first start, so Muster created an account for you.
+Save these values: they are shown only once.
 
   Account   ${accountId}
   Email     ${email}
@@ -170,5 +171,6 @@ function formatFirstAccount({ accountId, email, password, token }: FirstAccount)
 function formatReady(url: string, first: FirstAccount | undefined): string {
   const ready = `Muster is ready.\n\n  Console   ${url}/console\n  API       ${url}/public/v1\n`
   if (!first) return ready
-  return `${ready}\nYour first call:\n\n  curl -H 'Authorization: Bearer ${first.token}' ${url}/public/v1/participants\n`
+  const call = `curl -H 'Authorization: Bearer ${first.token}' ${url}/public/v1/participants`
+  return `${ready}\nYour first call:\n\n  ${call}\n`
 }

@@ -107,9 +107,7 @@ function addCreate(user: Command, shell: Shell): void {
           })
           return {
             document: { user_id: userId },
-            text: [`User ${userId} was created: ${email}, ${role}.`, createKeyHint(email)].join(
-              '\n',
-            ),
+            text: `User ${userId} was created: ${email}, ${role}.\n${createKeyHint(email)}`,
           }
         }),
       ),
@@ -121,8 +119,8 @@ function addLink(user: Command, shell: Shell): void {
     .command('link')
     .summary('create a link to set a new password')
     .description(
-      'Create a one-time link to set a new password. It is valid for seven days and replaces earlier links. ' +
-        'The current password stays valid until the user sets a new one.',
+      'Create a one-time link to set a new password. It is valid for seven days and replaces ' +
+        'earlier links. The current password stays valid until the user sets a new one.',
     )
     .requiredOption('--email <email>', 'the user')
     .addHelpText('after', examples('muster user link --email ann@example.com'))
