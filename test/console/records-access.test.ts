@@ -359,7 +359,7 @@ describe('exports', () => {
       await owner.visits.get(`/records/exports/${id}`),
     ]
     expect([isLive(list.text), isLive(page.text)]).toEqual([true, true])
-    expect(textOf(page.text)).toMatch(/The file is being made: 0 of 1 participants so far\./)
+    expect(textOf(page.text)).toMatch(/Export in progress: 0 of 1 participants so far\./)
     expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
     await makeExport(app.db, id, () => new Date(), new AbortController().signal)
     const done = await owner.visits.get(`/records/exports/${id}`)

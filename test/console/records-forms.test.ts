@@ -452,7 +452,7 @@ describe('changed by two', () => {
     })
     const told = await visits.post(edit, filledIn(form, { email: 'lovelace@example.com' }))
     expect(told.status).toBe(409)
-    expect(textOf(told.text)).toContain('Somebody has changed this record while you did.')
+    expect(textOf(told.text)).toContain('Someone else has updated this record.')
     expect(textOf(told.text)).toContain('Now stored: countess@example.com')
     const stored = (await client.get(`/participants/${record.id}`)).body
     expect(stored).toMatchObject({ email: 'countess@example.com', phone: '2', tags: ['b'] })
@@ -517,10 +517,10 @@ describe('changed by two', () => {
     const asked = formOf((await visits.get(`/records/participants/${record.id}/delete`)).text)
     await meanwhile('participants', record, client, { phone: '2' })
     const told = await visits.post(asked.to, filledIn(asked, {}))
-    expect([told.status, textOf(told.text).includes('Somebody has changed this record')]).toEqual([
-      409,
-      true,
-    ])
+    expect([
+      told.status,
+      textOf(told.text).includes('Someone else has updated this record'),
+    ]).toEqual([409, true])
     expect((await client.get(`/participants/${record.id}`)).status).toBe(200)
     expect(await visits.post(asked.to, filledIn(formOf(told.text), {}))).toMatchObject({
       status: 303,
@@ -549,13 +549,13 @@ describe('a form without JavaScript', () => {
       'ask:find': 'participant_id',
     })
     expect([many.status, (many.text.match(/name="ask:choose"/g) ?? []).length]).toEqual([200, 8])
-    expect(textOf(many.text)).toContain('And 4 more: type more of the name.')
+    expect(textOf(many.text)).toContain('4 more. Type more of the name.')
     const none = await fill(visits, '/records/tasks/new', {
       ...typed,
       participant_id: 'nobody',
       'ask:find': 'participant_id',
     })
-    expect(textOf(none.text)).toContain('No participant is found by that.')
+    expect(textOf(none.text)).toContain('No matching participant found.')
     const one = await fill(visits, '/records/tasks/new', {
       ...typed,
       participant_id: 'HOPPER',
@@ -701,7 +701,7 @@ describe('a form without JavaScript', () => {
     )
     expect(
       textOf((await visits.get(`/records/job-applications/new?job_id=${plain.id}`)).text),
-    ).toContain('There is nothing to fill in.')
+    ).toContain('No fields to fill in.')
     const chosen = await fill(visits, '/records/job-applications/new', {
       participant_id,
       'ask:choose': `job_id=${job.id}`,

@@ -282,7 +282,7 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
       )
       // A form that is sent as it came changes nothing and says nothing.
       const unchanged = await fill(visits, `/records/${slug}/${id}/edit`, {})
-      expect((await visits.get(unchanged.to ?? '')).text).toContain('Nothing was changed.')
+      expect((await visits.get(unchanged.to ?? '')).text).toContain('No changes to save.')
       expect(await read()).toEqual(record)
     }
     if (resource.operations.delete) {
@@ -503,7 +503,7 @@ describe('lists', () => {
     const { visits } = await newOwner(app)
     for (const { slug } of resources) {
       expect(textOf((await visits.get(`/records/${slug}`)).text)).toMatch(
-        /No [a-z ]+ yet .*Make the first one here/,
+        /No [a-z ]+ yet .*Create the first one here/,
       )
       const [filter] = resourceOf(slug).filters
       const option = (filter?.schema.items?.enum ?? [])[0]

@@ -1,4 +1,4 @@
-/** Values of records, as they are shown. */
+/** Renders the values of records. */
 
 import { code as currencyByCode } from 'currency-codes'
 import type { Schema } from '../../../scripts/model/schema.ts'
@@ -13,13 +13,13 @@ import { referencedResource } from './resources.ts'
 export interface ValueContext {
   now: Date
   known: KnownRecords
-  /** The record that the value is of. */
+  /** The record that contains the value. */
   item?: Readonly<Record<string, unknown>>
-  /** What the keys of an object stand for, where something says so. */
+  /** Labels for the keys of an object. */
   keyLabels?: Record<string, string>
 }
 
-/** What states mean to people. One that is not here is as good, in grey. */
+/** The colours of states. Other states are grey. */
 const TONES: Record<string, Tone> = {
   ...of('ok', 'active', 'completed', 'paid', 'accepted', 'meets_all'),
   ...of('busy', 'open', 'in_progress', 'processing', 'shortlisted'),
@@ -32,10 +32,9 @@ function of(tone: Tone, ...states: string[]): Record<string, Tone> {
 }
 
 const nothing: Html = html`<span class="muted">—</span>`
-/** In a table there is room for so many of a list. */
 const MAX_CELL_CHIPS = 2
 
-/** In a table: short. */
+/** The short form, for tables. */
 export function cell(name: string, schema: Schema, value: unknown, showing: ValueContext): Content {
   if (isEmptyValue(value)) return nothing
   if (isTable(schema)) return count((value as unknown[]).length)
@@ -44,7 +43,7 @@ export function cell(name: string, schema: Schema, value: unknown, showing: Valu
   return inlineValue(name, schema, value, showing)
 }
 
-/** With all that there is to it. */
+/** The complete value, for the page of the record. */
 export function fullValue(
   name: string,
   schema: Schema,
@@ -70,7 +69,7 @@ function isEmptyValue(value: unknown): value is null | undefined {
   )
 }
 
-/** What is no longer than a line in both. */
+/** A value of one line, the same in tables and on pages. */
 function inlineValue(
   name: string,
   schema: Schema,
@@ -86,10 +85,10 @@ function inlineValue(
   const amount = amountOf(schema, value, item)
   if (amount !== undefined) return amount
   if (typeof value === 'number') return name.startsWith('byte') ? bytes(value) : count(value)
-  return html`<span class="clip">${typeof value === 'object' ? JSON.stringify(value) : String(value)}</span>`
+  return html`<span class="clip">${toText(value)}</span>`
 }
 
-/** `€125.00`, of an amount with its currency beside it in the record. Undefined: it is none. */
+/** `€125.00`. The record holds the currency. Undefined if the value is not an amount of money. */
 export function amountOf(
   schema: Schema,
   value: unknown,
@@ -102,7 +101,7 @@ export function amountOf(
 }
 
 function money(minor: number, currency: string): string {
-  // By ISO 4217, as the contract has it. Intl would show the digits that people use: none for HUF, which has two.
+  // The contract counts ISO 4217 minor units. Intl uses other digits for some currencies, such as 0 for HUF.
   const digits = currencyByCode(currency)?.digits ?? 2
   const format = new Intl.NumberFormat('en', {
     style: 'currency',
@@ -110,27 +109,28 @@ function money(minor: number, currency: string): string {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
   })
-  // A text of digits is not rounded.
+  // Formatting a string avoids rounding.
   return format.format(`${minor}e-${digits}` as `${number}`)
 }
 
-/** An amount is not shown in minor units, whatever it is kept in. */
+/** Amounts are stored in minor units, but shown in the currency: drops `_minor`. */
 export function shownName(name: string, schema: Schema): string {
   return schema['x-currency'] === undefined ? name : name.replace(/_minor$/, '')
 }
 
-/** A state has a colour; an option such as a currency has none. */
+/** States have a colour. Other enums, such as currencies, do not. */
 function isState(name: string, schema: Schema): boolean {
   return name === 'status' || (schema.enum ?? []).some((value) => String(value) in TONES)
 }
 
 function chips(values: unknown[], most = values.length): Html {
   const rest = values.length - most
-  const texts = values
-    .slice(0, most)
-    .map((value) => (typeof value === 'object' ? JSON.stringify(value) : String(value)))
-  return html`<span class="chips">${texts.map((text) => html`<span>${text}</span>`)}${rest > 0 && html`<b>+${rest}</b>`}</span>`
+  const shown = values.slice(0, most).map((value) => html`<span>${toText(value)}</span>`)
+  return html`<span class="chips">${shown}${rest > 0 && html`<b>+${rest}</b>`}</span>`
 }
+
+const toText = (value: unknown): string =>
+  typeof value === 'object' ? JSON.stringify(value) : String(value)
 
 function exactTime(value: string, now: Date): Content {
   const at = Date.parse(value)
@@ -157,7 +157,7 @@ function object(
   )
 }
 
-/** Is it a list of objects, which is a table by itself? */
+/** Whether the value is a list of objects. */
 export function isTable({ type, items }: Schema): boolean {
   return type === 'array' && items?.properties !== undefined
 }
@@ -179,7 +179,7 @@ export function valueTable(
   )
 }
 
-/** Text of the contract, with the code in it marked up. */
+/** Renders `code` in a description of the contract. */
 export function withCode(text: string): Content {
   return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))
 }

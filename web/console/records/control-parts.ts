@@ -30,14 +30,14 @@ export function fieldOptions(field: FormField, context: ControlContext): FieldOp
   }
 }
 
-/** The description in the contract, and the stored value where another user has changed it. */
+/** The description in the contract, and the stored value after a conflict. */
 export function fieldHint(field: FormField, { stored = {} }: ControlContext): Content {
   const { path, schema, kind } = field
   const { description, maxLength, minimum, maximum } = schema
   const sentences = [
     field.hint ?? (kind === 'time' ? undefined : description),
     kind === 'time' && `${field.hint === undefined ? (description ?? '') : ''} In UTC.`.trim(),
-    kind === 'lines' && 'One on each line.',
+    kind === 'lines' && 'One per line.',
     kind === 'text' &&
       maxLength !== undefined &&
       `At most ${maxLength.toLocaleString('en')} characters.`,

@@ -36,7 +36,7 @@ const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) =>
   yes_no: (field, context) =>
     selectField({
       ...fieldOptions(field, context),
-      none: 'Not said',
+      none: 'Not set',
       choices: [
         { value: 'true', label: 'Yes' },
         { value: 'false', label: 'No' },
@@ -67,19 +67,19 @@ ${textArea({ ...fieldOptions(field, context), rows: 3, isCode: isJson })}`
   json: (field, context) => textArea({ ...fieldOptions(field, context), isCode: true, rows: 5 }),
 }
 
-/** A longer text gets an input of several lines. */
+/** Longer texts, in characters, get a textarea. */
 const MAX_LINE_LENGTH = 500
 
 function text(field: FormField, context: ControlContext): Html {
   const { maxLength, format } = field.schema
   const value = draftValue(field, context)
-  // An input of one line would drop line breaks.
+  // A text input drops line breaks.
   if ((maxLength ?? 0) > MAX_LINE_LENGTH || /[\r\n]/.test(value))
     return textArea(fieldOptions(field, context))
   return textField({ ...fieldOptions(field, context), type: format === 'email' ? 'email' : 'text' })
 }
 
-/** A datetime-local input would drop text that is not a time. */
+/** A datetime-local input drops text that is not a time. */
 function time(field: FormField, context: ControlContext): Html {
   return textField({
     ...fieldOptions(field, context),
@@ -124,7 +124,7 @@ function canSee(user: User, value: string): boolean {
   return resource !== undefined && maySee(user, resource)
 }
 
-/** More options are shown in a scrolling list. */
+/** More options get a scrolling list. */
 const MAX_CHECKBOXES = 12
 
 function options(field: FormField, context: ControlContext): Html {
@@ -137,7 +137,6 @@ function options(field: FormField, context: ControlContext): Html {
   })
 }
 
-/** Several options can be selected. */
 export function multiSelectField(
   control: FieldOptions & { choices: Choice[]; values: string[] },
 ): Html {
@@ -164,7 +163,7 @@ function optionElement({ value, label }: Choice, isSelected: boolean): Html {
   return html`<option value="${value}"${isSelected && html` selected`}>${label}</option>`
 }
 
-/** A list of objects. It starts with one empty group, so that the first needs no button. */
+/** A list of objects. Starts with one empty group. */
 function groups(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const count = Math.max(1, groupCount(context.draft, field))
@@ -215,14 +214,14 @@ function fieldset(field: FormField, context: ControlContext): Html {
   return html`<fieldset class="field record-group">
 ${legend(field)}
 ${!isExplained && hintLine(field, context)}
-${waitsFor !== undefined && html`<p class="muted">First choose: ${waitsFor}. Then there are fields here.</p>`}
-${isEmpty && html`<p class="muted">There is nothing to fill in.</p>`}
+${waitsFor !== undefined && html`<p class="muted">First choose: ${waitsFor}.</p>`}
+${isEmpty && html`<p class="muted">No fields to fill in.</p>`}
 ${parts.map((part) => control(part, context))}
 ${errorLine(field, context)}
 </fieldset>`
 }
 
-/** A value of one of several types: its type and its text. */
+/** A type and a text. */
 function scalar(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
   const types = new Set(schema.oneOf?.map(({ type }) => (type === 'integer' ? 'number' : type)))
@@ -241,7 +240,7 @@ ${kinds.map(([value, label]) => optionElement({ value, label }, value === kind))
   )
 }
 
-/** A stored value, as shown beside its field. */
+/** The stored value, beside its field after a conflict. */
 export function storedValue(
   field: FormField,
   value: unknown,
@@ -252,7 +251,7 @@ export function storedValue(
     return JSON.stringify(value)
   if (Array.isArray(value))
     return value.length === 0
-      ? 'nothing'
+      ? 'empty'
       : value.map((one) => (typeof one === 'object' ? JSON.stringify(one) : String(one))).join(', ')
   return cell(field.name, field.schema, value, { known, now })
 }

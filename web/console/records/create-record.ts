@@ -1,4 +1,4 @@
-/** Making a record. */
+/** The form that creates a record. */
 import { randomUUID } from 'node:crypto'
 import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
@@ -9,7 +9,7 @@ import type { Draft } from './draft.ts'
 import { canViewExported } from './export-file.ts'
 import { schemaFields, writeField } from './fields.ts'
 import type { RecordForm } from './form-context.ts'
-import { noun, plural } from './labels.ts'
+import { capital, noun, plural } from './labels.ts'
 import { recordForm } from './record-form.ts'
 import { addressOf, type Item, resourceByOption } from './resources.ts'
 import {
@@ -27,11 +27,11 @@ export async function newPage(visit: Visit, resource: Resource): Promise<Page> {
   return page(visit, resource, await loadForm(visit, schema, startDraft(schema, visit.query)))
 }
 
-/** With what the contract takes when nothing is said, and what a link to the form says. */
-function startDraft(schema: Schema, given: URLSearchParams): Draft {
+/** Default values, overridden by the query of the link to the form. */
+function startDraft(schema: Schema, query: URLSearchParams): Draft {
   const draft = new URLSearchParams()
   for (const field of schemaFields('', schema)) {
-    const value = given.get(field.path)
+    const value = query.get(field.path)
     if (value !== null) draft.set(field.path, value)
     else if (field.schema.default !== undefined && field.kind !== 'json')
       writeField(draft, field, field.schema.default)
@@ -43,8 +43,8 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<An
   const schema = resource.creation ?? {}
   const { create: operation } = resource.operations
   if (operation === null) return visit.ctx.throw(404)
-  const ask = await applyFormAction(visit, schema)
-  if (ask) return page(visit, resource, ask)
+  const actionForm = await applyFormAction(visit, schema)
+  if (actionForm) return page(visit, resource, actionForm)
   const form = await readSubmittedForm(visit, schema)
   try {
     const body = toRequestBody(operation, form.fields, form.draft, { isNew: true })
@@ -55,7 +55,7 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<An
     })) as Item
     return {
       to: addressOf(resource, id),
-      notice: { kind: 'ok', text: `The ${noun(resource)} is created.` },
+      notice: { kind: 'ok', text: `${capital(noun(resource))} created.` },
     }
   } catch (error) {
     if (error instanceof InvalidInput) {
@@ -79,7 +79,7 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<An
         to: addressOf(resource, error.id),
         notice: {
           kind: 'ok',
-          text: `The ${noun(resource)} was created when the form was sent before.`,
+          text: `This form was submitted before. ${capital(noun(resource))} created.`,
         },
       }
     }
@@ -91,13 +91,13 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<An
   }
 }
 
-/** Who may not see the records must not get them in a file. */
+/** An export must not give a user records that the console hides. */
 function assertCanExport(visit: Visit, body: Record<string, unknown>): void {
-  const held = resourceByOption(body.resource)
-  if (held && !canViewExported(visit.user, body))
+  const exported = resourceByOption(body.resource)
+  if (exported && !canViewExported(visit.user, body))
     throw new StatusError(
       403,
-      `You have no permission to see ${plural(held).toLowerCase()}, so they cannot be yours in a file.`,
+      `You do not have access to ${plural(exported).toLowerCase()}, so you cannot export them.`,
     )
 }
 

@@ -1,10 +1,10 @@
-/** Deleting a record, once it was asked whether that is meant. */
+/** The confirmation page, and the deletion of a record. */
 import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { html } from '../../shared/html.ts'
 import { form } from '../form-fields.ts'
 import type { Answer, Page, Visit } from '../page.ts'
-import { label, noun, plural } from './labels.ts'
+import { capital, label, noun, plural } from './labels.ts'
 import { recordTitle } from './record-page.ts'
 import { findRecord, loadReferences } from './references.ts'
 import { addressOf, type Item } from './resources.ts'
@@ -33,7 +33,9 @@ export async function deletePage(
         cancel: addressOf(resource, item.id),
         problem,
       },
-      html`<input type="hidden" name="${VERSION_FIELD}" value="${String(item.updated_at)}"><p>This cannot be undone. Webhooks that are subscribed to it are told.</p>`,
+      html`
+<input type="hidden" name="${VERSION_FIELD}" value="${String(item.updated_at)}">
+<p>This cannot be undone. Subscribed webhooks will be notified.</p>`,
     ),
   }
 }
@@ -48,7 +50,7 @@ export async function deleteRecord(visit: Visit, resource: Resource, item: Item)
     })
     return {
       to: addressOf(resource),
-      notice: { kind: 'ok', text: `The ${noun(resource)} is deleted.` },
+      notice: { kind: 'ok', text: `${capital(noun(resource))} deleted.` },
     }
   } catch (error) {
     if (error instanceof InvalidInput)
@@ -69,6 +71,6 @@ async function changedMeanwhile(visit: Visit, resource: Resource): Promise<Answe
   const item = await findRecord(visit, resource, visit.params.record ?? '')
   if (!item) return visit.ctx.throw(404)
   const problem =
-    'Somebody has changed this record since you saw it. It is not deleted: have a look, and delete it again if you still mean to.'
+    'Someone else has updated this record, so it is not deleted. Review it before you delete it.'
   return { ...(await deletePage(visit, resource, item, problem)), status: 409 }
 }

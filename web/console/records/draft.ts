@@ -1,12 +1,10 @@
-/** The texts of a form, by the path of their field. */
-
 import type { FormField } from './field.ts'
 
-/** What is in a form: texts by the path of their field, such as `screening_questions.0.key`. What a text cannot say is beside it, such as
- *  `screening_questions.0.expected:kind`. */
+/** The content of a form: texts by field path, such as `screening_questions.0.key`. A suffix adds
+ *  other state, such as the type in `screening_questions.0.expected:kind`. */
 export type Draft = URLSearchParams
 
-/** All that a form holds of a field, to be compared. */
+/** A canonical text of the field and its parts, for comparison. */
 export function serializeField(draft: Draft, { path }: Pick<FormField, 'path'>): string {
   const own = [...draft].filter(
     ([name, value]) => belongsTo(name, path) && value !== '' && name !== countName(path),
@@ -14,7 +12,7 @@ export function serializeField(draft: Draft, { path }: Pick<FormField, 'path'>):
   return JSON.stringify(own.map(([name, value]) => [name, withLineFeeds(value)]).sort())
 }
 
-/** Puts what one form holds of a field in the place of what another does. */
+/** Replaces the field in `to` with the field of `from`. */
 export function copyField(to: Draft, from: Draft, { path }: Pick<FormField, 'path'>): void {
   for (const name of [...to.keys()]) if (belongsTo(name, path)) to.delete(name)
   for (const [name, value] of from) if (belongsTo(name, path)) to.append(name, value)
@@ -33,18 +31,17 @@ export function withLineFeeds(text: string): string {
   return text.replace(/\r\n?/g, '\n')
 }
 
-/** What kind of value the text of a field stands for. */
+/** The input for the type of a value. */
 export const kindName = (path: string): string => `${path}:kind`
-/** How many groups a form has, empty ones included. */
+/** The input for the number of groups, including empty ones. */
 export const countName = (path: string): string => `${path}:count`
 
-/** Enough for any contract: a form of more would be no form. */
 const MAX_GROUPS = 200
 
-/** How many groups the form holds, up to the last that has anything in it, or as many as it says. */
+/** The number of groups: the larger of the submitted count and the highest index in use. */
 export function groupCount(draft: Draft, { path }: Pick<FormField, 'path'>): number {
-  const said = Number(draft.get(countName(path)) ?? 0)
-  let count = Number.isSafeInteger(said) ? said : 0
+  const submitted = Number(draft.get(countName(path)) ?? 0)
+  let count = Number.isSafeInteger(submitted) ? submitted : 0
   for (const name of draft.keys())
     if (name.startsWith(`${path}.`))
       count = Math.max(
@@ -54,26 +51,26 @@ export function groupCount(draft: Draft, { path }: Pick<FormField, 'path'>): num
   return Math.min(MAX_GROUPS, count)
 }
 
-/** The same form without the groups that `isLeftOut`: those after one move up. */
+/** The draft without the groups that match. Later groups move up. */
 export function withoutGroups(
   draft: Draft,
   field: FormField,
-  isLeftOut: (index: number) => boolean,
+  isRemoved: (index: number) => boolean,
 ): Draft {
-  const kept = Array.from({ length: groupCount(draft, field) }, (_, index) => index).filter(
-    (index) => !isLeftOut(index),
+  const indexes = Array.from({ length: groupCount(draft, field) }, (_, index) => index).filter(
+    (index) => !isRemoved(index),
   )
   const entries = [...draft].flatMap(([name, value]): [string, string][] => {
     if (!name.startsWith(`${field.path}.`))
       return name === countName(field.path) ? [] : [[name, value]]
     const [index = '', ...rest] = name.slice(field.path.length + 1).split('.')
-    const place = kept.indexOf(Number(index))
+    const place = indexes.indexOf(Number(index))
     return place === -1 ? [] : [[[field.path, place, ...rest].join('.'), value]]
   })
-  return new URLSearchParams([...entries, [countName(field.path), String(kept.length)]])
+  return new URLSearchParams([...entries, [countName(field.path), String(indexes.length)]])
 }
 
-/** Has nobody typed anything into the group? The kind of a text is none yet. */
+/** Ignores the default type of a scalar. */
 export function isEmptyGroup(draft: Draft, { path }: FormField, index: number): boolean {
   const prefix = `${path}.${index}.`
   return ![...draft].some(

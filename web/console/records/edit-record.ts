@@ -1,4 +1,4 @@
-/** Changing a record: only what somebody has changed is sent, and nothing that somebody else has changed meanwhile is lost. */
+/** Edits a record. Sends only changed fields, and detects concurrent updates by `updated_at`. */
 import { createHash } from 'node:crypto'
 import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
@@ -24,14 +24,14 @@ import {
   toRequestBody,
 } from './submitted-form.ts'
 
-/** The version of the record that the form began with. */
+/** The version of the record when the form was opened. */
 const VERSION_FIELD = 'updated_at'
-/** What a field held when the form began. */
+/** The input with the fingerprint of a field when the form was opened. */
 const initialName = ({ path }: FormField): string => `was:${path}`
 
 export async function editPage(visit: Visit, resource: Resource, item: Item): Promise<Page> {
   const schema = resource.change ?? {}
-  // What a field holds can depend on the fields that the rest of the record leads to.
+  // The first pass finds the parts of keyed fields, which depend on the record.
   const { fields } = await loadForm(visit, schema, new URLSearchParams(), item)
   return page(visit, resource, item, await loadForm(visit, schema, startDraft(fields, item), item))
 }
@@ -52,7 +52,7 @@ function fingerprint(draft: Draft, field: FormField): string {
   return createHash('sha256').update(serializeField(draft, field)).digest('base64url').slice(0, 16)
 }
 
-/** Has somebody changed it, since the form began? Without that being said, it is compared with the record. */
+/** Compares with the fingerprint; without one, with the stored record. */
 function isChanged(draft: Draft, field: FormField, item: Item): boolean {
   const was = draft.get(initialName(field))
   if (was !== null) return fingerprint(draft, field) !== was
@@ -63,17 +63,17 @@ export async function updateRecord(visit: Visit, resource: Resource, item: Item)
   const schema = resource.change ?? {}
   const { update } = resource.operations
   if (update === null) return visit.ctx.throw(404)
-  const ask = await applyFormAction(visit, schema, item)
-  if (ask) return page(visit, resource, item, ask)
+  const actionForm = await applyFormAction(visit, schema, item)
+  if (actionForm) return page(visit, resource, item, actionForm)
   const form = await readSubmittedForm(visit, schema, item)
   const changed = form.fields.filter((field) => isChanged(form.draft, field, item))
   const to = addressOf(resource, item.id)
-  if (changed.length === 0) return { to, notice: { kind: 'ok', text: 'Nothing was changed.' } }
+  if (changed.length === 0) return { to, notice: { kind: 'ok', text: 'No changes to save.' } }
   try {
     const body = toRequestBody(update, changed, form.draft, { isNew: false, current: item })
     const updatedAt = form.draft.get(VERSION_FIELD) ?? undefined
     await visit.call(update, { path: { [resource.type]: item.id }, body, updatedAt })
-    return { to, notice: { kind: 'ok', text: 'The changes are saved.' } }
+    return { to, notice: { kind: 'ok', text: 'Changes saved.' } }
   } catch (error) {
     if (error instanceof InvalidInput) {
       const { errors } = error
@@ -94,7 +94,7 @@ export async function updateRecord(visit: Visit, resource: Resource, item: Item)
   }
 }
 
-/** The form again, with what is stored by now: in the fields that nobody has touched here, and beside those that somebody has. */
+/** Reloads the stored values into unchanged fields, and shows them beside changed fields. */
 async function conflict(
   visit: Visit,
   resource: Resource,
@@ -114,7 +114,8 @@ async function conflict(
       storedValue(field, item[field.path], known, visit.now),
     ])
   const problem =
-    'Somebody has changed this record while you did. Nothing of yours is saved yet: look at what is stored now, beside your changes, and save again.'
+    'Someone else has updated this record. Your changes are not saved yet. ' +
+    'Compare them with the stored values, then save again.'
   return {
     ...page(visit, resource, item, { ...form, stored: Object.fromEntries(stored), problem }),
     status: 409,
@@ -129,7 +130,7 @@ function page(
 ): Page {
   const { draft, fields, known } = form
   const required = new Set(resource.creation?.required)
-  const keep = [VERSION_FIELD, ...fields.map(initialName)]
+  const hiddenNames = [VERSION_FIELD, ...fields.map(initialName)]
   const title = recordTitle(resource, item, known)
   return {
     title: `Edit ${title}`,
@@ -147,7 +148,7 @@ function page(
       user: visit.user,
       now: visit.now,
       isNew: false,
-      hidden: keep.flatMap((name): [string, string][] =>
+      hidden: hiddenNames.flatMap((name): [string, string][] =>
         draft.has(name) ? [[name, draft.get(name) ?? '']] : [],
       ),
     }),

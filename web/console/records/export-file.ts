@@ -1,4 +1,4 @@
-/** Records with a file that is made in the background: how far it is, and whether it can be had. */
+/** The file of an export: its progress, and who can download it. */
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
@@ -9,7 +9,7 @@ import { plural } from './labels.ts'
 import { convertQuery, filterName } from './list-query.ts'
 import { type Item, maySee, resourceByOption } from './resources.ts'
 
-export function isInProgress(
+export function isExportRunning(
   { operations: { file } }: Resource,
   { completed_at, error }: Item,
 ): boolean {
@@ -25,30 +25,35 @@ export function isFileReady(
   return file !== null && typeof completed_at === 'string' && isKept
 }
 
-/** The file holds the records of a resource: who may not see those must not get them in this way. */
+/** An export must not give a user records that the console hides. */
 export function canViewExported(user: User, item: Record<string, unknown>): boolean {
-  const held = resourceByOption(item.resource)
-  return held === undefined || maySee(user, held)
+  const exported = resourceByOption(item.resource)
+  return exported === undefined || maySee(user, exported)
 }
 
-/** How many records are in the file so far, of how many. */
 export async function exportProgress(visit: Visit, item: Item): Promise<Html> {
   const done = typeof item.row_count === 'number' ? item.row_count : 0
-  const held = resourceByOption(item.resource)
+  const exported = resourceByOption(item.resource)
   const total =
-    held && canViewExported(visit.user, item)
-      ? await countMatching(visit, held, item.filters)
+    exported && canViewExported(visit.user, item)
+      ? await countMatching(visit, exported, item.filters)
       : undefined
-  const text = `${count(done)}${total === undefined ? '' : ` of ${count(total)}`} ${held ? plural(held).toLowerCase() : 'records'}`
-  return html`<div class="making"><p>The file is being made: ${text} so far.</p><progress aria-label="Progress"${total !== undefined && total > 0 && html` value="${Math.min(done, total)}" max="${total}"`}></progress></div>`
+  const ofTotal = total === undefined ? '' : ` of ${count(total)}`
+  const noun = exported ? plural(exported).toLowerCase() : 'records'
+  const value =
+    total !== undefined && total > 0 && html` value="${Math.min(done, total)}" max="${total}"`
+  return html`<div class="making">
+<p>Export in progress: ${count(done)}${ofTotal} ${noun} so far.</p>
+<progress aria-label="Progress"${value}></progress>
+</div>`
 }
 
-async function countMatching(visit: Visit, held: Resource, filters: unknown): Promise<number> {
-  const operation: OperationRow = operations[held.operations.list]
+async function countMatching(visit: Visit, resource: Resource, filters: unknown): Promise<number> {
+  const operation: OperationRow = operations[resource.operations.list]
   const pairs = Object.entries((filters ?? {}) as Record<string, string>).map(
     ([name, value]): [string, string] => [filterName(name), value],
   )
-  const { meta } = (await visit.call(held.operations.list, {
+  const { meta } = (await visit.call(resource.operations.list, {
     query: { ...convertQuery(operation, pairs), 'page[size]': 1 },
   })) as {
     meta: { total: number }

@@ -25,14 +25,14 @@ export function convert(value: unknown, change: (text: string) => unknown): unkn
   return typeof value === 'string' && value !== '' ? change(value) : value
 }
 
-/** An option need not be text. */
+/** The option with this text. Options can be numbers or booleans. */
 export const optionFor = (text: string, { enum: options = [] }: Schema): unknown =>
   options.find((one) => String(one) === text) ?? text
 
 export const toBoolean = (text: string): unknown =>
   text === 'true' ? true : text === 'false' ? false : text
 
-/** What is no number stays text, for the contract to refuse. */
+/** Returns the text if it is not a number; the contract then rejects it. */
 export function toNumber(text: string, { type }: Schema): unknown {
   if (type === 'integer') return convertParameter(text.trim(), 'integer')
   return /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text.trim()) && Number.isFinite(Number(text))
@@ -42,13 +42,13 @@ export function toNumber(text: string, { type }: Schema): unknown {
 
 const LOCAL = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2}(?:\.\d{1,3})?)?$/
 
-/** The contract's time as a field for date and time takes it: in UTC, and no more exact than need be. */
+/** An ISO 8601 time as the value of a datetime-local input, in UTC and without zero seconds. */
 export function toLocal(time: string): string {
   const at = new Date(time)
   return Number.isNaN(at.getTime()) ? time : at.toISOString().replace(/(:00)?\.000Z$|Z$/, '')
 }
 
-/** What such a field gives, as the contract takes it. Any other text stays as it is: it may be right by itself. */
+/** The value of a datetime-local input as an ISO 8601 time. Returns any other text unchanged. */
 export function toInstant(text: string): string {
   const [, minute, rest = ':00'] = LOCAL.exec(text) ?? []
   return minute === undefined ? text : `${minute}${rest}Z`
@@ -73,7 +73,7 @@ export function readLines(draft: Draft, field: FormField, reading: ReadContext):
   return lines.length === 0 && reading.isNew ? undefined : lines
 }
 
-/** The kinds of a value that may be of several types: yes and no need no text. */
+/** The types to choose from for a scalar. Yes and No need no text. */
 export const SCALAR_KINDS = { text: 'Text', number: 'Number', true: 'Yes', false: 'No' } as const
 
 export function writeScalar(draft: Draft, { path }: FormField, value: unknown): void {
@@ -111,7 +111,7 @@ export function readJsonField(
     return JSON.parse(text)
   } catch (error) {
     const where = /line \d+ column \d+/.exec((error as Error).message)?.[0]
-    problems[path] = [`must be valid JSON${where === undefined ? '' : `: look at ${where}`}.`]
+    problems[path] = [`must be valid JSON${where === undefined ? '' : `: see ${where}`}.`]
     return undefined
   }
 }

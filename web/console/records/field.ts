@@ -4,26 +4,26 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 
 export interface FormField {
   path: string
-  /** What it is called in the object that it is a part of: the last part of the path, which for a key of somebody's own may hold dots. */
+  /** The key in the enclosing object. A key that a user chose may contain dots. */
   name: string
   schema: Schema
   isRequired: boolean
   kind: FieldKind
-  /** Of an object. */
+  /** The fields of an object. */
   parts?: FormField[]
-  /** For people, where the name is not. */
+  /** Replaces the label that is derived from `name`. */
   label?: string
   hint?: string
-  /** Other fields depend on what is in it. */
+  /** Other fields depend on its value: the form reloads when it changes. */
   refreshesForm?: boolean
-  /** Of a field whose parts are not known yet. */
+  /** The label of the field that decides the parts, while that field is empty. */
   waitsFor?: string
 }
 
 export interface ReadContext {
-  /** What is empty is left out; in a change it is said. */
+  /** On creation, empty fields are omitted; an update sends them as null or empty. */
   isNew: boolean
-  /** What is not even readable. */
+  /** Collects the errors of texts that cannot be converted. */
   problems: FieldErrors
 }
 

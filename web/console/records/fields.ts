@@ -1,4 +1,4 @@
-/** The fields of a form: of which kind each is by its schema, what a form holds of a value, and the value that a form holds. */
+/** Form fields: derives their kind from the schema, and converts values to form texts and back. */
 
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Draft, groupCount, serializeField } from './draft.ts'
@@ -24,13 +24,13 @@ import { referencedResource } from './resources.ts'
 interface KindRules {
   fits(schema: Schema, name: string): boolean
   write(draft: Draft, field: FormField, value: unknown): void
-  /** Undefined: it is not given. `current` is the value that a change begins with. */
+  /** Undefined means "omit the field". `current` is the stored value. */
   read(draft: Draft, field: FormField, reading: ReadContext, current: unknown): unknown
 }
 
 const SCALARS = ['string', 'number', 'integer', 'boolean']
 
-/** In the order in which they are asked whether a schema is theirs. */
+/** The first kind that fits a schema is used. */
 const KINDS: Record<FieldKind, KindRules> = {
   reference: {
     fits: ({ type }, name) => type === 'string' && referencedResource(name) !== undefined,
@@ -60,7 +60,7 @@ const KINDS: Record<FieldKind, KindRules> = {
       convert(readText(draft, field, reading), (text) => toNumber(text, field.schema)),
   },
   text: { fits: ({ type }) => type === 'string', write: writeText, read: readText },
-  /** One on each line. */
+  /** One text per line. */
   lines: {
     fits: ({ type, items }) => type === 'array' && items?.type === 'string' && !items.enum,
     write: writeLines,
@@ -77,7 +77,7 @@ const KINDS: Record<FieldKind, KindRules> = {
       return values.length === 0 && isNew ? undefined : values
     },
   },
-  /** Options in one text with commas. */
+  /** Options, joined with commas into one text. */
   joined: {
     fits: () => false,
     write: (draft, { path }, value) => {
@@ -85,7 +85,7 @@ const KINDS: Record<FieldKind, KindRules> = {
     },
     read: (draft, { path }) => draft.getAll(path).filter(Boolean).join(',') || undefined,
   },
-  /** Of each entry its parts. */
+  /** A list of objects. */
   groups: {
     fits: ({ type, items }) => type === 'array' && items?.properties !== undefined,
     write: (draft, field, value) => {
@@ -104,9 +104,9 @@ const KINDS: Record<FieldKind, KindRules> = {
     write: writeParts,
     read: readParts,
   },
-  /** By keys that the contract leaves open, and something else lists: see keys.ts. */
+  /** An object with open keys; another record lists them: see keyed-fields.ts. */
   keyed: { fits: () => false, write: writeParts, read: readKeyedParts },
-  /** A text, a number, or yes or no. */
+  /** A text, a number or a boolean. */
   scalar: {
     fits: ({ oneOf }) => oneOf?.every(({ type = '' }) => SCALARS.includes(type)) ?? false,
     write: writeScalar,
@@ -138,7 +138,7 @@ export function toFormField(
   }
 }
 
-/** The fields of an object. `prefix` is of their paths. */
+/** The fields of an object schema. Their paths begin with `prefix`. */
 export function schemaFields(
   prefix: string,
   { properties = {}, required = [] }: Schema,
@@ -148,7 +148,7 @@ export function schemaFields(
   )
 }
 
-/** The fields of one of several groups. */
+/** The fields of the group at an index. */
 export function groupFields({ path, schema }: FormField, index: number): FormField[] {
   return schemaFields(`${path}.${index}.`, schema.items ?? {})
 }
@@ -157,7 +157,7 @@ export function writeField(draft: Draft, field: FormField, value: unknown): void
   KINDS[field.kind].write(draft, field, value)
 }
 
-/** The value that the form holds. Where it holds what it would hold of `current`, that is it: not every value survives a form. */
+/** Returns `current` if the field is unchanged, because a form cannot represent every value. */
 export function readField(
   draft: Draft,
   field: FormField,
@@ -168,7 +168,7 @@ export function readField(
   return KINDS[field.kind].read(draft, field, reading, current)
 }
 
-/** Does the form hold what it would hold of the value? */
+/** Whether the texts of the field represent exactly this value. */
 export function matchesValue(draft: Draft, field: FormField, value: unknown): boolean {
   const other = new URLSearchParams()
   writeField(other, field, value)
@@ -188,11 +188,11 @@ function readAll(
   reading: ReadContext,
   current: unknown,
 ): Record<string, unknown> {
-  // An object is given as a whole.
-  const inside = { ...reading, isNew: true }
+  // The API replaces nested objects as a whole.
+  const nested = { ...reading, isNew: true }
   const entries = fields.map((field) => [
     field.name,
-    readField(draft, field, inside, partValue(current, field)),
+    readField(draft, field, nested, partValue(current, field)),
   ])
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined))
 }
@@ -211,7 +211,7 @@ function readParts(
   return Object.keys(value).length === 0 && reading.isNew ? undefined : value
 }
 
-/** The contract would take text for a number here, and nobody would know. */
+/** Rejects text in a number field: the contract would accept it here. */
 function readKeyedParts(
   draft: Draft,
   field: FormField,

@@ -1,4 +1,4 @@
-/** What the inputs of a record form need to know about it. */
+/** The state of a record form that its inputs render. */
 
 import type { FieldErrors } from '../../../errors.ts'
 import type { User } from '../../../records/users.ts'
@@ -9,7 +9,7 @@ import type { FormField } from './field.ts'
 import type { KnownRecords, SearchResult } from './references.ts'
 
 export interface RecordForm {
-  /** Below /console: where it is sent. */
+  /** The path that receives the form, relative to /console. */
   to: string
   cancel: string
   submit: string
@@ -19,24 +19,25 @@ export interface RecordForm {
   user: User
   now: Date
   isNew: boolean
-  /** As the API says them. */
+  /** As the API returns them. */
   errors?: FieldErrors
   problem?: string
-  /** What was searched for the field at a path. */
+  /** Search results for the reference at a path. */
   suggestions?: { path: string; result: SearchResult }
-  /** What is stored by now, by the path of the field. */
+  /** The current values by field path, after a conflict. */
   stored?: Record<string, Content>
-  /** What the form must bring back. */
+  /** Hidden inputs. */
   hidden?: [name: string, value: string][]
 }
 
-/** What a form that is sent can ask for, if not to be saved: to find or choose a record, to add or remove a group, or to be shown again. */
+/** Buttons that submit the form without saving it. `find` and `choose` belong to references, `add` and
+ *  `remove` to groups; `refresh` renders the form again. */
 export type FormAction = 'find' | 'choose' | 'add' | 'remove' | 'refresh'
 
-/** No field of the contract has a colon in its name. */
-export const actionName = (asking: FormAction): string => `ask:${asking}`
+/** The colon keeps these names apart from fields: no field name in the contract contains one. */
+export const actionName = (action: FormAction): string => `ask:${action}`
 
-/** The id of what is put in place of itself. */
+/** The element ID of the form, which htmx replaces. */
 export const FORM = 'record-form'
 
 export type ControlContext = RecordForm & { errors: Errors }

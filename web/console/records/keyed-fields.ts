@@ -1,5 +1,5 @@
-/** Objects whose keys the contract leaves open, and something else lists: the filters of an export are those of the list of what it holds, the
- *  answers of an application are to the questions of its job. Which is which is told by the shape of the schemas, not by their names alone. */
+/** Objects with open keys that another resource lists: the filters of an export are those of the exported
+ *  list, and the answers of an application belong to the questions of its job. The schemas tell the two apart. */
 import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'
@@ -18,7 +18,7 @@ import {
   resourceByOption,
 } from './resources.ts'
 
-/** The fields with what depends on the rest of the form. `current` is the record that is changed. */
+/** Adds the parts that depend on other fields. `current` is the stored record on an update. */
 export async function withKeyedFields(
   visit: Visit,
   fields: FormField[],
@@ -29,7 +29,7 @@ export async function withKeyedFields(
   const drivenBy = (path: string): void => void drivers.add(path)
   const all = await Promise.all(
     fields.map((field) => {
-      // Whoever writes JSON gets JSON again.
+      // A user who typed JSON gets the JSON back.
       if (valueSchema(field) === undefined || draft.has(field.path)) return field
       return (
         filtersField(field, fields, draft, drivenBy) ??
@@ -48,14 +48,14 @@ function valueSchema({ kind, schema }: FormField): Schema | undefined {
     : undefined
 }
 
-/** Is it a choice among resources, as that of what an export holds? */
+/** Whether the options are resources, as in the `resource` of an export. */
 export function isResourceChoice({ kind, schema }: FormField): boolean {
   return (
     kind === 'choice' && (schema.enum ?? []).every((value) => resourceByOption(value) !== undefined)
   )
 }
 
-/** Undefined when the field has nothing to do with a list. */
+/** Undefined if the field does not hold the filters of a list. */
 function filtersField(
   field: FormField,
   fields: FormField[],
@@ -74,7 +74,7 @@ function filtersField(
   }
 }
 
-/** In an object of texts, options are one text with commas. */
+/** The values of `filters` are strings: several options are joined with commas. */
 function filterPart(
   { path }: FormField,
   { name, description, schema }: Resource['filters'][number],
@@ -102,13 +102,13 @@ async function answersField(
     const id = draft.get(name) ?? current?.[name]
     const item =
       typeof id === 'string' && isUuid(id) ? await findRecord(visit, resource, id) : undefined
-    const given = (current?.[field.name] ?? {}) as Record<string, unknown>
+    const answers = (current?.[field.name] ?? {}) as Record<string, unknown>
     const questions = ((item?.[list.name] ?? []) as Record<string, unknown>[]).map((question) =>
-      questionPart(field, list, question, given),
+      questionPart(field, list, question, answers),
     )
-    const asked = new Set(questions.map((part) => part.name))
-    const others = [...new Set([...Object.keys(given), ...keysIn(draft, field)])].filter(
-      (key) => !asked.has(key),
+    const questionKeys = new Set(questions.map((part) => part.name))
+    const others = [...new Set([...Object.keys(answers), ...keysIn(draft, field)])].filter(
+      (key) => !questionKeys.has(key),
     )
     const parts = [
       ...questions,
@@ -125,14 +125,14 @@ async function answersField(
 }
 
 interface Questions {
-  /** Of the list in the record. */
+  /** The field that holds the list. */
   name: string
   item: Schema
-  /** The part of each whose values are of the same kind as the answers. */
+  /** The property whose type is the type of the answer. */
   value: string
 }
 
-/** The list of a record whose entries have a key, and a value such as those that the object takes by key. */
+/** The list field whose entries have a `key` and a property with the schema of `values`. */
 function findQuestions(resource: Resource, values: Schema): Questions | undefined {
   for (const [name, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}
@@ -144,7 +144,7 @@ function findQuestions(resource: Resource, values: Schema): Questions | undefine
   return undefined
 }
 
-/** What the keys of such an object stand for, as far as the records that are known say it. */
+/** The labels of the keys, from the loaded records. */
 export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Record<string, string> {
   const values = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {}
   for (const [name, id] of Object.entries(item)) {
@@ -160,30 +160,32 @@ export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Reco
   return {}
 }
 
-/** A question: what it is called, and the type of its answer. Beside it what it says by an enumeration, such as that it must be met. */
+/** The field for the answer to a question. Its hint shows the enums of the question: "Must have." */
 function questionPart(
   { path, schema }: FormField,
   { item, value }: Questions,
   question: Record<string, unknown>,
-  given: Record<string, unknown>,
+  answers: Record<string, unknown>,
 ) {
   const key = String(question.key)
   const values = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {}
   const type = typeof question[value]
-  // An answer of another type than is asked for must be able to stay.
-  const isOther = Object.hasOwn(given, key) && typeof given[key] !== type
-  const own = isOther ? values : (values.oneOf?.find((one) => one.type === type) ?? values)
+  // Keeps a stored answer of another type than the question expects.
+  const hasOtherType = Object.hasOwn(answers, key) && typeof answers[key] !== type
+  const answerSchema = hasOtherType
+    ? values
+    : (values.oneOf?.find((one) => one.type === type) ?? values)
   const hints = Object.entries(item.properties ?? {}).filter(
     ([name, { enum: options }]) => options && question[name] !== undefined,
   )
   return {
-    ...toFormField(`${path}.${key}`, own, false, key),
+    ...toFormField(`${path}.${key}`, answerSchema, false, key),
     label: String(question.label ?? key),
     hint: hints.map(([name]) => `${option(question[name])}.`).join(' '),
   }
 }
 
-/** The keys that a form holds values for. */
+/** The keys with a value in the form. */
 function keysIn(draft: Draft, field: FormField): string[] {
   if (!isInForm(draft, field)) return []
   return [...draft.keys()]

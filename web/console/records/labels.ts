@@ -1,4 +1,4 @@
-/** Names of the contract, in words for people. */
+/** Labels for names in the contract. */
 import type { Resource } from '../../../generated/resources.ts'
 
 const ABBREVIATIONS: Record<string, string> = {
@@ -9,23 +9,23 @@ const ABBREVIATIONS: Record<string, string> = {
   sha256: 'SHA-256',
 }
 
-/** `Due at` of `due_at`, `External ID` of `external_id`. */
+/** `due_at` → `Due at`, `external_id` → `External ID`. */
 export function label(name: string): string {
   return capital(words(name))
 }
 
-/** What an option of an enumeration is called: `In progress` of `in_progress`. Codes such as `EUR` are as they are. */
+/** `in_progress` → `In progress`. Codes such as `EUR` stay unchanged. */
 export function option(value: unknown): string {
   const text = String(value)
   return /^[a-z][a-z0-9_]*$/.test(text) ? label(text) : text
 }
 
-/** Of one: `job application`. */
+/** Singular: `job application`. */
 export function noun({ type }: Pick<Resource, 'type'>): string {
   return words(type)
 }
 
-/** Of all: `Job applications`. */
+/** `Job applications`. */
 export function plural({ slug }: Pick<Resource, 'slug'>): string {
   return label(slug)
 }

@@ -1,4 +1,4 @@
-/** The form above a list: its filters, its order, the size of its pages. */
+/** The filter and sort form above a list. */
 
 import type { FieldErrors } from '../../../errors.ts'
 import { type OperationRow, operations } from '../../../generated/operations.ts'
@@ -27,34 +27,50 @@ export interface FilterContext {
   pairs: Pairs
   known: KnownRecords
   errors: FieldErrors
-  /** By filter: records that were meant by a name, where an id is wanted. */
+  /** Search results by filter name, for a filter that holds a name instead of an ID. */
   suggestions?: Record<string, SearchResult>
 }
 
 type Filter = Resource['filters'][number]
 
-/** So many options, or the search, are in view at once. The other filters wait behind a word. */
+/** Filters with more options are collapsed under "More filters". */
 const MAX_VISIBLE_OPTIONS = 8
 
-export function filterForm(filtering: FilterContext): Html {
-  const { resource, pairs, errors } = filtering
-  const operation: OperationRow = operations[resource.operations.list]
-  const inView = resource.filters
+export function filterForm(context: FilterContext): Html {
+  const { resource, pairs } = context
+  const visible = resource.filters
     .filter(isAlwaysVisible)
     .sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
-  const rest = resource.filters.filter((filter) => !isAlwaysVisible(filter))
-  const used = rest.filter(({ name }) => queryValue(pairs, filterName(name)) !== '').length
   const size = queryValue(pairs, 'page[size]')
-  const isOpen = used > 0 || rest.some(({ name }) => filterName(name) in errors)
-  return html`<form class="record-filters" method="get" action="/console${addressOf(resource)}" novalidate>${size !== '' && html`<input type="hidden" name="page[size]" value="${size}">`}
-<div class="filter-row">${inView.map((filter) => filterField(filter, filtering))}${sortField(operation, pairs)}<div class="actions">${button('Apply')}${
-    Object.keys(filtersIn(pairs)).length > 0 &&
-    buttonLink(addressOf(resource), 'Clear filters', 'quiet')
-  }</div></div>
-${
-  rest.length > 0 &&
-  html`<details${isOpen && html` open`}><summary>${inView.length > 0 ? 'More filters' : 'Filters'}${used > 0 && ` (${used} used)`}</summary><div class="filter-grid">${rest.map((filter) => filterField(filter, filtering))}</div></details>`
-}</form>`
+  const isFiltered = Object.keys(filtersIn(pairs)).length > 0
+  return html`<form
+  class="record-filters" method="get" action="/console${addressOf(resource)}" novalidate
+>
+${size !== '' && html`<input type="hidden" name="page[size]" value="${size}">`}
+<div class="filter-row">
+${visible.map((filter) => filterField(filter, context))}
+${sortField(operations[resource.operations.list], pairs)}
+<div class="actions">
+${button('Apply')}
+${isFiltered && buttonLink(addressOf(resource), 'Clear filters', 'quiet')}
+</div>
+</div>
+${collapsedFilters(context, visible.length > 0 ? 'More filters' : 'Filters')}
+</form>`
+}
+
+function collapsedFilters(context: FilterContext, title: string): Content {
+  const { resource, pairs, errors } = context
+  const filters = resource.filters.filter((filter) => !isAlwaysVisible(filter))
+  if (filters.length === 0) return undefined
+  const used = filters.filter(({ name }) => queryValue(pairs, filterName(name)) !== '').length
+  const isOpen = used > 0 || filters.some(({ name }) => filterName(name) in errors)
+  return html`<details${isOpen && html` open`}>
+<summary>${title}${used > 0 && ` (${used} used)`}</summary>
+<div class="filter-grid">
+${filters.map((filter) => filterField(filter, context))}
+</div>
+</details>`
 }
 
 function isAlwaysVisible({ name, schema }: Filter): boolean {
@@ -68,8 +84,8 @@ function optionsOf({ enum: values = [] }: Schema): Choice[] {
     .map((value) => ({ value: String(value), label: option(value) }))
 }
 
-function filterField({ name, description, schema }: Filter, filtering: FilterContext): Html {
-  const { pairs, errors } = filtering
+function filterField({ name, description, schema }: Filter, context: FilterContext): Html {
+  const { pairs, errors } = context
   const parameter = filterName(name)
   const value = queryValue(pairs, parameter)
   const messages = errors[parameter]
@@ -77,7 +93,6 @@ function filterField({ name, description, schema }: Filter, filtering: FilterCon
     name: parameter,
     label: html`<span title="${description}">${label(name)}</span>`,
     value,
-    // A filter is never required; the word "optional" at each would say nothing.
     isRequired: false,
     ...(messages && {
       errors: { [parameter]: messages.map((message) => `${label(name)} ${message}`) },
@@ -99,7 +114,7 @@ function filterField({ name, description, schema }: Filter, filtering: FilterCon
         value: toLocal(value),
       })
     case 'reference':
-      return referenceField(name, common, filtering)
+      return referenceField(name, common, context)
     default:
       return textField({ ...common, type: name === 'search' ? 'search' : 'text' })
   }
@@ -109,7 +124,7 @@ function timeField(options: FieldOptions): Html {
   return textField({ ...options, type: isLocal(options.value ?? '') ? 'datetime-local' : 'text' })
 }
 
-/** The id of a record, beside its name; or of what was meant by a name, links to filter by it. */
+/** An input for an ID, labelled with the record's name. Lists the search results if the user typed a name. */
 function referenceField(
   name: string,
   options: FieldOptions,
@@ -118,29 +133,35 @@ function referenceField(
   const other = referencedResource(name)
   if (!other) return textField(options)
   const item = findKnownRecord(known, name, options.value ?? '')
-  const own = html`${label(other.type)} <small>${(item && recordName(other, item)) ?? 'name or ID'}</small>`
+  const labelHint = (item && recordName(other, item)) ?? 'name or ID'
+  const withHint = html`${label(other.type)} <small>${labelHint}</small>`
   const to = (id: string): string =>
     `/console${addressOf(resource)}${queryText(withValue(pairs, filterName(name), id))}`
   const choices = suggestions[name]?.items.map(
     (one) => html`<li><a href="${to(one.id)}">${recordName(other, one) ?? one.id}</a></li>`,
   )
-  return html`<div>${textField({ ...options, label: own })}${choices && choices.length > 0 && html`<div class="found"><ul>${choices}</ul></div>`}</div>`
+  const list = choices && choices.length > 0 && html`<div class="found"><ul>${choices}</ul></div>`
+  return html`<div>
+${textField({ ...options, label: withHint })}
+${list}
+</div>`
 }
 
-/** Also for screens so narrow that a table has no heads to click on. */
+/** Narrow screens have no column heads to sort by. */
 function sortField({ sorts }: OperationRow, pairs: Pairs): Content {
   if (sorts.length === 0) return undefined
   const value = queryValue(pairs, 'sort')
   const choices = sorts.flatMap((name) => [
-    { value: name, label: `${label(name)}, rising` },
-    { value: `-${name}`, label: `${label(name)}, falling` },
+    { value: name, label: `${label(name)}, ascending` },
+    { value: `-${name}`, label: `${label(name)}, descending` },
   ])
   const isOther = value !== '' && !choices.some((choice) => choice.value === value)
-  return html`<div class="sort-order">${selectField({
+  const select = selectField({
     name: 'sort',
     label: 'Order',
     value,
-    none: 'As created',
+    none: 'Default',
     choices: isOther ? [...choices, { value, label: value }] : choices,
-  })}</div>`
+  })
+  return html`<div class="sort-order">${select}</div>`
 }

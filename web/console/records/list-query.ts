@@ -1,4 +1,4 @@
-/** The query of a list, in the address of its page by the same names as in the API. */
+/** The query of a list page. Its parameters have the names of the API. */
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { convertParameter } from '../../../operations/validation.ts'
@@ -6,7 +6,8 @@ import { toInstant } from './field-values.ts'
 
 export type Pairs = [name: string, value: string][]
 
-/** As the API takes it: without empty fields and what goes without saying, several options as one text, local times as instants. */
+/** Converts a submitted filter form to an API query: drops empty and default values, joins options with
+ *  commas, and converts datetime-local values to ISO 8601. */
 export function normalizeQuery(resource: Resource, all: Iterable<[string, string]>): Pairs {
   const { query }: OperationRow = operations[resource.operations.list]
   const times = new Set(
@@ -25,14 +26,14 @@ export function normalizeQuery(resource: Resource, all: Iterable<[string, string
   })
 }
 
-/** Typed as the contract types it. */
+/** Converts the texts to the types in the contract. */
 export function convertQuery({ query }: OperationRow, pairs: Pairs): Record<string, unknown> {
   return Object.fromEntries(
     pairs.map(([name, value]) => [name, convertParameter(value, query[name]?.type)]),
   )
 }
 
-/** With `?`, or nothing. What people read in addresses of the API is not escaped. */
+/** Begins with `?` unless empty. Leaves brackets, commas and colons readable. */
 export function queryText(pairs: Pairs): string {
   const escaped = (text: string): string =>
     encodeURIComponent(text).replace(/%(5B|5D|2C|3A)/g, decodeURIComponent)
@@ -45,7 +46,7 @@ export function queryValue(pairs: Pairs, name: string): string {
   return pairs.find(([own]) => own === name)?.[1] ?? ''
 }
 
-/** With another value, which also begins with the first page again. Undefined takes it out. */
+/** Sets a parameter, or removes it if the value is undefined. Returns to the first page. */
 export function withValue(pairs: Pairs, name: string, value: string | undefined): Pairs {
   const rest = pairs.filter(([own]) => own !== name && own !== 'page[number]')
   return value === undefined ? rest : [...rest, [name, value]]
@@ -53,7 +54,7 @@ export function withValue(pairs: Pairs, name: string, value: string | undefined)
 
 export const filterName = (name: string): string => `filter[${name}]`
 
-/** The filters by their own names: `participant_id` of `filter[participant_id]`. */
+/** The filters by name: `filter[participant_id]` → `participant_id`. */
 export function filtersIn(pairs: Pairs): Record<string, string> {
   return Object.fromEntries(
     pairs.flatMap(([name, value]) => {

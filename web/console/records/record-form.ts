@@ -17,39 +17,44 @@ export function recordForm(form: RecordForm): Html {
   const problem = form.problem ?? (rest.length > 0 ? rest.join(' ') : undefined)
   const isWrong = problem !== undefined || Object.keys(errors).length > 0
   // The Enter key presses the first button, so the first one submits.
-  return html`<form class="form record-form" id="${FORM}" method="post" action="/console${to}" novalidate>
+  return html`<form
+  class="form record-form" id="${FORM}" method="post" action="/console${to}" novalidate
+>
 <button class="visually-hidden" tabindex="-1" aria-hidden="true">${submit}</button>
-${isWrong && note('bad', problem ?? 'Some of this cannot be accepted. See below.')}
+${isWrong && note('bad', problem ?? 'Please fix the fields marked below.')}
 ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 ${fields.map((field) => control(field, { ...form, errors }))}
-<div class="form-actions">${button(submit, 'primary')}${buttonLink(cancel, 'Cancel', 'quiet')}</div>
+<div class="form-actions">
+${button(submit, 'primary')}
+${buttonLink(cancel, 'Cancel', 'quiet')}
+</div>
 </form>`
 }
 
-/** Errors as sentences that begin with the label of their field, by its path. `rest` holds errors without a field. */
+/** Errors as sentences that begin with the label of their field. `rest` holds errors without a field. */
 export function sentences({ fields, draft, errors = {} }: RecordForm): {
   errors: Errors
   rest: string[]
 } {
-  const left = new Map(Object.entries(errors))
-  const said: Errors = Object.create(null)
-  const say = (path: string, name: string, key = path): void => {
-    const messages = left.get(key)
+  const remaining = new Map(Object.entries(errors))
+  const byField: Errors = Object.create(null)
+  const assign = (path: string, name: string, key = path): void => {
+    const messages = remaining.get(key)
     if (!messages) return
-    left.delete(key)
-    said[path] = [...(said[path] ?? []), ...messages.map((message) => `${name} ${message}`)]
+    remaining.delete(key)
+    byField[path] = [...(byField[path] ?? []), ...messages.map((message) => `${name} ${message}`)]
   }
   const visit = (field: FormField): void => {
     const name = fieldLabel(field)
     for (const part of partsIn(field, draft)) visit(part)
-    say(field.path, name)
-    const entries = [...left.keys()].filter((key) => key.startsWith(`${field.path}.`))
-    for (const key of entries) say(field.path, `${name}, ${entryName(field, key)}`, key)
+    assign(field.path, name)
+    const entries = [...remaining.keys()].filter((key) => key.startsWith(`${field.path}.`))
+    for (const key of entries) assign(field.path, `${name}, ${entryName(field, key)}`, key)
   }
   fields.forEach(visit)
   return {
-    errors: said,
-    rest: [...left].flatMap(([key, messages]) =>
+    errors: byField,
+    rest: [...remaining].flatMap(([key, messages]) =>
       messages.map((message) => `${label(key)} ${message}`),
     ),
   }

@@ -21,7 +21,7 @@ import {
   table,
 } from '../ui.ts'
 import { cell, shownName, withCode } from './cells.ts'
-import { canViewExported, isFileReady, isInProgress } from './export-file.ts'
+import { canViewExported, isExportRunning, isFileReady } from './export-file.ts'
 import { capital, label, noun, plural } from './labels.ts'
 import { type FilterContext, filterForm } from './list-filters.ts'
 import {
@@ -53,7 +53,7 @@ interface Found {
 interface List extends FilterContext {
   visit: Visit
   operation: OperationRow
-  /** Undefined when the query cannot be answered. */
+  /** Undefined if the query is invalid. */
   found?: Found
 }
 
@@ -88,7 +88,7 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
   }
 }
 
-/** Records whose name is in a filter that wants an id. */
+/** Search results for filters that hold a name instead of an ID. */
 async function suggestFilterRecords(
   visit: Visit,
   filters: Record<string, string>,
@@ -108,7 +108,11 @@ function listContent(list: List): Page {
     title: plural(resource),
     lead: withCode(resource.description),
     actions: canPerform(visit.user, resource, 'create') && creationLink(resource),
-    body: html`${problems(list)}${filterForm(list)}${found && records(list, found)}${apiRequest(list)}`,
+    body: html`
+${problems(list)}
+${filterForm(list)}
+${found && records(list, found)}
+${apiRequest(list)}`,
   }
 }
 
@@ -116,7 +120,7 @@ function creationLink(resource: Resource): Html {
   return buttonLink(`${addressOf(resource)}/new`, `New ${noun(resource)}`, 'primary')
 }
 
-/** What is wrong with the query, as far as no field shows it. */
+/** Errors of parameters that have no field in the filter form. */
 function problems({ resource, errors }: List): Content {
   const shown = new Set(resource.filters.map(({ name }) => filterName(name)))
   const all = Object.entries(errors)
@@ -125,20 +129,22 @@ function problems({ resource, errors }: List): Content {
     .map(([name, texts]) => `${name} ${texts.join(' ')}`)
   return (
     all.length > 0 &&
-    note('bad', rest.length > 0 ? rest.join(' ') : 'A filter cannot be used as it is. See below.')
+    note('bad', rest.length > 0 ? rest.join(' ') : 'Please fix the filters marked below.')
   )
 }
 
-/** How often a list is read again while something in it is being made. */
+/** How often the list reloads while an export in it is in progress. */
 const LIVE_SECONDS = 2
 
 function records(list: List, { data, meta }: Found): Html {
   const { resource, pairs } = list
-  const isMoving = data.some((item) => isInProgress(resource, item))
+  const isLive = data.some((item) => isExportRunning(resource, item))
   const here = `/console${addressOf(resource)}${queryText(pairs)}`
-  return html`<section class="card records" id="records"${isMoving && live(here, 'records', LIVE_SECONDS)}>${
-    data.length === 0 ? emptyList(list, meta) : recordTable(list, data)
-  }${listPager(list, meta)}</section>`
+  const attributes = isLive && live(here, 'records', LIVE_SECONDS)
+  return html`<section class="card records" id="records"${attributes}>
+${data.length === 0 ? emptyList(list, meta) : recordTable(list, data)}
+${listPager(list, meta)}
+</section>`
 }
 
 function emptyList({ resource, visit, pairs }: List, { total, last_page }: Found['meta']): Html {
@@ -154,7 +160,7 @@ function emptyList({ resource, visit, pairs }: List, { total, last_page }: Found
   const create = canPerform(visit.user, resource, 'create')
   return empty(
     `No ${all} yet`,
-    `${resource.description}${create ? ' Make the first one here, or with the API.' : ''}`,
+    `${resource.description}${create ? ' Create the first one here or with the API.' : ''}`,
     create && creationLink(resource),
   )
 }
@@ -172,12 +178,20 @@ function recordTable(list: List, items: Item[]): Html {
   ]
   const rows = items.map((item) => ({
     cells: [
-      html`<a href="/console${addressOf(resource, item.id)}">${name === undefined ? html`<code>${shortId(item.id)}</code>` : html`<span class="clip">${String(item[name])}</span>`}</a>`,
+      recordLink(resource, item, name),
       ...fields.map(([field, schema]) => cell(field, schema, item[field], { ...showing, item })),
       ...(hasFile ? [fileLink(list, item)] : []),
     ],
   }))
   return table(columns, rows, { label: plural(resource) })
+}
+
+function recordLink(resource: Resource, item: Item, name: string | undefined): Html {
+  const text =
+    name === undefined
+      ? html`<code>${shortId(item.id)}</code>`
+      : html`<span class="clip">${String(item[name])}</span>`
+  return html`<a href="/console${addressOf(resource, item.id)}">${text}</a>`
 }
 
 function fileLink({ resource, visit }: List, item: Item): Content {
@@ -188,17 +202,17 @@ function fileLink({ resource, visit }: List, item: Item): Content {
   )
 }
 
-/** Longer texts are for the page of the record. */
-const LONG_TEXT = 500
+/** Only the page of the record shows longer texts, in characters. */
+const MAX_COLUMN_TEXT = 500
 
-/** The fields that are short, and either given by somebody or of use for finding something. */
+/** Short fields that users write, sort or filter by, and all numbers and enums. */
 function listColumns({ resource, operation: { sorts, filters } }: List): [string, Schema][] {
   const { creation, change } = resource
-  const giveable = { ...creation?.properties, ...change?.properties }
+  const writable = { ...creation?.properties, ...change?.properties }
   const isKnown = (name: string): boolean => sorts.includes(name) || name in filters
   return recordFields(resource).filter(([name, schema]) => {
     if (name === 'id' || schema.properties || schema.additionalProperties) return false
-    if (name in giveable) return (giveable[name]?.maxLength ?? 0) <= LONG_TEXT
+    if (name in writable) return (writable[name]?.maxLength ?? 0) <= MAX_COLUMN_TEXT
     return isKnown(name) || schema.type === 'integer' || schema.enum !== undefined
   })
 }
@@ -210,7 +224,7 @@ function columnHead({ resource, operation, pairs }: List, name: string, schema: 
   const column = { name: text, isNumber: schema.type === 'integer' || schema.type === 'number' }
   if (!operation.sorts.includes(name)) return { ...column, label: text }
   const sort = queryValue(pairs, 'sort')
-  // Rising, falling, as created.
+  // Clicking cycles through ascending, descending and the default order.
   const next = sort === name ? `-${name}` : sort === `-${name}` ? undefined : name
   const to = `/console${addressOf(resource)}${queryText(withValue(pairs, 'sort', next))}`
   const order = sort === name ? 'ascending' : sort === `-${name}` ? 'descending' : undefined
@@ -222,27 +236,33 @@ function listPager(
   { current_page, last_page, per_page, total }: Found['meta'],
 ): Content {
   if (total === 0) return undefined
-  const to = (number: number): string =>
-    `${addressOf(resource)}${queryText(number === 1 ? withValue(pairs, 'page[number]', undefined) : withValue(pairs, 'page[number]', String(number)))}`
+  const to = (number: number): string => {
+    const value = number === 1 ? undefined : String(number)
+    return `${addressOf(resource)}${queryText(withValue(pairs, 'page[number]', value))}`
+  }
+  const hasSizes = total > Math.min(...PAGE_SIZES)
   const first = (current_page - 1) * per_page + 1
   const shown =
     first > total ? 'None' : `${count(first)} to ${count(Math.min(total, first + per_page - 1))}`
   return pager({
     previous: current_page > 1 ? to(Math.min(current_page - 1, last_page)) : undefined,
     next: current_page < last_page ? to(current_page + 1) : undefined,
-    note: html`${shown} of ${count(total)}${total > Math.min(...SIZES) && pageSizeLinks(resource, pairs, per_page)}`,
+    note: html`${shown} of ${count(total)}${hasSizes && pageSizeLinks(resource, pairs, per_page)}`,
   })
 }
 
-const SIZES = [25, 50, 100]
+const PAGE_SIZES = [25, 50, 100]
 
 function pageSizeLinks(resource: Resource, pairs: Pairs, current: number): Html {
-  const to = (size: number): string =>
-    `/console${addressOf(resource)}${queryText(normalizeQuery(resource, withValue(pairs, 'page[size]', String(size))))}`
-  return html` · on a page: ${SIZES.map((size) => (size === current ? html` <strong>${size}</strong>` : html` <a href="${to(size)}">${size}</a>`))}`
+  const link = (size: number): Html => {
+    if (size === current) return html` <strong>${size}</strong>`
+    const query = normalizeQuery(resource, withValue(pairs, 'page[size]', String(size)))
+    return html` <a href="/console${addressOf(resource)}${queryText(query)}">${size}</a>`
+  }
+  return html` · Rows per page: ${PAGE_SIZES.map(link)}`
 }
 
-/** The request that answers with what the page shows. */
+/** The API request that returns the records of this page. */
 function apiRequest({ visit, operation, pairs }: List): Html {
   const command = apiCurlCommand({
     method: 'GET',

@@ -1,13 +1,22 @@
-/** The page of a record: all of its fields, what refers to it, and what happened to it. */
+/** The page of a record: its fields, the records that refer to it, and its events. */
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import { type Resource, resources } from '../../../generated/resources.ts'
 import type { PublicEvent } from '../../../records/events.ts'
+import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { count } from '../format.ts'
 import type { Page, Visit } from '../page.ts'
 import { buttonLink, card, empty, facts, live, shortId, table, timeOf } from '../ui.ts'
-import { amountOf, cell, fullValue, isTable, shownName, valueTable } from './cells.ts'
-import { canViewExported, exportProgress, isFileReady, isInProgress } from './export-file.ts'
+import {
+  amountOf,
+  cell,
+  fullValue,
+  isTable,
+  shownName,
+  type ValueContext,
+  valueTable,
+} from './cells.ts'
+import { canViewExported, exportProgress, isExportRunning, isFileReady } from './export-file.ts'
 import { keyLabels } from './keyed-fields.ts'
 import { capital, noun, option, plural } from './labels.ts'
 import { filterName, queryText } from './list-query.ts'
@@ -41,11 +50,14 @@ export async function recordPage(visit: Visit, resource: Resource, item: Item): 
       }),
     crumbs: [{ label: plural(resource), to: addressOf(resource) }],
     actions: recordActions(visit, resource, item),
-    body: html`${await recordCard(visit, resource, item, known)}${related}${await eventsCard(visit, item.id)}`,
+    body: html`
+${await recordCard(visit, resource, item, known)}
+${related}
+${await eventsCard(visit, item.id)}`,
   }
 }
 
-/** The name; of what has none, that with which it was made: `Interpreter, Ada Lovelace` of an application, `Ada Lovelace, €125.00` of a payment. */
+/** The name, or else the fields required on creation: `Ada Lovelace, €125.00` for a payment. */
 export function recordTitle(resource: Resource, item: Item, known: KnownRecords): string {
   const name = nameField(resource)
   if (name !== undefined) return String(item[name])
@@ -65,7 +77,7 @@ function partName(
   const other = referencedResource(field)
   const item = typeof value === 'string' ? findKnownRecord(known, field, value) : undefined
   if (other) return (item && recordName(other, item)) ?? capital(noun(other))
-  // The amount says it.
+  // The amount includes the currency.
   if (Object.values(properties).some((beside) => beside['x-currency'] === field)) return undefined
   const schema = properties[field] ?? {}
   const amount = amountOf(schema, value, record)
@@ -83,14 +95,13 @@ function recordActions({ user }: Visit, resource: Resource, item: Item): Content
   ]
 }
 
-/** Brings itself up to date while the file of the record is being made. */
+/** Reloads while the export of the record is in progress. */
 async function recordCard(
   visit: Visit,
   resource: Resource,
   item: Item,
   known: KnownRecords,
 ): Promise<Html> {
-  const isMoving = isInProgress(resource, item)
   const fields = recordFields(resource)
   const lists = fields.filter(
     ([name, schema]) => isTable(schema) && Array.isArray(item[name]) && item[name].length > 0,
@@ -99,32 +110,37 @@ async function recordCard(
   const rows = fields
     .filter((field) => !lists.includes(field))
     .map(([name, schema]): [string, Content] => [
-      fieldLabel(shownName(name, schema)),
+      referenceLabel(shownName(name, schema)),
       fullValue(name, schema, item[name], {
         ...showing,
         keyLabels: keyLabels(schema, item, known),
       }),
     ])
-  const isThere = isFileReady(resource, item, visit.now) && canViewExported(visit.user, item)
+  const canDownload = isFileReady(resource, item, visit.now) && canViewExported(visit.user, item)
   const fileLink =
-    isThere && buttonLink(addressOf(resource, item.id, 'file'), 'Download', 'primary')
-  const address = `/console${addressOf(resource, item.id)}`
-  return html`<div id="record"${isMoving && live(address, 'record', LIVE_SECONDS)}>${isMoving && (await exportProgress(visit, item))}${card('Details', facts(rows), { actions: fileLink })}${lists.map(
-    ([name, schema]) => {
-      const values = item[name] as unknown[]
-      return card(
-        html`${fieldLabel(name)} <span class="muted">${count(values.length)}</span>`,
-        valueTable(name, schema, values, showing),
-      )
-    },
-  )}</div>`
+    canDownload && buttonLink(addressOf(resource, item.id, 'file'), 'Download', 'primary')
+  const attributes =
+    isExportRunning(resource, item) &&
+    live(`/console${addressOf(resource, item.id)}`, 'record', LIVE_SECONDS)
+  return html`<div id="record"${attributes}>
+${attributes && (await exportProgress(visit, item))}
+${card('Details', facts(rows), { actions: fileLink })}
+${lists.map(([name, schema]) => listCard(name, schema, item[name] as unknown[], showing))}
+</div>`
 }
 
-function fieldLabel(name: string): string {
+function listCard(name: string, schema: Schema, values: unknown[], showing: ValueContext): Html {
+  return card(
+    html`${referenceLabel(name)} <span class="muted">${count(values.length)}</span>`,
+    valueTable(name, schema, values, showing),
+  )
+}
+
+function referenceLabel(name: string): string {
   return capital(noun(referencedResource(name) ?? { type: name }))
 }
 
-/** The resources whose list can be narrowed to those that refer to one of these. */
+/** The resources whose lists can be filtered by a reference to this resource. */
 function listReferringResources({ type }: Resource): Resource[] {
   return resources.filter(({ filters }) => filters.some(({ name }) => name === `${type}_id`))
 }
@@ -173,7 +189,7 @@ function relatedTable(
   reference: string,
 ): Html {
   const showing = { now: visit.now, known }
-  // What its name says already need not be said twice.
+  // The title shows these fields already.
   const named = nameField(other) === undefined ? (other.creation?.required ?? []) : []
   const columns = recordFields(other).filter(
     ([name, schema]) =>
@@ -182,7 +198,7 @@ function relatedTable(
       !named.includes(name),
   )
   return table(
-    [capital(noun(other)), ...columns.map(([name]) => fieldLabel(name))],
+    [capital(noun(other)), ...columns.map(([name]) => referenceLabel(name))],
     items.map((item) => ({
       cells: [
         html`<a href="/console${addressOf(other, item.id)}">${recordTitle(other, item, known)}</a>`,
@@ -211,6 +227,6 @@ async function eventsCard(visit: Visit, id: string): Promise<Html> {
   const body =
     rows.length > 0
       ? table(['Event', 'ID', 'When'], rows, { label: 'Events' })
-      : empty('No events', 'Nothing has happened to it yet.')
+      : empty('No events', 'Events appear here when this record changes.')
   return card(html`Events <span class="muted">${count(meta.total)}</span>`, body)
 }

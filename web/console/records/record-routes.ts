@@ -1,4 +1,4 @@
-/** Records: lists, their pages, and what is done to them. What there is comes from the contract: see generated/resources.ts. */
+/** Routes of the record pages, for every resource in generated/resources.ts. */
 
 import { StatusError } from '../../../errors.ts'
 import type { FileBody } from '../../../generated/operations.ts'
@@ -63,16 +63,16 @@ async function download(visit: Visit, { type, operations }: Resource, item: Item
     return { fileName, contentType: headers['Content-Type'] ?? '', content: stream, headers }
   } catch (error) {
     if (error instanceof StatusError && error.status === 403)
-      return errorPage(403, 'This cannot be done', error.message)
+      return errorPage(403, 'Not allowed', error.message)
     throw error
   }
 }
 
 function forbiddenFile(item: Item): Page {
-  const held = resourceByOption(item.resource)
+  const exported = resourceByOption(item.resource)
   return errorPage(
     403,
-    'This file is not for you',
-    `You have no permission to see ${held ? plural(held).toLowerCase() : 'what is in it'}.`,
+    'No access to this file',
+    `You do not have access to ${exported ? plural(exported).toLowerCase() : 'its records'}.`,
   )
 }

@@ -1,4 +1,4 @@
-/** The input for a reference: the ID of a record, with a search. */
+/** The input for the ID of a record, with a search by name. */
 
 import { validate as isUuid } from 'uuid'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -21,7 +21,7 @@ export function reference(field: FormField, context: ControlContext): Html {
   return fieldParts(
     {
       ...fieldOptions(field, context),
-      hint: html`${fieldHint(field, context)} Type some of the name, or an ID.`,
+      hint: html`${fieldHint(field, context)} Type part of the name, or an ID.`,
     },
     (attributes) => html`<span class="reference">
 <input
@@ -44,7 +44,7 @@ function searchResults(field: FormField, context: ControlContext): Content {
   const chosen = item && html`<p class="chosen">${referenceLink(known, name, item.id)}</p>`
   if (suggestions?.path !== path || item) return chosen
   const { resource, items, total } = suggestions.result
-  if (items.length === 0) return html`<p class="muted">No ${noun(resource)} is found by that.</p>`
+  if (items.length === 0) return html`<p class="muted">No matching ${noun(resource)} found.</p>`
   const more = total - items.length
   const result = (one: (typeof items)[number]): Html => html`<li><button
   name="${actionName('choose')}" value="${path}=${one.id}" formnovalidate
@@ -54,7 +54,7 @@ function searchResults(field: FormField, context: ControlContext): Content {
 <small>${distinguishingText(resource, one)}</small>${statusPill(one)}
 </button></li>`
   return html`<ul>${items.map(result)}</ul>
-${more > 0 && html`<p class="muted">And ${more.toLocaleString('en')} more: type more of the name.</p>`}`
+${more > 0 && html`<p class="muted">${more.toLocaleString('en')} more. Type more of the name.</p>`}`
 }
 
 function statusPill(item: Record<string, unknown>): Content {

@@ -1,4 +1,4 @@
-/** Records that other records refer to: their names, and how to find them. */
+/** Finds and names the records that other records refer to. */
 
 import { validate as isUuid } from 'uuid'
 import { StatusError } from '../../../errors.ts'
@@ -17,15 +17,14 @@ import {
   referencedResource,
 } from './resources.ts'
 
-/** The records that were found, by `participant 0193…`. Only those that the user may see. */
+/** Loaded records that the user can view, by `participant 0193…`. */
 export type KnownRecords = Map<string, { resource: Resource; item: Item }>
 
-/** So many at once: a page must not take all of the connections. */
+/** A page must not use all database connections. */
 const MAX_CONCURRENT_LOOKUPS = 8
 
 const keyOf = (resource: Resource, id: string): string => `${resource.type} ${id.toLowerCase()}`
 
-/** One record, or undefined where there is none. */
 export async function findRecord(
   visit: Visit,
   { type, operations: { get } }: Resource,
@@ -39,7 +38,7 @@ export async function findRecord(
   }
 }
 
-/** What the fields of these records refer to. */
+/** Loads the records that the fields of these items refer to. */
 export async function loadReferences(
   visit: Visit,
   items: Record<string, unknown>[],
@@ -68,15 +67,16 @@ export function findKnownRecord(known: KnownRecords, name: string, id: string): 
   return resource && known.get(keyOf(resource, id))?.item
 }
 
-/** The name of what a field refers to, as a link; its id where it has none, or is not to be seen. */
+/** A link with the name of the record, or its ID if it has no name. Plain text if the user cannot view it. */
 export function referenceLink(known: KnownRecords, name: string, id: string): Html {
   const resource = referencedResource(name)
   const item = findKnownRecord(known, name, id)
   if (!resource || !item) return html`<code title="${id}">${shortId(id)}</code>`
-  return html`<a href="/console${addressOf(resource, id)}">${recordName(resource, item) ?? html`<code>${shortId(id)}</code>`}</a>`
+  const text = recordName(resource, item) ?? html`<code>${shortId(id)}</code>`
+  return html`<a href="/console${addressOf(resource, id)}">${text}</a>`
 }
 
-/** Undefined where records have no name. */
+/** Undefined if the resource has no name field. */
 export function recordName(resource: Resource, item: Item): string | undefined {
   const field = nameField(resource)
   return field === undefined ? undefined : String(item[field])
@@ -85,14 +85,15 @@ export function recordName(resource: Resource, item: Item): string | undefined {
 export interface SearchResult {
   resource: Resource
   items: Item[]
-  /** That match, of which `items` are the first. */
+  /** The number of matches, which can exceed `items`. */
   total: number
 }
 
 const MAX_CHOICES = 8
 const UNSEARCHABLE_PAGE_SIZE = 100
 
-/** Records whose name holds the text, or the newest. `others` are the references beside it: a task for a payment is one of its participant. */
+/** Records whose name contains the text; the newest if it is empty. `others` are the other references of the
+ *  form: a payment can only choose tasks of its participant. */
 export async function searchRecords(
   visit: Visit,
   resource: Resource,
@@ -120,7 +121,7 @@ export async function searchRecords(
   return { resource, items: matching.slice(0, MAX_CHOICES), total: matching.length }
 }
 
-/** What tells two of the same name apart: the first text beside it. */
+/** Tells records with the same name apart: the first other text, or the ID. */
 export function distinguishingText(resource: Resource, item: Item): Content {
   const name = nameField(resource)
   const isText = (schema: Schema): boolean =>

@@ -1,4 +1,4 @@
-/** What there is to list and to change, by the contract, and for whom. */
+/** The resources of the contract, and the permissions of users on them. */
 import { type Resource, resources } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
@@ -13,12 +13,12 @@ export function findResource(slug: string | undefined): Resource | undefined {
   return resources.find((resource) => resource.slug === slug)
 }
 
-/** What a field such as `participant_id` names. */
+/** `participant_id` → the resource of participants. */
 export function referencedResource(name: string): Resource | undefined {
   return name.endsWith('_id') ? resources.find(({ type }) => `${type}_id` === name) : undefined
 }
 
-/** What an option such as `job_applications` of an export names. */
+/** The `resource` of an export, such as `job_applications` → its resource. */
 export function resourceByOption(value: unknown): Resource | undefined {
   return resources.find(({ slug }) => slug.replaceAll('-', '_') === value)
 }
@@ -31,7 +31,6 @@ export function canPerform(user: User, { module, operations }: Resource, action:
   return operations[action] !== null && hasPermission(module, 'write')(user, {})
 }
 
-/** An address under `/records/:resource`. */
 export const canViewRecords: Access = (user, { resource: slug }) => {
   const resource = findResource(slug)
   return resource !== undefined && maySee(user, resource)
@@ -47,7 +46,7 @@ export const canChangeRecords =
 export const canDownloadFile: Access = (user, params) =>
   canViewRecords(user, params) && findResource(params.resource)?.operations.file !== null
 
-/** The field that people know a record by: the first text that each record has of its own. None, for what is known by what it refers to. */
+/** The first required text field without a format. Payments and applications have none. */
 export function nameField({ record, creation }: Resource): string | undefined {
   return Object.entries(record.properties ?? {}).find(
     ([name, schema]) =>
@@ -59,12 +58,11 @@ export function nameField({ record, creation }: Resource): string | undefined {
   )?.[0]
 }
 
-/** The fields of a record that are shown with it. */
 export function recordFields({ record }: Resource): [name: string, schema: Schema][] {
   return Object.entries(record.properties ?? {})
 }
 
-/** Of a page below /console. */
+/** The path of a page, relative to /console. */
 export function addressOf(
   { slug }: Resource,
   id?: string,

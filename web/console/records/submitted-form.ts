@@ -1,4 +1,4 @@
-/** A form that was sent: its fields, its values, and what it asks for instead of being saved. */
+/** Reads a submitted record form, and applies actions that do not save it, such as adding a group. */
 import { validate as isUuid } from 'uuid'
 import { type FieldErrors, InvalidInput, StatusError } from '../../../errors.ts'
 import type { OperationId } from '../../../generated/operations.ts'
@@ -14,7 +14,7 @@ import { withKeyedFields } from './keyed-fields.ts'
 import { type KnownRecords, loadReferences, searchRecords } from './references.ts'
 import { type Item, maySee, referencedResource } from './resources.ts'
 
-/** Enough for any record: reading a form takes time by the square of it. */
+/** Reading a form takes quadratic time in the number of its fields. */
 const MAX_FIELDS = 2_000
 
 export interface LoadedForm {
@@ -23,7 +23,7 @@ export interface LoadedForm {
   known: KnownRecords
 }
 
-/** The fields of the body with what depends on what is in them. */
+/** The fields of the schema, the parts that depend on the draft, and the records it refers to. */
 export async function loadForm(
   visit: Visit,
   schema: Schema,
@@ -35,7 +35,7 @@ export async function loadForm(
   return { fields, draft, known: await loadReferences(visit, [...references, current ?? {}]) }
 }
 
-/** Also those inside of others. */
+/** Includes nested references. */
 function referencesIn(fields: FormField[]): FormField[] {
   return fields.flatMap((field) =>
     field.kind === 'reference' ? [field] : referencesIn(field.parts ?? []),
@@ -47,7 +47,7 @@ function readDraft({ form, ctx }: Visit): Draft {
   return new URLSearchParams(form)
 }
 
-/** The form as it was sent, without groups that nobody has filled in: the API counts them from the first that is. */
+/** The submitted form without empty groups, so that indexes in errors match the groups on the page. */
 export async function readSubmittedForm(
   visit: Visit,
   schema: Schema,
@@ -63,26 +63,26 @@ export async function readSubmittedForm(
   return loadForm(visit, schema, draft, current)
 }
 
-/** The form as it is asked for: with something found, chosen, added or removed. Undefined when it is to be saved. */
+/** The form after its action, such as a search or an added group. Undefined if the form is to be saved. */
 export async function applyFormAction(
   visit: Visit,
   schema: Schema,
   current?: Item,
 ): Promise<(LoadedForm & Pick<RecordForm, 'suggestions'>) | undefined> {
-  const ask = (asking: FormAction): string | undefined =>
-    visit.form.get(actionName(asking)) ?? visit.query.get(actionName(asking)) ?? undefined
+  const target = (action: FormAction): string | undefined =>
+    visit.form.get(actionName(action)) ?? visit.query.get(actionName(action)) ?? undefined
   const draft = readDraft(visit)
-  const find = ask('find')
+  const find = target('find')
   if (find !== undefined) {
     const form = await loadForm(visit, schema, draft, current)
     return { ...form, suggestions: await searchFor(visit, form, find) }
   }
   const changed =
-    withChoice(draft, ask('choose')) ??
-    withGroup(draft, schema, ask('add')) ??
-    withoutGroup(draft, schema, ask('remove'))
+    withChoice(draft, target('choose')) ??
+    withGroup(draft, schema, target('add')) ??
+    withoutGroup(draft, schema, target('remove'))
   if (changed) return loadForm(visit, schema, changed, current)
-  return ask('refresh') === undefined ? undefined : loadForm(visit, schema, draft, current)
+  return target('refresh') === undefined ? undefined : loadForm(visit, schema, draft, current)
 }
 
 /** `participant_id=0193…`. */
@@ -111,7 +111,7 @@ function groupsAt(schema: Schema, path: string): FormField | undefined {
   return schemaFields('', schema).find((field) => field.kind === 'groups' && field.path === path)
 }
 
-/** Records for a reference that was refused because it is a name, and not yet an id. */
+/** Search results for the first invalid reference that holds a name instead of an ID. */
 export async function suggestRecords(
   visit: Visit,
   form: LoadedForm,
@@ -147,7 +147,7 @@ async function searchFor(
   }
 }
 
-/** The values of the fields as the contract takes them. Throws InvalidInput for what it does not take, all at once. */
+/** The request body. Throws InvalidInput with all errors at once. */
 export function toRequestBody(
   id: OperationId,
   fields: FormField[],
@@ -165,7 +165,7 @@ export function toRequestBody(
   return body
 }
 
-/** More values, or deeper ones, than the API takes: of no field alone. */
+/** The body as a whole is invalid, for example too deep. No single field is at fault. */
 export function isBadRequest(error: unknown): error is StatusError {
   return error instanceof StatusError && error.status === 400
 }
