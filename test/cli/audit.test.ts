@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { openDatabase } from '../../records/database/open.ts'
 import { newAccount, newMuster, PASSWORD } from './muster.ts'
 
-describe('what the command line changes', () => {
-  it('is in the audit log of the account, without a secret', async () => {
+describe('audit log of the command line', () => {
+  it('records changes of accounts, users and keys, without secrets', async () => {
     await using muster = await newMuster()
     const { account_id: account, user_id: owner } = await newAccount(muster)
     const user = await muster.json([
@@ -53,7 +53,7 @@ describe('what the command line changes', () => {
     expect(owner).not.toBe(user.user_id)
   })
 
-  it('so are its changes of webhooks', async () => {
+  it('records changes of webhooks, without secrets', async () => {
     await using muster = await newMuster()
     const { account_id } = await newAccount(muster)
     const { id } = await muster.json([

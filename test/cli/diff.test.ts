@@ -1,4 +1,4 @@
-/** `muster diff` against the last release, and what makes a release of the contracts. */
+/** `muster diff` against the last release, and `muster diff --release`. */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { newMuster } from './muster.ts'
 const CONTRACT = fileURLToPath(new URL('../scripts/contract', import.meta.url))
 const TODAY = new Date().toISOString().slice(0, 10)
 
-/** A project of its own with two small contracts, which is gone after the test. */
+/** A temporary project with two small contracts. */
 async function newProject() {
   const root = await mkdtemp(join(tmpdir(), 'muster-diff-'))
   await cp(CONTRACT, root, { recursive: true })
@@ -37,7 +37,7 @@ const LAX = 'required: [title]\n'
 const STRICT = 'required: [title, colour]\n'
 
 describe('diff without a base', () => {
-  it('says that there is no release yet, to pipelines too', async () => {
+  it('without a release: says so, also in JUnit XML and JSON', async () => {
     await using project = await newProject()
     const xml = project.path('diff.xml')
     expect(await project.diff('--junit', xml)).toEqual({
@@ -54,7 +54,7 @@ describe('diff without a base', () => {
     })
   })
 
-  it('compares with the last release, and fails for what breaks those who use it', async () => {
+  it('compares with the last release, and exits with 1 for a breaking change', async () => {
     await using project = await newProject()
     await project.diff('--release')
     expect(await project.diff()).toMatchObject({
@@ -70,7 +70,7 @@ describe('diff without a base', () => {
 })
 
 describe('diff --release', () => {
-  it('keeps the contracts, and dates what somebody wrote of them', async () => {
+  it('copies the contracts and dates the unreleased entry', async () => {
     await using project = await newProject()
     await project.write(
       'CHANGELOG.md',
@@ -93,7 +93,7 @@ describe('diff --release', () => {
     expect(await project.diff('--release')).toEqual(again)
   })
 
-  it('wants a version for what has changed, and puts what has changed below what somebody wrote', async () => {
+  it('requires a new version, and adds the changes below the text of the unreleased entry', async () => {
     await using project = await newProject()
     await project.diff('--release')
     const released = await project.read('docs/released/openapi.yaml')
@@ -108,7 +108,8 @@ describe('diff --release', () => {
     await project.replace(VERSION, 'version: 1.1.0')
     await project.write(
       'CHANGELOG.md',
-      '# Changelog\n\n## 1.1.0 · unreleased\n\nTitles may be empty.\n\n## 1.0.0 · 2026-01-01\n\nThe first.\n',
+      '# Changelog\n\n## 1.1.0 · unreleased\n\nTitles may be empty.\n\n' +
+        '## 1.0.0 · 2026-01-01\n\nThe first.\n',
     )
     expect((await project.diff('--release')).status).toBe(0)
     const entry = `## 1.1.0 · ${TODAY}\n\nTitles may be empty.\n\n### `
@@ -121,7 +122,7 @@ describe('diff --release', () => {
     )
   })
 
-  it('releases nothing that breaks somebody', async () => {
+  it('refuses breaking changes', async () => {
     await using project = await newProject()
     await project.diff('--release')
     const [released, changelog] = [
@@ -137,7 +138,7 @@ describe('diff --release', () => {
     ]).toEqual([released, changelog])
   })
 
-  it('takes no base', async () => {
+  it('with a base: exits with 2', async () => {
     await using project = await newProject()
     expect(await project.diff('main', '--release')).toMatchObject({
       status: 2,

@@ -1,4 +1,4 @@
-/** `muster generate` and `muster dev` on this contract. How soon they are done is `npm run bench`'s to say. */
+/** `muster generate` and `muster dev` on a copy of this repository. `npm run bench` measures their speed. */
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -8,7 +8,7 @@ import { copyOfRepository, type Tree } from '../scripts/tree.ts'
 
 const LONG_MS = 120_000
 
-async function generatedOf(tree: Tree): Promise<Record<string, string>> {
+async function readGenerated(tree: Tree): Promise<Record<string, string>> {
   const directory = tree.path('generated')
   const names = (await readdir(directory)).sort()
   return Object.fromEntries(
@@ -19,21 +19,21 @@ async function generatedOf(tree: Tree): Promise<Record<string, string>> {
 }
 
 describe('generate', () => {
-  it('from nothing: the committed bytes, each time', { timeout: LONG_MS }, async () => {
+  it('writes the committed files again, byte for byte', { timeout: LONG_MS }, async () => {
     await using tree = await copyOfRepository()
-    const committed = await generatedOf(tree)
+    const committed = await readGenerated(tree)
     for (let time = 0; time < 2; time++) {
       await rm(tree.path('generated'), { recursive: true })
       expect((await tree.run('bin/muster.js', ['generate'])).status).toBe(0)
-      expect(await generatedOf(tree)).toEqual(committed)
+      expect(await readGenerated(tree)).toEqual(committed)
     }
   })
 
-  it('refuses a contract that it cannot generate from, by its line, and writes nothing', {
+  it('a broken reference: names its line and writes nothing', {
     timeout: LONG_MS,
   }, async () => {
     await using tree = await copyOfRepository()
-    const committed = await generatedOf(tree)
+    const committed = await readGenerated(tree)
     await tree.replace(
       'openapi.yaml',
       "$ref: '#/components/responses/TaskList'",
@@ -45,14 +45,16 @@ describe('generate', () => {
     for (const args of [['generate'], ['generate', '--check']])
       expect(await tree.run('bin/muster.js', args)).toEqual({
         status: 1,
-        output: `openapi.yaml:${line} refers to #/components/responses/TaskLst, which does not exist: correct the reference or add its target\n`,
+        output:
+          `openapi.yaml:${line} refers to #/components/responses/TaskLst, ` +
+          'which does not exist: correct the reference or add its target\n',
       })
-    expect(await generatedOf(tree)).toEqual(committed)
+    expect(await readGenerated(tree)).toEqual(committed)
   })
 })
 
 describe('dev', () => {
-  it('serves a change of the contract, and one of the code', { timeout: LONG_MS }, async () => {
+  it('applies changes of the contract and of a handler', { timeout: LONG_MS }, async () => {
     await using tree = await copyOfRepository()
     const first = tree.start(['serve', '--json'], { PORT: '0' })
     const { url, first_account: account } = JSON.parse(
@@ -60,32 +62,37 @@ describe('dev', () => {
     )
     await first.stop()
     const dev = tree.start(['dev'], { PORT: new URL(url).port, RATE_LIMIT_PER_MINUTE: '1000000' })
-    const answered = (status: number) =>
+    const waitForStatus = (status: number) =>
       until(
-        `GET /ping is answered with ${status}: ${dev.output()}`,
+        `GET /ping returns ${status}: ${dev.output()}`,
         async () => {
-          const answer = await fetch(`${url}/public/v1/ping`, {
+          const response = await fetch(`${url}/public/v1/ping`, {
             headers: { Authorization: `Bearer ${account.token}` },
           }).catch(() => undefined)
-          return answer?.status === status
+          return response?.status === status
         },
         LONG_MS / 4,
       )
-    await answered(404)
+    await waitForStatus(404)
     const contract = await tree.read('openapi.yaml')
     const handler = (status: number) =>
-      `import { StatusError } from '../errors.ts'\n\nexport async function getPing(): Promise<void> {\n  if (${status} === 422) throw new StatusError(422, 'No')\n}\n`
-    // Twice, since a file that is there again is another one to those who watch files.
+      `import { StatusError } from '../errors.ts'
+
+export async function getPing(): Promise<void> {
+  if (${status} === 422) throw new StatusError(422, 'No')
+}
+`
+    // Twice, because a recreated file is a different file to a file watcher.
     for (let time = 0; time < 2; time++) {
       await tree.write('openapi.yaml', withPing(contract))
-      await answered(501)
+      await waitForStatus(501)
       await tree.write('handlers/getPing.ts', handler(204))
-      await answered(204)
+      await waitForStatus(204)
       await tree.write('handlers/getPing.ts', handler(422))
-      await answered(422)
+      await waitForStatus(422)
       await tree.remove('handlers/getPing.ts')
       await tree.write('openapi.yaml', contract)
-      await answered(404)
+      await waitForStatus(404)
     }
   })
 })

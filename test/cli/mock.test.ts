@@ -1,4 +1,4 @@
-/** `muster mock`: answers as the contract says, whatever is asked, and refuses to answer from examples that break it. */
+/** `muster mock` responds as the contract documents, and refuses to start with invalid examples. */
 import { readFile } from 'node:fs/promises'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -16,9 +16,9 @@ const document = JSON.parse(
 )
 const log = pino({ level: 'silent' })
 
-async function startMock(of: unknown): Promise<HttpServer & { url: string }> {
+async function startMock(contract: unknown): Promise<HttpServer & { url: string }> {
   const server = await listen(
-    (await createMock({ service: serviceParts, log, document: of })).callback(),
+    (await createMock({ service: serviceParts, log, document: contract })).callback(),
     {
       host: '127.0.0.1',
       port: 0,
@@ -36,7 +36,7 @@ beforeAll(async () => {
 })
 afterAll(() => mock.stop(0))
 
-// biome-ignore lint/suspicious/noExplicitAny: parts of the contract, as they are.
+// biome-ignore lint/suspicious/noExplicitAny: parts of the contract are not typed.
 type Part = any
 
 const follow = (part: Part): Part => {
@@ -45,8 +45,8 @@ const follow = (part: Part): Part => {
   return follow(document.components[kind][name])
 }
 
-/** What the contract shows of a request to the operation. */
-function exampleOf(id: OperationId): {
+/** The contract's example of a request to the operation. */
+function exampleRequest(id: OperationId): {
   method: string
   path: string
   body?: string
@@ -71,8 +71,11 @@ function exampleOf(id: OperationId): {
   }
 }
 
-async function ask(id: OperationId, headers: Record<string, string> = {}): Promise<Response> {
-  const { method, path, body, type } = exampleOf(id)
+async function sendExample(
+  id: OperationId,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const { method, path, body, type } = exampleRequest(id)
   return fetch(url + path, {
     method,
     body,
@@ -80,43 +83,43 @@ async function ask(id: OperationId, headers: Record<string, string> = {}): Promi
   })
 }
 
-const json = async (answer: Response): Promise<Part> => answer.clone().json()
+const json = async (response: Response): Promise<Part> => response.clone().json()
 
-async function assertConforms(id: OperationId, answer: Response): Promise<void> {
-  const expected = responses[id][answer.status]
-  expect(expected, `${id} ${answer.status}`).toBeDefined()
+async function assertConforms(id: OperationId, response: Response): Promise<void> {
+  const expected = responses[id][response.status]
+  expect(expected, `${id} ${response.status}`).toBeDefined()
   const { headers, body } = expected ?? {}
   if (headers)
     expect(
-      [headers(Object.fromEntries(answer.headers)), headers.errors],
-      `${id} ${answer.status} headers`,
+      [headers(Object.fromEntries(response.headers)), headers.errors],
+      `${id} ${response.status} headers`,
     ).toEqual([true, null])
-  const text = await answer.text()
+  const text = await response.text()
   if (!body) return expect(text).toBe('')
-  const type = answer.headers.get('content-type') ?? ''
+  const type = response.headers.get('content-type') ?? ''
   expect(Object.keys(body)).toContain(type)
   const validator = body[type]
   if (validator)
-    expect([validator(JSON.parse(text)), validator.errors], `${id} ${answer.status} body`).toEqual([
-      true,
-      null,
-    ])
+    expect(
+      [validator(JSON.parse(text)), validator.errors],
+      `${id} ${response.status} body`,
+    ).toEqual([true, null])
 }
 
 describe.each(operationIds)('%s', (id) => {
-  it('answers the documented example with the documented success', async () => {
-    const answer = await ask(id)
-    expect(answer.status).toBe(operations[id].success)
-    await assertConforms(id, answer)
+  it('responds to the example with the documented success', async () => {
+    const response = await sendExample(id)
+    expect(response.status).toBe(operations[id].success)
+    await assertConforms(id, response)
   })
 
-  it.each(operations[id].statuses)('answers %i when it is preferred', async (status) => {
-    const answer = await ask(id, { Prefer: `code=${status}` })
-    expect([answer.status, answer.headers.get('preference-applied')]).toEqual([
+  it.each(operations[id].statuses)('Prefer: code=%i returns that status', async (status) => {
+    const response = await sendExample(id, { Prefer: `code=${status}` })
+    expect([response.status, response.headers.get('preference-applied')]).toEqual([
       status,
       `code=${status}`,
     ])
-    await assertConforms(id, answer)
+    await assertConforms(id, response)
   })
 })
 
@@ -140,8 +143,8 @@ describe('a request that the service refuses', () => {
       'listTasks',
     ],
     ['an unknown parameter', () => get('/tasks?bogus=1'), 422, 'listTasks'],
-    ['an id that is none', () => get('/tasks/1'), 404, 'getTask'],
-    ['a body that is no JSON', () => post(asJson, '{'), 400, 'createTask'],
+    ['a malformed ID', () => get('/tasks/1'), 404, 'getTask'],
+    ['a body that is not JSON', () => post(asJson, '{'), 400, 'createTask'],
     [
       'a body of another type',
       () => post({ 'Content-Type': 'text/plain' }, '{}'),
@@ -149,26 +152,26 @@ describe('a request that the service refuses', () => {
       'createTask',
     ],
     [
-      'a body too large',
+      'an oversized body',
       () => post(asJson, JSON.stringify({ title: 'x'.repeat(1024 * 1024) })),
       413,
       'createTask',
     ],
-    ['fields at fault', () => post(asJson, '{"title": 1, "titel": "x"}'), 422, 'createTask'],
+    ['invalid fields', () => post(asJson, '{"title": 1, "titel": "x"}'), 422, 'createTask'],
   ] as const)('%s', async (_, request, status, id) => {
-    const answer = await request()
-    expect(answer.status).toBe(status)
-    await assertConforms(id, answer)
+    const response = await request()
+    expect(response.status).toBe(status)
+    await assertConforms(id, response)
   })
 
-  it('fields at fault are named as the service names them', async () => {
+  it('invalid fields: the same messages as the service', async () => {
     expect(await json(await post(asJson, '{"title": 1, "titel": "x"}'))).toEqual({
       message: 'The given data was invalid.',
       errors: { title: ['must be a string.'], titel: ['is not a recognised field.'] },
     })
   })
 
-  it('an address and a method that there is not', async () => {
+  it('an unknown path and an unknown method', async () => {
     const nowhere = await fetch(`${url}/public/v1/nowhere`)
     expect([nowhere.status, await nowhere.json()]).toEqual([
       404,
@@ -179,17 +182,17 @@ describe('a request that the service refuses', () => {
   })
 })
 
-describe('a preference', () => {
-  it('for a status that the operation does not have is refused, with those it has', async () => {
-    const answer = await ask('getTask', { Prefer: 'code=418' })
-    const [message] = (await json(answer)).errors.Prefer
-    expect([answer.status, message]).toEqual([
+describe('Prefer and Accept', () => {
+  it('code: an undocumented status gets 422 with the documented ones', async () => {
+    const response = await sendExample('getTask', { Prefer: 'code=418' })
+    const [message] = (await json(response)).errors.Prefer
+    expect([response.status, message]).toEqual([
       422,
       expect.stringMatching(/code=418.*use 200, 304, 400/),
     ])
   })
 
-  it('for one of several named examples brings it, and the first without it', async () => {
+  it('example: selects a named example; the default is the first', async () => {
     const named = structuredClone(document)
     const { content } = named.components.responses.Task
     const [first, other] = [
@@ -201,15 +204,15 @@ describe('a preference', () => {
       examples: { first: { value: first }, other: { value: other } },
     }
     const server = await startMock(named)
-    const address = server.url + exampleOf('getTask').path
+    const mockUrl = server.url + exampleRequest('getTask').path
     const titleWith = async (headers: Record<string, string>) =>
-      (await json(await fetch(address, { headers: { Authorization: 'Bearer any', ...headers } })))
+      (await json(await fetch(mockUrl, { headers: { Authorization: 'Bearer any', ...headers } })))
         .title
     try {
       expect(await titleWith({})).toBe(first.title)
       expect(await titleWith({ Prefer: 'code=200, example="other"' })).toBe('Another')
       expect(await titleWith({ Prefer: 'dynamic=false, example=other' })).toBe('Another')
-      const unknown = await fetch(address, {
+      const unknown = await fetch(mockUrl, {
         headers: { Authorization: 'Bearer any', Prefer: 'example=third' },
       })
       expect((await json(unknown)).errors.Prefer).toEqual([
@@ -220,23 +223,23 @@ describe('a preference', () => {
     }
   })
 
-  it('a file comes in the media type that is accepted', async () => {
+  it('Accept: selects the media type of a file', async () => {
     for (const type of ['text/csv', 'application/json']) {
-      const answer = await ask('getExportFile', { Accept: type })
-      expect(answer.headers.get('content-type')).toBe(type)
-      await assertConforms('getExportFile', answer)
+      const response = await sendExample('getExportFile', { Accept: type })
+      expect(response.headers.get('content-type')).toBe(type)
+      await assertConforms('getExportFile', response)
     }
   })
 
-  it('the version of a record is compared', async () => {
-    const etag = (await ask('getTask')).headers.get('etag') ?? ''
-    expect((await ask('getTask', { 'If-None-Match': etag })).status).toBe(304)
-    expect((await ask('updateTask', { 'If-Match': etag })).status).toBe(200)
-    expect((await ask('deleteTask', { 'If-Match': '"older"' })).status).toBe(412)
+  it('If-Match and If-None-Match are compared with the ETag', async () => {
+    const etag = (await sendExample('getTask')).headers.get('etag') ?? ''
+    expect((await sendExample('getTask', { 'If-None-Match': etag })).status).toBe(304)
+    expect((await sendExample('updateTask', { 'If-Match': etag })).status).toBe(200)
+    expect((await sendExample('deleteTask', { 'If-Match': '"older"' })).status).toBe(412)
   })
 })
 
-it('browsers of any origin may call it, errors included', async () => {
+it('allows requests from all origins, also for errors', async () => {
   const preflight = await fetch(`${url}/public/v1/tasks`, {
     method: 'OPTIONS',
     headers: {
@@ -252,7 +255,7 @@ it('browsers of any origin may call it, errors included', async () => {
   expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, '*'])
 })
 
-it('examples that break the contract are refused, each by its place', async () => {
+it('refuses examples that break the contract and names each place', async () => {
   const broken = structuredClone(document)
   broken.components.responses.Task.content['application/json'].example.status = 'odd'
   delete broken.components.headers['Retry-After'].example
@@ -276,11 +279,11 @@ describe('the command', () => {
       started.ended.then(({ stderr }) => reject(new Error(stderr)), reject)
     })
 
-  it('prints its address and each answer, and ends when it is told to', async () => {
+  it('prints its URL and each response, and stops on SIGTERM', async () => {
     await using muster = await newMuster()
     const started = muster.start(['mock', '--port', '0'])
-    const [, address = ''] = /at (http:\S+[^.\s])/.exec(await whenReady(started)) ?? []
-    await fetch(`${address}/public/v1/tasks?bogus=1`, { headers: { Authorization: 'Bearer any' } })
+    const [, mockUrl = ''] = /at (http:\S+[^.\s])/.exec(await whenReady(started)) ?? []
+    await fetch(`${mockUrl}/public/v1/tasks?bogus=1`, { headers: { Authorization: 'Bearer any' } })
     started.process.kill('SIGTERM')
     const { status, stdout, stderr } = await started.ended
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
@@ -289,12 +292,12 @@ describe('the command', () => {
     )
   })
 
-  it('--json prints its address and nothing else; a port in use is refused', async () => {
+  it('--json prints only its URL; a port in use is refused', async () => {
     await using muster = await newMuster()
     const started = muster.start(['mock', '--port', '0', '--json'])
-    const { url: address } = JSON.parse(await whenReady(started))
-    expect((await fetch(`${address}/public/v1/tasks`)).status).toBe(401)
-    const { port } = new URL(address)
+    const { url: mockUrl } = JSON.parse(await whenReady(started))
+    expect((await fetch(`${mockUrl}/public/v1/tasks`)).status).toBe(401)
+    const { port } = new URL(mockUrl)
     expect(await muster.run(['mock', '--port', port])).toEqual({
       status: 1,
       stdout: '',
@@ -303,7 +306,7 @@ describe('the command', () => {
     started.process.kill('SIGINT')
     expect(await started.ended).toMatchObject({
       status: 0,
-      stdout: `${JSON.stringify({ url: address })}\n`,
+      stdout: `${JSON.stringify({ url: mockUrl })}\n`,
       stderr: '',
     })
   })

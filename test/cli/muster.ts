@@ -1,4 +1,4 @@
-/** Runs the real command, as a process of its own. */
+/** Runs the real command in its own process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,12 +15,12 @@ export interface Ended {
 
 export interface Muster {
   dataDir: string
-  /** Runs a command to its end. */
+  /** Runs a command and resolves when it has exited. */
   run(args: string[], options?: RunOptions): Promise<Ended>
-  /** Runs it with --json; the one document that it prints. Throws when it fails or prints anything else. */
-  // biome-ignore lint/suspicious/noExplicitAny: a document under test may be anything; the assertions are the types.
+  /** Runs a command with --json and returns the document. Throws if it fails or prints anything else. */
+  // biome-ignore lint/suspicious/noExplicitAny: each command prints another document.
   json(args: string[], options?: RunOptions): Promise<any>
-  /** Starts a command that goes on until it is stopped. */
+  /** Starts a command that runs until a signal stops it. */
   start(args: string[], options?: RunOptions): Started
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -28,18 +28,18 @@ export interface Muster {
 export interface RunOptions {
   environment?: Record<string, string>
   input?: string
-  /** The Node to run it under: by default the one that runs the tests. */
+  /** The path of the Node that runs it. By default the Node of the tests. */
   node?: string
 }
 
 export interface Started {
   process: ChildProcess
-  /** What it has printed so far. */
+  /** The output so far. */
   output: { stdout: string; stderr: string }
   ended: Promise<Ended>
 }
 
-/** Commands on a data directory of their own, which is gone afterwards, as is what was started. */
+/** Runs commands on a temporary data directory. Disposing kills their processes and deletes it. */
 export async function newMuster(): Promise<Muster> {
   const dataDir = await mkdtemp(join(tmpdir(), 'muster-test-'))
   const running = new Set<Started>()
@@ -78,9 +78,9 @@ export async function newMuster(): Promise<Muster> {
       return JSON.parse(stdout)
     },
     async [Symbol.asyncDispose]() {
-      const left = [...running]
-      for (const { process } of left) process.kill('SIGKILL')
-      await Promise.all(left.map(({ ended }) => ended))
+      const unfinished = [...running]
+      for (const { process } of unfinished) process.kill('SIGKILL')
+      await Promise.all(unfinished.map(({ ended }) => ended))
       await rm(dataDir, { recursive: true, force: true })
     },
   }

@@ -10,17 +10,17 @@ const UUID = expect.stringMatching(/^[0-9a-f-]{36}$/)
 const ISO = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 describe('account create', () => {
-  it('makes an account and its Owner, who has every right', async () => {
+  it('creates an account and its Owner, who has all permissions and grants', async () => {
     await using muster = await newMuster()
-    const made = await newAccount(muster)
-    expect(made).toEqual({ account_id: UUID, user_id: UUID })
+    const created = await newAccount(muster)
+    expect(created).toEqual({ account_id: UUID, user_id: UUID })
 
     const db = openDatabase({ dataDir: muster.dataDir })
     const found = await findCredentials(db.read, ' ANN@example.com')
     await db.close()
     expect(found?.user).toMatchObject({
-      id: made.user_id,
-      accountId: made.account_id,
+      id: created.user_id,
+      accountId: created.account_id,
       email: 'ann@example.com',
       fullName: 'ann',
       role: 'owner',
@@ -37,7 +37,7 @@ describe('account create', () => {
     expect(await verifyPassword(found?.passwordHash ?? null, PASSWORD)).toBe(true)
   })
 
-  it('says what to do next when a person asks', async () => {
+  it('without --json: prints the next command', async () => {
     await using muster = await newMuster()
     const { status, stdout } = await muster.run([
       'account',
@@ -75,7 +75,7 @@ describe('account create', () => {
 })
 
 describe('account create and user create: refusals', () => {
-  it('leave nothing behind and say why, with status 1 and nothing on standard output', async () => {
+  it('create nothing, and print the reason on standard error with status 1', async () => {
     await using muster = await newMuster()
     const { account_id: account } = await newAccount(muster)
     const create = (email: string, password: string, name = 'Other') =>
@@ -132,7 +132,7 @@ describe('account create and user create: refusals', () => {
 })
 
 describe('user create', () => {
-  it('makes an admin with grants and a Finance permission', async () => {
+  it('creates an admin with grants and a Finance permission', async () => {
     await using muster = await newMuster()
     const { account_id: account } = await newAccount(muster)
     const args = [
@@ -147,7 +147,7 @@ describe('user create', () => {
       '--password',
       PASSWORD,
     ]
-    const made = await muster.json([
+    const created = await muster.json([
       ...args,
       '--grant',
       'api_keys,webhooks',
@@ -156,7 +156,7 @@ describe('user create', () => {
       '--full-name',
       'Bob Bo',
     ])
-    expect(made).toEqual({ user_id: UUID })
+    expect(created).toEqual({ user_id: UUID })
 
     const db = openDatabase({ dataDir: muster.dataDir })
     const found = await findCredentials(db.read, 'bob@example.com')
@@ -169,7 +169,7 @@ describe('user create', () => {
     })
   })
 
-  it('gives a member no grants and no Finance', async () => {
+  it('creates a member without grants and Finance permission', async () => {
     await using muster = await newMuster()
     const { account_id: account } = await newAccount(muster)
     await muster.json([
@@ -196,7 +196,7 @@ describe('user create', () => {
 })
 
 describe('key create, list and revoke', () => {
-  it('makes a key that works until it is revoked, and lists it without its token', async () => {
+  it('creates a key that works until it is revoked, and lists it without its token', async () => {
     await using muster = await newMuster()
     const { user_id: userId } = await newAccount(muster)
     const { id, token } = await muster.json([
@@ -235,7 +235,7 @@ describe('key create, list and revoke', () => {
 
     const revoked = await muster.json(['key', 'revoke', id])
     expect(revoked).toEqual({ id, revoked_at: ISO })
-    // The database was open all the while: nothing may remember the key.
+    // The same connection must not cache the key.
     expect(await authenticator(db.read)(token)).toBeUndefined()
     await db.close()
 
@@ -248,7 +248,7 @@ describe('key create, list and revoke', () => {
     expect(stdout).not.toContain(token)
   })
 
-  it('refuse what does not exist', async () => {
+  it('refuse unknown users and keys', async () => {
     await using muster = await newMuster()
     for (const [args, message] of [
       [
@@ -270,11 +270,11 @@ describe('key create, list and revoke', () => {
 })
 
 describe('user link', () => {
-  it('lets a user who has forgotten the password choose a new one, once', async () => {
+  it('creates a link that sets a new password once', async () => {
     await using muster = await newMuster()
     const { user_id } = await newAccount(muster)
-    const made = await muster.json(['user', 'link', '--email', 'ANN@example.com'])
-    expect(made).toEqual({
+    const created = await muster.json(['user', 'link', '--email', 'ANN@example.com'])
+    expect(created).toEqual({
       user_id,
       url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:3000\/console\/invitation\/[\w-]{43}$/),
       expires_at: ISO,
@@ -283,7 +283,7 @@ describe('user link', () => {
     const { started, url } = await serve(muster)
     const post = (path: string, fields: Record<string, string>) =>
       fetch(url + path, { method: 'POST', redirect: 'manual', body: new URLSearchParams(fields) })
-    const link = new URL(made.url).pathname
+    const link = new URL(created.url).pathname
     expect(
       (await post('/console/sign-in', { email: 'ann@example.com', password: PASSWORD })).status,
     ).toBe(303)
@@ -304,7 +304,7 @@ describe('user link', () => {
     await started.ended
   })
 
-  it('refuses an address that nobody has', async () => {
+  it('refuses an unknown email', async () => {
     await using muster = await newMuster()
     await newAccount(muster)
     const { status, stdout, stderr } = await muster.run([

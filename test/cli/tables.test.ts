@@ -6,7 +6,7 @@ import { openDatabase } from '../../records/database/open.ts'
 import { newAccount, newMuster } from './muster.ts'
 
 describe('migrate', () => {
-  it('names what it ran, and runs nothing twice', async () => {
+  it('lists the migrations that it ran, and runs each once', async () => {
     await using muster = await newMuster()
     const { migrations } = await muster.json(['migrate'])
     expect(migrations).toContain('202611210900_initial.ts')
@@ -35,9 +35,9 @@ describe('backup', () => {
     await using restored = await newMuster()
     const file = join(restored.dataDir, 'muster.sqlite')
 
-    const made = await muster.json(['backup', file])
+    const backup = await muster.json(['backup', file])
     const { size, mode } = await stat(file)
-    expect(made).toEqual({ file, byte_size: size })
+    expect(backup).toEqual({ file, byte_size: size })
     expect(mode & 0o777).toBe(0o600)
     expect(await readdir(restored.dataDir)).toEqual(['muster.sqlite'])
 
@@ -46,7 +46,7 @@ describe('backup', () => {
     await db.close()
   })
 
-  it('refuses to overwrite a file, a folder that is not there, and PostgreSQL', async () => {
+  it('refuses an existing file, a missing folder, and PostgreSQL', async () => {
     await using muster = await newMuster()
     const file = join(muster.dataDir, 'there')
     await writeFile(file, 'precious')
@@ -72,7 +72,7 @@ describe('backup', () => {
 })
 
 describe('generate --check', () => {
-  it('lists what is stale, and ends with 1 if anything is', async () => {
+  it('lists stale files, and exits with 1 if there are any', async () => {
     await using muster = await newMuster()
     const { status, stdout, stderr } = await muster.run(['generate', '--check', '--json'])
     const { written, removed, stale } = JSON.parse(stdout)

@@ -68,7 +68,7 @@ describe('help', () => {
 })
 
 describe('wrong usage', () => {
-  it('ends with 2, names what is wrong and touches nothing', async () => {
+  it('exits with 2, names the mistake and prints nothing on standard output', async () => {
     await using muster = await newMuster()
     for (const [args, message] of [
       [[], /Usage: muster/],
@@ -169,7 +169,7 @@ describe('wrong usage', () => {
 })
 
 describe('settings', () => {
-  it('that cannot be are refused by name', async () => {
+  it('invalid values are refused by name', async () => {
     await using muster = await newMuster()
     const { status, stdout, stderr } = await muster.run(['migrate', '--json'], {
       environment: { PORT: 'http', ROLE: 'boss' },
@@ -178,7 +178,7 @@ describe('settings', () => {
     expect(stderr).toMatch(/^PORT .*\nROLE .*\n$/)
   })
 
-  it('that lead to no database are said in a sentence', async () => {
+  it('an unreachable database is reported in one sentence', async () => {
     await using muster = await newMuster()
     const environment = {
       DATABASE_URL: 'postgres://127.0.0.1:1/muster',
@@ -195,9 +195,9 @@ describe('settings', () => {
 describe('bin/muster.js', () => {
   const older = olderNode()
 
-  // Only a machine that has an older Node of its own can show it.
+  // Runs only on machines that also have an older Node.
   it.runIf(older)(
-    'hands over to the installed Node, with arguments, input, output and status',
+    'runs the installed Node with the same arguments, input, output and status',
     async () => {
       await using muster = await newMuster()
       const args = [
@@ -221,7 +221,7 @@ describe('bin/muster.js', () => {
     },
   )
 
-  it.runIf(older)('passes signals on, and does not outlive the one that started it', async () => {
+  it.runIf(older)('forwards signals, and stops when its parent is killed', async () => {
     await using muster = await newMuster()
     const listening = async (signal: NodeJS.Signals) => {
       const listener = muster.start(['listen', '--port', '0'], { node: older })
@@ -236,25 +236,25 @@ describe('bin/muster.js', () => {
       return { url, status }
     }
     expect(await listening('SIGTERM')).toMatchObject({ status: 0 })
-    // "close" comes when the last process that holds the pipes is gone: the inner one too.
+    // The pipes close when the last process that uses them has exited, also the inner one.
     const killed = await listening('SIGKILL')
     expect(killed.status).toBeNull()
     await expect(fetch(killed.url, { method: 'POST' })).rejects.toThrow()
   })
 
-  it('says what is needed where no Node serves', async () => {
-    const asIfOlder = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.1.0'})`
+  it('without a suitable Node: prints the required version', async () => {
+    const pretendOlderNode = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.1.0'})`
     await using muster = await newMuster()
     const { status, stderr } = await muster.run([], {
       node: process.execPath,
-      environment: { NODE_OPTIONS: `--import="${asIfOlder}"` },
+      environment: { NODE_OPTIONS: `--import="${pretendOlderNode}"` },
     })
     expect(status).toBe(1)
-    expect(stderr).toContain('Muster needs Node.js 24.7 or newer, and this is 20.1.0.')
+    expect(stderr).toContain('Muster needs Node.js 24.7 or newer; this is 20.1.0.')
     expect(stderr).toContain('npm ci')
   })
 
-  it('can be executed as it is', () => {
+  it('is executable', () => {
     expect(execFileSync(BIN, ['--version'], { encoding: 'utf8' })).toBe('1.0.0\n')
   })
 })

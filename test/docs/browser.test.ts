@@ -1,4 +1,4 @@
-/** The documentation as readers have it: in a browser, at two widths, light and dark, by mouse and by keyboard. */
+/** The documentation in a browser: two widths, light and dark theme, mouse and keyboard. */
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,7 +10,7 @@ import { newMuster } from '../cli/muster.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 
 const TIMEOUT_MS = 120_000
-/** One of each kind, and the ones with the widest content. */
+/** One page of each kind, and the pages with the widest content. */
 const PAGES = [
   '',
   'guides/lists',
@@ -26,8 +26,8 @@ const PAGES = [
 
 interface Visit extends AsyncDisposable {
   page: Page
-  /** What the browser complained about, and requests to elsewhere. */
-  troubles: string[]
+  /** Errors in the browser, and requests to other hosts. */
+  problems: string[]
 }
 
 describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
@@ -55,34 +55,34 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     })
     context.setDefaultTimeout(TIMEOUT_MS / 4)
     const page = await context.newPage()
-    const troubles: string[] = []
-    page.on('console', (message) => message.type() === 'error' && troubles.push(message.text()))
-    page.on('pageerror', (error) => troubles.push(error.message))
+    const problems: string[] = []
+    page.on('console', (message) => message.type() === 'error' && problems.push(message.text()))
+    page.on('pageerror', (error) => problems.push(error.message))
     page.on('request', (request) => {
       if (!request.url().startsWith(site.replace(/docs\/$/, '')))
-        troubles.push(`a request to ${request.url()}`)
+        problems.push(`a request to ${request.url()}`)
     })
     await page.goto(site + path, { waitUntil: 'load' })
-    return { page, troubles, [Symbol.asyncDispose]: () => context.close() }
+    return { page, problems, [Symbol.asyncDispose]: () => context.close() }
   }
 
   it.each([
     { width: 390, colorScheme: 'dark' },
     { width: 1280, colorScheme: 'light' },
-  ] as const)('is readable for all at $width px, $colorScheme', async ({ width, colorScheme }) => {
-    await using visited = await visit('', { viewport: { width, height: 844 }, colorScheme })
-    const { page, troubles } = visited
+  ] as const)('is accessible at $width px, $colorScheme', async ({ width, colorScheme }) => {
+    await using opened = await visit('', { viewport: { width, height: 844 }, colorScheme })
+    const { page, problems } = opened
     for (const path of PAGES) {
       await page.goto(`${app.url}/docs/${path}`, { waitUntil: 'load' })
       await assertReadable(page, path)
     }
-    expect(troubles).toEqual([])
+    expect(problems).toEqual([])
   })
 
-  it('finds operations, events, fields and guides from the keyboard', async () => {
-    await using visited = await visit('guides/lists')
-    const { page, troubles } = visited
-    for (const [query, address] of [
+  it('search finds operations, events, fields and guides with the keyboard', async () => {
+    await using opened = await visit('guides/lists')
+    const { page, problems } = opened
+    for (const [query, path] of [
       ['create participant', '/docs/operations/createParticipant'],
       ['application.status', '/docs/events/job_application.status_changed'],
       ['screening_questions', '/docs/operations/createJob'],
@@ -94,7 +94,7 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
       await page.getByRole('option').first().waitFor()
       await page
         .getByRole('option')
-        .filter({ has: page.locator(`a[href*="${address.replace('/docs/', '')}"]`) })
+        .filter({ has: page.locator(`a[href*="${path.replace('/docs/', '')}"]`) })
         .first()
         .waitFor()
       expect(await page.getByRole('combobox').getAttribute('aria-activedescendant')).toBe(
@@ -111,12 +111,12 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     await page.getByText('No results for “xylophone”.').waitFor()
     await page.keyboard.press('Escape')
     expect(await page.locator('dialog').isVisible()).toBe(false)
-    expect(troubles).toEqual([])
+    expect(problems).toEqual([])
   })
 
-  it('keeps the chosen language and theme from page to page', async () => {
-    await using visited = await visit('operations/createTask', { colorScheme: 'light' })
-    const { page, troubles } = visited
+  it('keeps the selected language and theme on other pages', async () => {
+    await using opened = await visit('operations/createTask', { colorScheme: 'light' })
+    const { page, problems } = opened
     await page.getByRole('tab', { name: 'curl' }).focus()
     await page.keyboard.press('ArrowRight')
     await page.keyboard.press('ArrowRight')
@@ -137,30 +137,30 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
       await page.getByRole('button', { name: 'Dark theme' }).getAttribute('aria-pressed'),
     ).toBe('true')
 
-    // A language that a page does not have: its first one.
+    // A page without the selected language shows its first one.
     await page.goto(`${app.url}/docs/operations/createTask`)
     await page.getByRole('tab', { name: 'curl' }).click()
     await page.goto(`${app.url}/docs/guides/webhooks`)
     expect(await page.getByRole('tab', { selected: true }).textContent()).toBe('TypeScript')
     expect(await page.getByRole('tabpanel').textContent()).toContain('node:crypto')
-    expect(troubles).toEqual([])
+    expect(problems).toEqual([])
   })
 
   it('copies a sample', async () => {
-    await using visited = await visit('operations/listTasks', {
+    await using opened = await visit('operations/listTasks', {
       permissions: ['clipboard-read', 'clipboard-write'],
     })
-    const { page } = visited
+    const { page } = opened
     await page.getByRole('tabpanel').hover()
     await page.getByRole('tabpanel').getByRole('button', { name: 'Copy' }).click()
     await page.getByRole('button', { name: 'Copied' }).waitFor()
     expect(await page.evaluate('navigator.clipboard.readText()')).toContain("curl -G '")
   })
 
-  it('makes real requests with a key that stays in the tab', async () => {
+  it('"Try it" sends real requests, and the key stays in the tab', async () => {
     const account = await app.newAccount()
-    await using visited = await visit('operations/createParticipant')
-    const { page, troubles } = visited
+    await using opened = await visit('operations/createParticipant')
+    const { page, problems } = opened
     await page.getByRole('link', { name: 'Try it' }).click()
     await page.getByLabel('API key').fill(account.key)
     await page.getByLabel('Body').fill('{"full_name": "Ada <b>Lovelace</b>"}')
@@ -179,22 +179,22 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     await page.getByLabel('page[size]').fill('0')
     await page.getByRole('button', { name: 'Send GET' }).click()
     await page.getByText(/^422 .* in \d+ ms$/).waitFor()
-    expect(troubles.filter((trouble) => !trouble.includes('status of 422'))).toEqual([])
+    expect(problems.filter((problem) => !problem.includes('status of 422'))).toEqual([])
 
-    const kept = (await page.evaluate(
+    const stored = (await page.evaluate(
       'JSON.stringify([localStorage, document.cookie, location.href])',
     )) as string
-    expect(kept).not.toContain(account.key)
+    expect(stored).not.toContain(account.key)
     const other = await page.context().newPage()
     await other.goto(`${app.url}/docs/operations/getParticipant#try`)
     expect(await other.getByLabel('API key').inputValue()).toBe('')
   })
 
-  it('has a menu on phones, a way past it, and places that open when they are linked to', async () => {
-    await using visited = await visit('operations/updateTask#response-422', {
+  it('on phones: has a menu and a skip link, and opens the section of a link', async () => {
+    await using opened = await visit('operations/updateTask#response-422', {
       viewport: { width: 390, height: 844 },
     })
-    const { page, troubles } = visited
+    const { page, problems } = opened
     await until(
       'the response is open',
       () => page.evaluate("document.getElementById('response-422').open") as Promise<boolean>,
@@ -210,10 +210,10 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content')
     await page.keyboard.press('Enter')
     expect(await page.evaluate('document.activeElement.id')).toBe('main')
-    expect(troubles).toEqual([])
+    expect(problems).toEqual([])
   })
 
-  it('works as files, on a host that knows nothing of it, below a path', async () => {
+  it('muster docs: the files work on any static host, below any path', async () => {
     await using muster = await newMuster()
     const out = join(muster.dataDir, 'site')
     await muster.json(['docs', '--out', out])
@@ -236,8 +236,8 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
     await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
     const origin = `http://127.0.0.1:${(host.address() as AddressInfo).port}`
     try {
-      await using visited = await visit('index.html', {}, `${origin}/some/where/`)
-      const { page, troubles } = visited
+      await using opened = await visit('index.html', {}, `${origin}/some/where/`)
+      const { page, problems } = opened
       await page.keyboard.press('/')
       await page.getByRole('combobox').fill('createJob')
       await page.getByRole('option', { name: 'Create a job' }).first().click()
@@ -246,16 +246,16 @@ describe('the documentation in a browser', { timeout: TIMEOUT_MS }, () => {
       expect(await page.getByRole('tabpanel').textContent()).toContain('package main')
       await page.getByRole('main').getByRole('link', { name: 'job.created' }).click()
       await page.waitForURL(`${origin}/some/where/events/job.created.html`)
-      expect(troubles).toEqual([])
+      expect(problems).toEqual([])
     } finally {
       host.closeAllConnections()
       await new Promise((resolve) => host.close(resolve))
     }
   })
 
-  it('can be read without JavaScript', async () => {
-    await using visited = await visit('operations/createTask', { javaScriptEnabled: false })
-    const { page } = visited
+  it('is readable without JavaScript', async () => {
+    await using opened = await visit('operations/createTask', { javaScriptEnabled: false })
+    const { page } = opened
     expect(await page.getByRole('tabpanel').count()).toBe(6)
     expect(await page.locator('[role=tabpanel]').last().isVisible()).toBe(true)
     expect(await page.locator('.tab-list').isVisible()).toBe(false)

@@ -1,30 +1,33 @@
-/** Pages of the documentation, taken apart. */
+/** Parses pages of the documentation. */
 
-/** Targets of links and of whatever a page loads. */
-export function targetsOf(page: string): { attribute: 'href' | 'src'; target: string }[] {
+/** The targets of the links of a page, and of everything that it loads. */
+export function listTargets(page: string): { attribute: 'href' | 'src'; target: string }[] {
   return [...page.matchAll(/\s(href|src)="([^"]*)"/g)].map(([, attribute, target]) => ({
     attribute: attribute as 'href' | 'src',
-    target: unescaped(target ?? ''),
+    target: unescapeHtml(target ?? ''),
   }))
 }
 
-export function idsOf(page: string): string[] {
-  return [...page.matchAll(/\sid="([^"]*)"/g)].map(([, id]) => unescaped(id ?? ''))
+export function listIds(page: string): string[] {
+  return [...page.matchAll(/\sid="([^"]*)"/g)].map(([, id]) => unescapeHtml(id ?? ''))
 }
 
 /** The code of each tab of a group, by language. */
-export function tabsOf(page: string, group: string): Record<string, string> {
+export function readTabs(page: string, group: string): Record<string, string> {
   const panels = page.matchAll(
     /<div class="tab-panel"[^>]*\sid="([^"]*)"[^>]*\sdata-language="([^"]*)">.*?<code>(.*?)<\/code>/gs,
   )
   return Object.fromEntries(
     [...panels]
       .filter(([, id]) => id?.startsWith(group))
-      .map(([, , language, code]) => [language, unescaped((code ?? '').replace(/<[^>]*>/g, ''))]),
+      .map(([, , language, code]) => [
+        language,
+        unescapeHtml((code ?? '').replace(/<[^>]*>/g, '')),
+      ]),
   )
 }
 
-function unescaped(text: string): string {
+function unescapeHtml(text: string): string {
   const named: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"' }
   return text.replace(
     /&(?:#(\d+)|#x([\da-fA-F]+)|(\w+));/g,

@@ -1,4 +1,4 @@
-/** The receivers of the guide, taken from its page and run against deliveries of a real server. */
+/** Runs the receivers of the guide, as they are on its page, with deliveries of a real server. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -11,8 +11,8 @@ import { eventTypes } from '../../generated/events.ts'
 import { type Muster, newMuster } from '../cli/muster.ts'
 import { until } from '../helpers.ts'
 import { type ReceivedRequest, startReceiver } from '../receiver.ts'
-import { tabsOf } from './pages.ts'
-import { isThere, unlessThere } from './runtimes.ts'
+import { readTabs } from './pages.ts'
+import { formatTestName, isInstalled } from './runtimes.ts'
 
 interface ReceiverRuntime {
   language: string
@@ -60,7 +60,7 @@ const RECEIVERS: ReceiverRuntime[] = [
   },
 ]
 
-// Compilers on a machine that is busy.
+/** Compilers are slow on a busy machine. */
 const TIMEOUT_MS = 120_000
 
 let muster: Muster
@@ -91,20 +91,20 @@ afterAll(async () => {
 })
 
 interface Running extends AsyncDisposable {
-  /** What it has printed: a line for each delivery that it processed. */
+  /** One line for each processed delivery. */
   output(): string
   errors(): string
-  hasEnded(): boolean
+  hasExited(): boolean
 }
 
-/** Starts the receiver that the guide shows. It answers when this resolves, or has ended. */
+/** Starts the receiver of the guide. Resolves when it responds or has exited. */
 async function startDocumented(
   { language, file, command }: ReceiverRuntime,
   port: number,
   secret: string,
 ): Promise<Running> {
   const guide = await (await fetch(`${server.url}/docs/guides/webhooks`)).text()
-  const code = tabsOf(guide, 'code-')[language] ?? ''
+  const code = readTabs(guide, 'code-')[language] ?? ''
   expect(code).toContain('MUSTER_WEBHOOK_SECRET')
   const path = join(directory, file)
   await writeFile(path, code)
@@ -115,7 +115,7 @@ async function startDocumented(
     MUSTER_WEBHOOK_SECRET: secret,
     TMPDIR: directory,
   }
-  // A group of its own: some of these start another process, which has to end with them.
+  // Some receivers start another process. A process group ends both.
   const child = spawn(name, args, { env: environment, detached: true })
   let output = ''
   let errors = ''
@@ -125,22 +125,22 @@ async function startDocumented(
   child.stderr.setEncoding('utf8').on('data', (text) => {
     errors += text
   })
-  const hasEnded = () => child.exitCode !== null
+  const hasExited = () => child.exitCode !== null
   await until(
-    `${language} answers or ends`,
-    async () => hasEnded() || (await statusOf(port, '{}')) !== undefined,
+    `${language} responds or exits`,
+    async () => hasExited() || (await post(port, '{}')) !== undefined,
     TIMEOUT_MS,
   )
   return {
     output: () => output,
     errors: () => errors,
-    hasEnded,
+    hasExited,
     [Symbol.asyncDispose]: () => end(child),
   }
 }
 
-/** Of its answer to a body, or undefined if nobody listens. */
-function statusOf(
+/** Posts a body and returns the status. Returns undefined if nothing listens. */
+function post(
   port: number,
   body: string,
   headers: Record<string, string> = {},
@@ -192,14 +192,14 @@ async function newParticipant(): Promise<{ id: string }> {
 }
 
 describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
-  const name = `${unlessThere(runtime)}: takes real deliveries, each once, and nothing that is not rightly signed`
+  const name = `${formatTestName(runtime)}: processes each real delivery once, and no delivery with a wrong signature`
 
-  it.skipIf(!isThere(runtime))(name, { timeout: 2 * TIMEOUT_MS }, async () => {
+  it.skipIf(!isInstalled(runtime))(name, { timeout: 2 * TIMEOUT_MS }, async () => {
     const port = await freePort()
     const url = `http://127.0.0.1:${port}/`
     const { id: webhook, secret } = await newWebhook(url)
     await using receiver = await startDocumented(runtime, port, secret)
-    expect(receiver.hasEnded(), receiver.errors()).toBe(false)
+    expect(receiver.hasExited(), receiver.errors()).toBe(false)
 
     const participant = await newParticipant()
     await until(
@@ -218,41 +218,41 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
     expect(delivery).toMatchObject({ event_type: 'participant.created', attempts: 1 })
     await muster.json(['webhook', 'disable', webhook])
 
-    // Forged ones, and repeats of the first, are not to be processed.
+    // The receiver must not process forged deliveries and repeats.
     const before = receiver.output()
     const { rules, conformant } = await muster.json(['check-receiver', url, '--secret', secret])
     expect(rules.filter(({ passed }: { passed: boolean }) => !passed)).toEqual([])
     expect(conformant).toBe(true)
-    const taken = rules
+    const expected = rules
       .filter(({ rule }: { rule: string }) => rule !== 'repeats')
       .flatMap(({ checks }: { checks: { expected: string }[] }) =>
-        checks.filter(({ expected }) => expected === '2xx'),
+        checks.filter((check) => check.expected === '2xx'),
       )
     const processed = (): string[] => receiver.output().slice(before.length).trim().split('\n')
-    await until('all are processed', () => processed().length >= taken.length, TIMEOUT_MS)
-    expect(processed()).toHaveLength(taken.length)
+    await until('all are processed', () => processed().length >= expected.length, TIMEOUT_MS)
+    expect(processed()).toHaveLength(expected.length)
     for (const line of processed()) expect(line).toMatch(/^\S+\.\S+ [0-9a-f-]{36}$/)
     expect(processed().join()).not.toContain('particlpant')
   })
 })
 
 describe.each(RECEIVERS)('the receiver in $language, without a secret', (runtime) => {
-  it.skipIf(!isThere(runtime))(
-    `${unlessThere(runtime)}: takes nothing`,
+  it.skipIf(!isInstalled(runtime))(
+    `${formatTestName(runtime)}: processes nothing`,
     { timeout: TIMEOUT_MS },
     async () => {
       const port = await freePort()
       await using receiver = await startDocumented(runtime, port, '')
       const body = JSON.stringify(eventTypes['participant.created'].example)
       const signature = createHmac('sha256', '').update(body).digest('hex')
-      const status = await statusOf(port, body, { 'X-Service-Signature': signature })
+      const status = await post(port, body, { 'X-Service-Signature': signature })
       expect(status ?? 500, receiver.errors()).toBeGreaterThanOrEqual(400)
       expect(receiver.output()).not.toContain('participant.created')
     },
   )
 })
 
-it('is verified by a library of Standard Webhooks as the guide says', {
+it('a Standard Webhooks library verifies deliveries as the guide describes', {
   timeout: TIMEOUT_MS,
 }, async () => {
   await using receiver = await startReceiver()

@@ -1,17 +1,17 @@
-/** The languages of the documentation's code, as far as they are on this machine. */
+/** The languages of the samples. Tests skip those that are not installed. */
 import { spawn, spawnSync } from 'node:child_process'
 
 export interface Runtime {
   language: string
-  /** The name of the file that holds a sample. */
+  /** The file name of a sample. */
   file: string
-  /** What runs it. */
+  /** The command that runs a sample. */
   command(file: string): string[]
-  /** Something that only works where the runtime is there. */
+  /** A command that succeeds only if the runtime is installed. */
   probe: string[]
 }
 
-/** Its own Node for TypeScript: the one that runs the tests takes types as they are. */
+/** TypeScript runs on the Node of the tests, which strips types. */
 export const RUNTIMES: Runtime[] = [
   {
     language: 'curl',
@@ -51,18 +51,18 @@ export const RUNTIMES: Runtime[] = [
   },
 ]
 
-export function isThere({ probe: [command = '', ...args] }: { probe: string[] }): boolean {
+export function isInstalled({ probe: [command = '', ...args] }: { probe: string[] }): boolean {
   return spawnSync(command, args, { stdio: 'ignore' }).status === 0
 }
 
-/** For the names of tests that are skipped. */
-export function unlessThere(runtime: { language: string; probe: string[] }): string {
-  return isThere(runtime)
+/** The name of a test: the language, and the reason if it is skipped. */
+export function formatTestName(runtime: { language: string; probe: string[] }): string {
+  return isInstalled(runtime)
     ? runtime.language
-    : `${runtime.language} (skipped: ${runtime.probe[0]} is not on this machine)`
+    : `${runtime.language} (skipped: ${runtime.probe[0]} is not installed)`
 }
 
-/** Runs it to its end. */
+/** Runs the command and resolves when it has exited. */
 export function run(
   [command = '', ...args]: string[],
   environment: Record<string, string>,

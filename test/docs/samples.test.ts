@@ -1,4 +1,4 @@
-/** Every sample of every operation, taken from its page and run. */
+/** Runs every sample of every operation, as it is on its page. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { operationIds, startApp, type TestApp, until } from '../helpers.ts'
 import { createOneOfEach } from '../resources.ts'
-import { tabsOf } from './pages.ts'
-import { isThere, RUNTIMES, run, unlessThere } from './runtimes.ts'
+import { readTabs } from './pages.ts'
+import { formatTestName, isInstalled, RUNTIMES, run } from './runtimes.ts'
 
-/** Each start of the compiler takes about a second: one of each kind. */
-const FOR_COMPILED: OperationId[] = [
+/** One operation of each kind: the compiler takes about a second for each sample. */
+const COMPILED_OPERATIONS: OperationId[] = [
   'listParticipants',
   'createJob',
   'updateTask',
@@ -46,14 +46,14 @@ async function newRecords(
   return { key, ids }
 }
 
-/** The sample as it is on the page, with the ids of records that exist. */
-async function sampleOf(
+/** The sample of the page, with the IDs of existing records. */
+async function readSample(
   operationId: OperationId,
   language: string,
   ids: Record<string, string>,
 ): Promise<string> {
   const page = await (await fetch(`${app.url}/docs/operations/${operationId}`)).text()
-  const sample = tabsOf(page, 'request')[language] ?? ''
+  const sample = readTabs(page, 'request')[language] ?? ''
   expect(sample, `${operationId} in ${language}`).toContain('/public/v1/')
   const [, name = ''] = /\{(\w+)\}/.exec(operations[operationId].path) ?? []
   const id = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}'
@@ -64,9 +64,9 @@ async function sampleOf(
     .replace(new RegExp(`(participant_id["']?(?:: | => )["'])${id}`), `$1${ids.participant}`)
 }
 
-it('covers all languages, for each operation', async () => {
+it('each operation has a sample in each language', async () => {
   for (const id of operationIds) {
-    const samples = tabsOf(
+    const samples = readTabs(
       await (await fetch(`${app.url}/docs/operations/${id}`)).text(),
       'request',
     )
@@ -77,23 +77,23 @@ it('covers all languages, for each operation', async () => {
 
 describe.each(RUNTIMES)('$language', (runtime) => {
   const { language, file, command } = runtime
-  const ids = language === 'go' ? FOR_COMPILED : operationIds
+  const ids = language === 'go' ? COMPILED_OPERATIONS : operationIds
 
-  it.skipIf(!isThere(runtime))(
-    `${unlessThere(runtime)}: samples run as they are and succeed`,
+  it.skipIf(!isInstalled(runtime))(
+    `${formatTestName(runtime)}: samples run unchanged and succeed`,
     { timeout: 300_000 },
     async () => {
       for (const operationId of ids) {
         const { key, ids } = await newRecords(operationId)
         const path = join(directory, `${operationId}-${file}`)
-        await writeFile(path, await sampleOf(operationId, language, ids))
+        await writeFile(path, await readSample(operationId, language, ids))
         const { status, stdout, stderr } = await run(command(path), { MUSTER_API_KEY: key })
         expect({ operationId, status, stderr: language === 'curl' ? '' : stderr }).toEqual({
           operationId,
           status: 0,
           stderr: '',
         })
-        // curl takes any answer for a success: what it prints tells.
+        // curl exits with 0 for every response, so check its output.
         expect(stdout, operationId).not.toContain('"message"')
         const { success } = operations[operationId]
         if (success === 201) expect(stdout, operationId).toContain('created_at')
@@ -102,14 +102,14 @@ describe.each(RUNTIMES)('$language', (runtime) => {
     },
   )
 
-  it.skipIf(!isThere(runtime) || language === 'curl')(
-    `${unlessThere(runtime)}: samples say what went wrong`,
+  it.skipIf(!isInstalled(runtime) || language === 'curl')(
+    `${formatTestName(runtime)}: samples report an error response`,
     { timeout: 60_000 },
     async () => {
       const path = join(directory, `refused-${file}`)
       await writeFile(
         path,
-        (await sampleOf('listTasks', language, {})).replaceAll('page[size]', 'page[sise]'),
+        (await readSample('listTasks', language, {})).replaceAll('page[size]', 'page[sise]'),
       )
       const { status, stdout, stderr } = await run(command(path), {
         MUSTER_API_KEY: (await app.newAccount()).key,

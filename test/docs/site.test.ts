@@ -10,7 +10,7 @@ import { operations } from '../../generated/operations.ts'
 import { openSite } from '../../web/docs/site.ts'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds, startApp, type TestApp } from '../helpers.ts'
-import { idsOf, targetsOf } from './pages.ts'
+import { listIds, listTargets } from './pages.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MAX_FIRST_LOAD_BYTES = 1.5 * 1024 * 1024
@@ -20,23 +20,23 @@ interface Fetched {
   text: string
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what the contracts hold is checked elsewhere.
+// biome-ignore lint/suspicious/noExplicitAny: other tests check the contracts.
 type Node = any
 
 let app: TestApp
-/** By address without fragment: everything that can be reached from the first page by links. */
+/** Everything that links reach from the home page, by URL without fragment. */
 const site = new Map<string, Fetched>()
 
 beforeAll(async () => {
   app = await startApp()
-  const waiting = [`${app.url}/docs/`]
-  for (let address = waiting.pop(); address !== undefined; address = waiting.pop()) {
-    if (site.has(address)) continue
-    const response = await fetch(address)
+  const queue = [`${app.url}/docs/`]
+  for (let url = queue.pop(); url !== undefined; url = queue.pop()) {
+    if (site.has(url)) continue
+    const response = await fetch(url)
     const fetched = { response, text: await response.text() }
-    site.set(address, fetched)
+    site.set(url, fetched)
     if (isPage(fetched))
-      waiting.push(...linksFrom(address, fetched.text).filter((link) => link.startsWith(app.url)))
+      queue.push(...linksFrom(url, fetched.text).filter((link) => link.startsWith(app.url)))
   }
 }, 120_000)
 afterAll(async () => app[Symbol.asyncDispose]())
@@ -45,59 +45,59 @@ function isPage({ response }: Fetched): boolean {
   return response.headers.get('content-type') === 'text/html; charset=utf-8'
 }
 
-/** Where a page leads, without fragments. */
-function linksFrom(address: string, text: string): string[] {
-  return targetsOf(text).map(({ target }) => new URL(target, address).href.replace(/#.*$/, ''))
+/** The URLs that a page links to or loads, without fragments. */
+function linksFrom(url: string, text: string): string[] {
+  return listTargets(text).map(({ target }) => new URL(target, url).href.replace(/#.*$/, ''))
 }
 
 const pages = () =>
   [...site]
     .filter(([, fetched]) => isPage(fetched))
-    .map(([address, { response, text }]) => ({ address, response, text }))
+    .map(([url, { response, text }]) => ({ url, response, text }))
 const pageAt = (path: string) => site.get(`${app.url}/docs/${path}`)
 
 describe('the documentation', () => {
-  it('is at /docs', async () => {
+  it('GET /docs: redirects to the home page', async () => {
     const response = await fetch(`${app.url}/docs`, { redirect: 'manual' })
     expect(response.status).toBe(308)
     expect(response.headers.get('location')).toBe('/docs/')
     expect(pageAt('')?.text).toContain('<h1>Muster API</h1>')
   })
 
-  it('links to a page of each operation and of each event', () => {
+  it('has a page for each operation and each event', () => {
     for (const id of operationIds)
       expect(pageAt(`operations/${id}`)?.text, id).toContain(operations[id].method.toUpperCase())
     for (const type of [...Object.keys(eventTypes), 'webhook.test'])
       expect(pageAt(`events/${type}`)?.text, type).toContain(`<h1>${type}</h1>`)
   })
 
-  it('has no link that leads nowhere, neither to a page nor to a place on one', () => {
+  it('has no broken link, also none to a missing fragment', () => {
     expect(pages().length).toBeGreaterThan(operationIds.length + Object.keys(eventTypes).length)
-    const broken = pages().flatMap(({ address, text }) =>
-      targetsOf(text)
-        .map(({ target }) => new URL(target, address).href)
+    const broken = pages().flatMap(({ url, text }) =>
+      listTargets(text)
+        .map(({ target }) => new URL(target, url).href)
         .filter((link) => link.startsWith(app.url))
         .filter((link) => {
           const [target = '', fragment] = link.split('#')
           const found = site.get(target)
           return (
             found?.response.status !== 200 ||
-            (fragment !== undefined && !idsOf(found.text).includes(decodeURIComponent(fragment)))
+            (fragment !== undefined && !listIds(found.text).includes(decodeURIComponent(fragment)))
           )
         })
-        .map((link) => `${address} -> ${link}`),
+        .map((link) => `${url} -> ${link}`),
     )
     expect(broken).toEqual([])
   })
 
-  it('gives each id once on a page', () => {
-    for (const { address, text } of pages()) {
-      const ids = idsOf(text)
-      expect(ids.length, address).toBe(new Set(ids).size)
+  it('uses each element ID once per page', () => {
+    for (const { url, text } of pages()) {
+      const ids = listIds(text)
+      expect(ids.length, url).toBe(new Set(ids).size)
     }
   })
 
-  it('says on each operation what it emits, and on each event what triggers it', async () => {
+  it('links operations to the events that they emit, and events to the operations that trigger them', async () => {
     const { paths, 'x-emitted-by-system': bySystem } = parse(
       (await app.call('GET', '/openapi.yaml')).text,
     )
@@ -112,10 +112,8 @@ describe('the documentation', () => {
     for (const { id, type } of emitted) {
       const operation = `${app.url}/docs/operations/${id}`
       const event = `${app.url}/docs/events/${type}`
-      const sections = (address: string, name: string) =>
-        new RegExp(`<h2 id="${name}">.*?</section>`, 's').exec(
-          site.get(address)?.text ?? '',
-        )?.[0] ?? ''
+      const sections = (url: string, name: string) =>
+        new RegExp(`<h2 id="${name}">.*?</section>`, 's').exec(site.get(url)?.text ?? '')?.[0] ?? ''
       expect(linksFrom(operation, sections(operation, 'emits')), `${id} emits`).toContain(event)
       expect(linksFrom(event, sections(event, 'triggers')), `${type} is triggered by`).toContain(
         operation,
@@ -145,28 +143,27 @@ describe('the documentation', () => {
       }
   })
 
-  it('is under a strict policy that its pages keep', () => {
-    for (const { address, response, text } of pages()) {
+  it('has a strict Content-Security-Policy, and no page breaks it', () => {
+    for (const { url, response, text } of pages()) {
       const policy = response.headers.get('content-security-policy') ?? ''
-      expect(policy, address).toContain("default-src 'none'")
-      expect(policy, address).toContain("frame-ancestors 'none'")
-      expect(policy, address).not.toMatch(/unsafe|https?:|\*/)
+      expect(policy, url).toContain("default-src 'none'")
+      expect(policy, url).toContain("frame-ancestors 'none'")
+      expect(policy, url).not.toMatch(/unsafe|https?:|\*/)
       expect(
         text.match(/<script(?![^>]* src=)[^>]*>|<style|\sstyle=|\son\w+=|javascript:/g),
-        address,
+        url,
       ).toBeNull()
       const loaded = [...text.matchAll(/<(?:script|link|img)[^>]* (?:src|href)="([^"]*)"/g)].map(
         ([, target]) => target,
       )
-      expect(loaded.length, address).toBeGreaterThan(4)
-      for (const target of loaded)
-        expect(new URL(target ?? '', address).origin, address).toBe(app.url)
+      expect(loaded.length, url).toBeGreaterThan(4)
+      for (const target of loaded) expect(new URL(target ?? '', url).origin, url).toBe(app.url)
     }
   })
 
-  it('loads little', () => {
-    const weights = pages().map(({ address, text }) => {
-      const assets = [...new Set(linksFrom(address, text))].filter((link) =>
+  it('loads at most 1.5 MiB for a page', () => {
+    const weights = pages().map(({ url, text }) => {
+      const assets = [...new Set(linksFrom(url, text))].filter((link) =>
         link.includes('/docs/assets/'),
       )
       return (
@@ -177,24 +174,24 @@ describe('the documentation', () => {
     expect(Math.max(...weights)).toBeLessThan(MAX_FIRST_LOAD_BYTES)
   })
 
-  it('lets browsers keep assets for ever and ask again for pages', async () => {
+  it('browsers cache assets forever and revalidate pages', async () => {
     const page = `${app.url}/docs/operations/listTasks`
     const etag = site.get(page)?.response.headers.get('etag') ?? ''
     expect(site.get(page)?.response.headers.get('cache-control')).toBe('no-cache')
     const again = await fetch(page, { headers: { 'If-None-Match': etag } })
     expect(again.status).toBe(304)
     expect(await again.text()).toBe('')
-    for (const [address, { response }] of site)
-      if (address.includes('/docs/assets/'))
-        expect(response.headers.get('cache-control'), address).toBe(
+    for (const [url, { response }] of site)
+      if (url.includes('/docs/assets/'))
+        expect(response.headers.get('cache-control'), url).toBe(
           'public, max-age=31536000, immutable',
         )
   })
 
-  it('is compressed where that is understood, under another entity tag', async () => {
-    const address = `${app.url}/docs/operations/listTasks`
-    const plain = await fetch(address, { headers: { 'Accept-Encoding': 'identity' } })
-    const zipped = await fetch(address, { headers: { 'Accept-Encoding': 'gzip' } })
+  it('compresses for clients that accept gzip, with a different ETag', async () => {
+    const url = `${app.url}/docs/operations/listTasks`
+    const plain = await fetch(url, { headers: { 'Accept-Encoding': 'identity' } })
+    const zipped = await fetch(url, { headers: { 'Accept-Encoding': 'gzip' } })
     expect(plain.headers.get('content-encoding')).toBeNull()
     expect(zipped.headers.get('content-encoding')).toBe('gzip')
     const text = await plain.text()
@@ -204,15 +201,15 @@ describe('the documentation', () => {
     expect(plain.headers.get('vary')).toContain('Accept-Encoding')
   })
 
-  it('answers a page that does not exist with one that says so', async () => {
+  it('an unknown URL: 404 with a page that says so', async () => {
     const response = await fetch(`${app.url}/docs/operations/createUnicorn`)
     expect(response.status).toBe(404)
     const text = await response.text()
     expect(text).toContain('There is no page at this URL.')
-    for (const { target } of targetsOf(text))
+    for (const { target } of listTargets(text))
       if (!target.startsWith('#'))
         expect((await fetch(new URL(target, response.url))).status, target).toBe(200)
-    // Nobody has links that deep: not worth a page.
+    // No page has a path this long, so the API's 404 is enough.
     expect((await app.call('GET', '/docs/a/b/c/d/e')).body).toEqual({
       message: 'There is nothing at this address.',
     })
@@ -222,8 +219,8 @@ describe('the documentation', () => {
   })
 })
 
-describe('what is new', () => {
-  it('is shown where there is a CHANGELOG.md, and so is what is deprecated', async () => {
+describe('the changelog', () => {
+  it('has a page if CHANGELOG.md exists; deprecated operations and events are marked', async () => {
     const root = await mkdtemp(join(tmpdir(), 'muster-docs-'))
     try {
       for (const name of ['web', 'docs', 'node_modules', 'openapi.yaml', 'asyncapi.yaml'])
@@ -246,7 +243,7 @@ describe('what is new', () => {
       )
       const docs = openSite({ baseUrl: 'https://api.example.com', edition: 'server', root })
       expect(docs.page('changelog')).toContain('<h2 id="2-0-0">2.0.0</h2>')
-      // What it names is linked; HTML in it is text; what readers do not have is no link.
+      // Operation names become links, HTML is escaped, and links to unpublished files become text.
       expect(docs.page('changelog')).toContain(
         '<a href="operations/listTasks"><code>listTasks</code></a>: see the package. &lt;b&gt;',
       )
@@ -270,7 +267,7 @@ describe('the contracts', () => {
   }
 
   it.each(Object.entries(FILES))(
-    '%s is there for any tool, and for browsers of any origin',
+    'GET /%s: available to tools, and to browsers of all origins',
     async (name, type) => {
       const { status, headers, text } = await app.call('GET', `/${name}`, {
         headers: { Origin: 'https://elsewhere.example' },
@@ -282,7 +279,7 @@ describe('the contracts', () => {
       const source = parse(
         await readFile(new URL(`../../${name.replace('json', 'yaml')}`, import.meta.url), 'utf8'),
       )
-      // Only where the one refers to the other do the editions differ.
+      // The editions differ only in the references to the other contract.
       expect(JSON.stringify(parse(text)).replaceAll('./openapi.json#', './openapi.yaml#')).toBe(
         JSON.stringify(source),
       )
@@ -295,7 +292,7 @@ describe('the contracts', () => {
     },
   )
 
-  it('are there for keys from elsewhere where CORS is switched on, too', async () => {
+  it('are available to all origins, also with CORS_ORIGINS set', async () => {
     await using other = await startApp({ environment: { CORS_ORIGINS: 'https://console.example' } })
     const { headers } = await other.call('GET', '/openapi.json', {
       headers: { Origin: 'https://console.example' },
@@ -305,7 +302,7 @@ describe('the contracts', () => {
 })
 
 describe('muster docs', () => {
-  it('writes the site as files that lead to each other from wherever they are', {
+  it('writes the site as files with relative links only', {
     timeout: 60_000,
   }, async () => {
     await using muster = await newMuster()
@@ -325,21 +322,21 @@ describe('muster docs', () => {
         if (!file.endsWith('.html')) continue
         const text = bytes.toString()
         expect(text, file).toContain('<meta http-equiv="Content-Security-Policy"')
-        for (const { attribute, target } of targetsOf(text)) {
+        for (const { attribute, target } of listTargets(text)) {
           if (attribute === 'href' && target.startsWith('https://')) continue
           const [path = '', fragment] = target.split('#')
           const found = files.get(path === '' ? file : normalize(join(dirname(file), path)))
-          const isThere =
+          const exists =
             found &&
             (fragment === undefined ||
-              idsOf(found.toString()).includes(decodeURIComponent(fragment)))
-          if (/^\/|:/.test(target) || !isThere) broken.push(`${file} -> ${target}`)
+              listIds(found.toString()).includes(decodeURIComponent(fragment)))
+          if (/^\/|:/.test(target) || !exists) broken.push(`${file} -> ${target}`)
         }
       }
       expect(broken).toEqual([])
       const page = files.get(join('operations', 'listTasks.html'))?.toString()
       expect(page).toContain('https://api.example.com/public/v1/tasks')
-      // There, no request could reach the service.
+      // The static edition has no form, because it cannot reach the service.
       expect(page).not.toContain('data-try')
 
       // The same input gives the same bytes.
@@ -351,7 +348,7 @@ describe('muster docs', () => {
     }
   })
 
-  it('says what is missing', async () => {
+  it('without --out: exits with 2', async () => {
     await using muster = await newMuster()
     const { status, stderr } = await muster.run(['docs'])
     expect(status).toBe(2)
