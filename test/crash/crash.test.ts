@@ -6,11 +6,11 @@ import { faultKinds } from '../chaos/faults.ts'
 import { chaos } from '../chaos/run.ts'
 
 const database = inject('database')
-/** Takes longer than all others together. test/crash/leases.test.ts has it. */
+/** Takes longer than all other faults together. test/crash/leases.test.ts covers it. */
 const FREEZING = 'worker frozen'
 const NOT_ON_SQLITE = ['API node killed', 'PostgreSQL killed', 'connections cut']
 
-test('processes fail at random times: every acknowledged event arrives, and no attempt is repeated without a fault', async () => {
+test('random faults: acknowledged events arrive, and only faults repeat an attempt', async () => {
   const seed = randomBytes(4).toString('hex')
   console.log(`chaos on ${database}, seed ${seed}`)
   const { broken, faults, acknowledged, events, missing, unexplained, deliveries, delivered } =

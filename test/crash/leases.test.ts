@@ -1,5 +1,5 @@
-/** Whose attempt it is: claims that end with their process, that outlast a slow endpoint, and that
- *  a stale process cannot use any more. */
+/** Leases: they expire after their process ends, are renewed for a slow endpoint, and cannot be used
+ *  by a process that has lost them. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
 import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
@@ -12,8 +12,8 @@ import {
 } from '../receiver.ts'
 
 const database = inject('database')
-/** Time enough for a slow attempt on a busy machine, and little enough for a frozen one to time out
- *  while its worker ends. */
+/** Long enough for a slow attempt on a busy machine, and short enough for a frozen attempt to time out
+ *  while its worker stops. */
 const TIMEOUT_MS = 20_000
 const ENVIRONMENT = {
   WEBHOOK_RETRY_DELAYS: '1,1,1,1,1,1,1,1,1',
@@ -21,7 +21,7 @@ const ENVIRONMENT = {
 }
 /** An attempt may take 15 s by default. */
 const ALMOST_TOO_LATE_MS = 14_900
-/** Rests between attempts that take as long. */
+/** Pauses between the attempts to the slow endpoint. */
 const SPREAD_MS = [2_500, 2_500, 0]
 /** A lease lasts 10 s and is checked every 5 s. The machine may be busy. */
 const ORPHAN_WITHIN_MS = 40_000
@@ -45,7 +45,7 @@ async function post({ token }: Cluster, { url }: Node, { type, body }: Event): P
 }
 
 /** A receiver for the events of one resource. */
-async function receiverOf(
+async function newReceiver(
   cluster: Cluster,
   { type }: Event,
   answers: ReceiverOptions['answers'],
@@ -87,17 +87,17 @@ async function ended({ db }: Cluster, receiver: Receiver): Promise<Recorded[]> {
   )
 }
 
-const idOf = (request: ReceivedRequest | undefined): unknown => request?.headers['webhook-id']
+const deliveryId = (request: ReceivedRequest | undefined): unknown => request?.headers['webhook-id']
 
 test.skipIf(database !== 'postgres')(
-  'several workers: another one repeats the attempts of a killed and of a frozen worker, never those of a live one',
+  'several workers: attempts of killed and frozen workers are repeated, those of live ones are not',
   async () => {
     await using cluster = await openCluster({ kind: 'postgres', environment: ENVIRONMENT })
     const api = await cluster.addNode('api', 'api')
-    await using ofFrozen = await receiverOf(cluster, PARTICIPANT, ['hang', 500, 204])
-    await using alsoOfFrozen = await receiverOf(cluster, PARTICIPANT, ['hang', { afterMs: 8_000 }])
-    await using ofKilled = await receiverOf(cluster, TASK, ['hang', 204])
-    await using ofLive = await receiverOf(cluster, JOB, [{ afterMs: ALMOST_TOO_LATE_MS }])
+    await using ofFrozen = await newReceiver(cluster, PARTICIPANT, ['hang', 500, 204])
+    await using alsoOfFrozen = await newReceiver(cluster, PARTICIPANT, ['hang', { afterMs: 8_000 }])
+    await using ofKilled = await newReceiver(cluster, TASK, ['hang', 204])
+    await using ofLive = await newReceiver(cluster, JOB, [{ afterMs: ALMOST_TOO_LATE_MS }])
 
     // One worker at a time, so that the owner of each lease is known.
     const frozen = await cluster.addNode('frozen', 'worker')
@@ -112,23 +112,21 @@ test.skipIf(database !== 'postgres')(
     const killedAt = Date.now()
     const live = await cluster.addNode('live', 'worker')
     const idle = await cluster.addNode('idle', 'worker')
-    // Whichever of the two holds them, the other would make them as soon as their claims lapse.
-    // That is looked for every few seconds.
+    // The other live worker would repeat these attempts if their leases expired. Workers look for
+    // expired leases every few seconds.
     for (const restMs of SPREAD_MS) {
       await post(cluster, api, JOB)
       await delay(restMs)
     }
 
     const [first, second] = await ofKilled.received(2, ORPHAN_WITHIN_MS)
-    console.log(
-      `An attempt that a killed worker left behind was made again after ${Date.now() - killedAt} ms`,
-    )
-    expect([idOf(second), second?.body]).toEqual([idOf(first), first?.body])
+    console.log(`The attempt of a killed worker was repeated after ${Date.now() - killedAt} ms`)
+    expect([deliveryId(second), second?.body]).toEqual([deliveryId(first), first?.body])
     await ofFrozen.received(3, ORPHAN_WITHIN_MS)
     await ended(cluster, ofFrozen)
 
-    // Its own attempts have timed out by now, or do so before it ends: one that another has made,
-    // and one that another is at.
+    // Both attempts of the frozen worker time out before it stops. Another worker has completed one
+    // of them and has the other in flight.
     frozen.thaw()
     expect(await frozen.stop()).toBe(0)
     expect(await ended(cluster, ofFrozen)).toEqual([
@@ -148,8 +146,8 @@ test.skipIf(database !== 'sqlite')(
   'embedded mode: attempts of a killed process are repeated at the next start, those of a live one are not',
   async () => {
     await using cluster = await openCluster({ kind: 'sqlite', environment: ENVIRONMENT })
-    await using ofKilled = await receiverOf(cluster, TASK, ['hang', 204])
-    await using ofLive = await receiverOf(cluster, JOB, [{ afterMs: ALMOST_TOO_LATE_MS }])
+    await using ofKilled = await newReceiver(cluster, TASK, ['hang', 204])
+    await using ofLive = await newReceiver(cluster, JOB, [{ afterMs: ALMOST_TOO_LATE_MS }])
     const node = await cluster.addNode('node', 'all')
     await post(cluster, node, TASK)
     await ofKilled.received(1, 20_000)
@@ -157,9 +155,7 @@ test.skipIf(database !== 'sqlite')(
     await node.start()
     await ofKilled.received(2, ORPHAN_WITHIN_MS)
     const waitedMs = (ofKilled.requests[1]?.receivedAt ?? 0) - node.spawnedAt
-    console.log(
-      `An attempt that a killed process left behind was made again ${waitedMs} ms after the next start`,
-    )
+    console.log(`The attempt of a killed process was repeated ${waitedMs} ms after the next start`)
     await post(cluster, node, JOB)
     expect(await ended(cluster, ofKilled)).toEqual([ONCE])
     expect(await ended(cluster, ofLive)).toEqual([ONCE])
@@ -173,7 +169,7 @@ test.skipIf(database !== 'postgres')(
   'PostgreSQL killed: writes get 503 with Retry-After; after its restart the same nodes deliver',
   async () => {
     await using cluster = await openCluster({ kind: 'postgres', environment: ENVIRONMENT })
-    await using receiver = await receiverOf(cluster, PARTICIPANT, [204])
+    await using receiver = await newReceiver(cluster, PARTICIPANT, [204])
     const api = await cluster.addNode('api', 'api')
     const worker = await cluster.addNode('worker', 'worker')
     await post(cluster, api, PARTICIPANT)
@@ -181,16 +177,19 @@ test.skipIf(database !== 'postgres')(
     for (let round = 1; round <= 2; round++) {
       await cluster.postgres?.kill()
       for (const event of [PARTICIPANT, TASK]) {
-        const answer = await post(cluster, api, event)
-        expect([answer.status, Number(answer.headers.get('retry-after')) > 0]).toEqual([503, true])
+        const response = await post(cluster, api, event)
+        expect([response.status, Number(response.headers.get('retry-after')) > 0]).toEqual([
+          503,
+          true,
+        ])
       }
       await delay(1_000)
       await cluster.postgres?.restart()
       const { status } = await until(
-        'the API node is at work again',
+        'the API node accepts writes',
         async () => {
-          const answer = await post(cluster, api, PARTICIPANT)
-          return answer.status !== 503 && answer
+          const response = await post(cluster, api, PARTICIPANT)
+          return response.status !== 503 && response
         },
         30_000,
       )

@@ -8,7 +8,7 @@ import { newBench, newTenant } from './engines.ts'
 const URL = 'https://example.com/'
 const LATER = new Date(Date.now() + 60_000)
 
-test('listUnqueuedWithinQuota: the first attempts of each webhook, less those queued, without those to skip', async () => {
+test('listUnqueuedWithinQuota: attempts of each webhook up to its quota, without skipped webhooks', async () => {
   await using bench = await newBench()
   const [large, small] = [await newTenant(bench.db), await newTenant(bench.db)]
   const { id: largeId } = await large.subscribe(URL)

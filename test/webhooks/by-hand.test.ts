@@ -84,7 +84,7 @@ describe('retry', () => {
     ])
   })
 
-  test('a scheduled delivery: its next attempt happens now, and the schedule continues from there', async () => {
+  test('a scheduled delivery: its next attempt happens now, and its schedule continues', async () => {
     await using subscriber = await newSubscriber({ answers: [500, 500] })
     const { tenant, receiver } = subscriber
     const { id, nextAttemptAt } = await subscriber.retrying()
@@ -188,7 +188,7 @@ describe('cancel', () => {
     expect(receiver.requests).toHaveLength(1)
   })
 
-  test('cancel, attempt now and retry concurrently: the delivery ends, and its attempt numbers have no gap', async () => {
+  test('concurrent cancel, attempt now and retry: it ends, with no gap in its attempt numbers', async () => {
     await using subscriber = await newSubscriber({ answers: [500, { afterMs: 200 }] })
     const { tenant, receiver } = subscriber
     const { id } = await subscriber.retrying()
@@ -262,7 +262,7 @@ describe('test event', () => {
   })
 })
 
-test('undelivered: pending, retrying and failed over all webhooks, newest first, with the last error', async () => {
+test('undelivered: pending, retrying and failed of all webhooks, newest first, with last error', async () => {
   await using broken = await newSubscriber({ answers: [500] })
   const { tenant } = broken
   await using healthy = await startReceiver()

@@ -1,4 +1,4 @@
-/** What may be reached. What may not has its table in guard.test.ts. */
+/** URLs and IP addresses that webhooks may use. blocked.ts lists those that they may not. */
 import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'
 import { assertWebhookUrl, judgeAddress, UnacceptableUrl } from '../../webhooks/transport/egress.ts'
@@ -11,7 +11,7 @@ describe('judgeAddress', () => {
     ['8.8.8.8', 'public'],
     ['2606:4700:4700::1111', 'public'],
     ['::ffff:8.8.8.8', 'public'],
-    // Not addresses: what cannot be judged is refused.
+    // Not IP addresses. They are blocked.
     ['', 'blocked'],
     ['example.com', 'blocked'],
     ['unknown', 'blocked'],
@@ -39,8 +39,8 @@ describe('assertWebhookUrl', () => {
     ['https://93.184.216.34/', 'https://93.184.216.34/'],
     ['https://[2606:4700:4700::1111]/', 'https://[2606:4700:4700::1111]/'],
     ['https://example.com/#part', 'https://example.com/'],
-  ])('accepts %s', (given, want) => {
-    expect(assertWebhookUrl(given, [])).toBe(want)
+  ])('accepts %s', (url, want) => {
+    expect(assertWebhookUrl(url, [])).toBe(want)
   })
 
   test.each([
@@ -50,8 +50,8 @@ describe('assertWebhookUrl', () => {
     ['http://example.com/'],
     ['http://93.184.216.34/'],
     [`https://example.com/${'a'.repeat(2_048)}`],
-  ])('refuses %s', (given) => {
-    expect(() => assertWebhookUrl(given, [])).toThrow(UnacceptableUrl)
+  ])('refuses %s', (url) => {
+    expect(() => assertWebhookUrl(url, [])).toThrow(UnacceptableUrl)
   })
 
   test.each([
@@ -59,14 +59,14 @@ describe('assertWebhookUrl', () => {
     ['http://localhost:4000/'],
     ['http://receiver.internal/'],
     ['https://127.0.0.1/'],
-  ])('accepts %s when the operator allows loopback', (given) => {
-    expect(assertWebhookUrl(given, loopback)).toBe(given)
+  ])('accepts %s when the operator allows loopback', (url) => {
+    expect(assertWebhookUrl(url, loopback)).toBe(url)
   })
 
   test.each([['http://10.0.0.1/'], ['http://93.184.216.34/'], ['http://[::1]/']])(
-    'refuses %s all the same',
-    (given) => {
-      expect(() => assertWebhookUrl(given, loopback)).toThrow(UnacceptableUrl)
+    'refuses %s even when the operator allows loopback',
+    (url) => {
+      expect(() => assertWebhookUrl(url, loopback)).toThrow(UnacceptableUrl)
     },
   )
 })

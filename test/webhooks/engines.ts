@@ -19,11 +19,12 @@ import { transaction } from '../../records/database/transaction.ts'
 import { type Delivery, findDelivery, listDeliveries } from '../../records/deliveries.ts'
 import { insertWebhook, type NewWebhook } from '../../records/webhooks.ts'
 import { readConfig } from '../../server/config.ts'
-import { emit } from '../../webhooks/emit.ts'
+import { emit, emitMany, type NewEvent } from '../../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../../webhooks/engine/engine.ts'
 import type { BackgroundJobs } from '../../webhooks/queue/background-jobs.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { createDatabase } from '../postgres.ts'
+import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
 
 export const SECRET_KEY = 'a secret key that only tests would ever use'
 export const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
@@ -89,6 +90,8 @@ export interface Tenant {
   subscribe(url: string, ordering?: NewWebhook['ordering']): Promise<{ id: string; secret: string }>
   /** Emits `participant.created`; returns its only delivery. */
   emit(): Promise<Delivery>
+  /** Emits `task.created` for this number of tasks in one transaction. */
+  emitTasks(count: number): Promise<void>
   find(id: string): Promise<Delivery>
   /** Waits until a delivery has no scheduled attempt. */
   settled(id: string): Promise<Delivery>
@@ -109,9 +112,9 @@ export async function newTenant(db: Db): Promise<Tenant> {
     write: (work) => transaction(db, (trx) => work(writeScope(trx, accountId))),
     async subscribe(url, ordering) {
       const secret = newSecret()
-      const given = { url, description: '', eventTypes: ['*'], ordering, createdBy: null }
+      const input = { url, description: '', eventTypes: ['*'], ordering, createdBy: null }
       const webhook = await tenant.write((own) =>
-        insertWebhook(own, given, (id) => sealSecret(SECRET_KEY, id, secret), new Date()),
+        insertWebhook(own, input, (id) => sealSecret(SECRET_KEY, id, secret), new Date()),
       )
       return { id: webhook.id, secret }
     },
@@ -121,6 +124,7 @@ export async function newTenant(db: Db): Promise<Tenant> {
       if (!delivery) throw new Error('There is no delivery')
       return delivery
     },
+    emitTasks: (count) => tenant.write((own) => emitMany(own, newTaskEvents(count), new Date())),
     async find(id) {
       const delivery = await findDelivery(scope, id)
       if (!delivery) throw new Error('There is no such delivery')
@@ -132,6 +136,36 @@ export async function newTenant(db: Db): Promise<Tenant> {
     },
   }
   return tenant
+}
+
+/** `task.created` events of different tasks. */
+export function newTaskEvents(count: number): NewEvent[] {
+  return Array.from({ length: count }, () => ({
+    eventType: 'task.created',
+    resourceId: randomUUID(),
+    data: [],
+  }))
+}
+
+export interface Subscriber extends AsyncDisposable {
+  tenant: Tenant
+  receiver: Receiver
+  webhookId: string
+  secret: string
+}
+
+/** A tenant with one webhook and its receiver. */
+export async function newSubscriber(db: Db, options?: ReceiverOptions): Promise<Subscriber> {
+  const receiver = await startReceiver(options)
+  const tenant = await newTenant(db)
+  const { id: webhookId, secret } = await tenant.subscribe(receiver.url)
+  return {
+    tenant,
+    receiver,
+    webhookId,
+    secret,
+    [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
+  }
 }
 
 export async function until(

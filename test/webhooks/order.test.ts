@@ -19,7 +19,7 @@ describe('ordering: by_resource', () => {
   })
   afterAll(() => bench[Symbol.asyncDispose]())
 
-  test('the events of a resource arrive one after the other; a failing delivery delays only its own resource', async () => {
+  test('the events of a resource arrive in order; a failing delivery delays only its resource', async () => {
     const tenant = await newTenant(bench.db)
     const [stubborn, ...others] = Array.from({ length: 6 }, () => randomUUID())
     let fromOthers = 0

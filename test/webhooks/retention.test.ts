@@ -1,4 +1,4 @@
-/** What is older than an installation wants to keep is removed, and nothing else. */
+/** Retention deletes old events, deliveries and attempts, and nothing else. */
 import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { expect, test } from 'vitest'
@@ -15,7 +15,7 @@ interface OldDelivery {
   eventId?: string
   state?: string
   nextAttemptAt?: number | null
-  /** How old each of its attempts is. */
+  /** The age of each attempt in days. */
   attempts?: number[]
 }
 
@@ -35,11 +35,11 @@ async function insertEvent({ write }: Tenant, daysOld: number): Promise<string> 
   return id
 }
 
-/** As the engine would have left it. */
+/** Inserts a delivery and its attempts as the engine stores them. */
 async function insertDelivery(
   { accountId, write }: Tenant,
   webhookId: string,
-  given: OldDelivery,
+  delivery: OldDelivery,
 ): Promise<string> {
   const {
     daysOld,
@@ -47,7 +47,7 @@ async function insertDelivery(
     state = 'delivered',
     nextAttemptAt = null,
     attempts = [],
-  } = given
+  } = delivery
   const id = uuidv7({ msecs: at(daysOld) })
   await write(async (own) => {
     await own.insert('deliveries', {
@@ -77,7 +77,7 @@ async function insertDelivery(
   return id
 }
 
-test('retention: events with their deliveries after 90 days, attempts after 30, and never what is under way', async () => {
+test('retention: deletes ended deliveries with events after 90 days, attempts after 30 days', async () => {
   await using database = await newDatabase()
   await using quiet = await startApp({ database, role: 'api' })
   const tenant = await newTenant(quiet)
@@ -106,13 +106,13 @@ test('retention: events with their deliveries after 90 days, attempts after 30, 
     await insertDelivery(tenant, webhookId, { daysOld: old, state: 'failed', attempts: [91] }),
   ]
   const kept = {
-    // It goes with its event, which goes with the last that is under way.
+    // Deleted with its event, after the last scheduled delivery of the event has ended.
     finished: await insertDelivery(tenant, webhookId, {
       daysOld: busy,
       eventId: busyEvent,
       attempts: [91],
     }),
-    planned: await insertDelivery(tenant, webhookId, {
+    toRetry: await insertDelivery(tenant, webhookId, {
       daysOld: busy,
       eventId: busyEvent,
       state: 'failed',
@@ -183,7 +183,7 @@ test('retention: events with their deliveries after 90 days, attempts after 30, 
     (await tenant.scope.rows(table).orderBy('id').pluck('id')) as string[]
   const expected = [
     kept.finished,
-    kept.planned,
+    kept.toRetry,
     kept.scheduled,
     kept.waiting,
     kept.young,
@@ -191,7 +191,7 @@ test('retention: events with their deliveries after 90 days, attempts after 30, 
     kept.newest,
   ].sort()
   await until(
-    'the outdated are gone',
+    'retention has deleted the old records',
     async () =>
       (await ids('deliveries')).length === expected.length &&
       !(await ids('events')).includes(resentEvent),
@@ -205,12 +205,14 @@ test('retention: events with their deliveries after 90 days, attempts after 30, 
   const attempts: { delivery_id: string; number: number }[] = await tenant.scope
     .rows('attempts')
     .select('delivery_id', 'number')
-  const numbersOf = (id: string): number[] =>
+  const attemptNumbers = (id: string): number[] =>
     attempts.filter(({ delivery_id }) => delivery_id === id).map(({ number }) => number)
-  expect(numbersOf(kept.young)).toEqual([3])
-  expect(numbersOf(kept.finished)).toEqual([])
+  expect(attemptNumbers(kept.young)).toEqual([3])
+  expect(attemptNumbers(kept.finished)).toEqual([])
   expect(
-    [kept.planned, kept.scheduled, kept.sentLate, kept.newest].map((id) => numbersOf(id).length),
+    [kept.toRetry, kept.scheduled, kept.sentLate, kept.newest].map(
+      (id) => attemptNumbers(id).length,
+    ),
   ).toEqual([1, 1, 1, 1])
   expect(attempts).toHaveLength(5)
 })

@@ -13,14 +13,14 @@ const spentMs = ({ phases }: SendResult): number =>
   Object.values(phases ?? {}).reduce<number>((sum, ms) => sum + (ms ?? 0), 0)
 
 describe('phases', () => {
-  test('by name over a new connection, then over the same one', async () => {
+  test('a new connection by name has all phases; a reused one has no look-up and no connect', async () => {
     await using receiver = await startReceiver({ validate: false })
     await using names = await startNameServer(() => ['127.0.0.1'])
     const agent = guardedAgent(allow, names)
     const url = `http://name.test:${receiver.port}/`
     const first = await send(agent, { ...post, url })
-    // A connection that has just answered is not used again in the same turn of the loop.
-    const second = await until('a connection was used again', async () => {
+    // The agent does not reuse a connection in the turn of the event loop in which it responded.
+    const second = await until('a connection is reused', async () => {
       const result = await send(agent, { ...post, url })
       return result.phases?.connect === null && result
     })
@@ -41,7 +41,7 @@ describe('phases', () => {
       expect(Math.abs(spentMs(result) - result.durationMs)).toBeLessThan(1)
   })
 
-  test('say where the time went', async () => {
+  test('measure the time to the first byte and the time of the body', async () => {
     const slowBody: Answer = {
       raw(socket) {
         setTimeout(() => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n'), 200)
@@ -57,7 +57,7 @@ describe('phases', () => {
     expect(phases?.connect).toBeLessThan(phases?.first_byte ?? 0)
   })
 
-  test('end where the attempt did', async () => {
+  test('are null after the phase in which the attempt ended', async () => {
     const receiver = await startReceiver({ validate: false })
     await receiver.close()
     const agent = guardedAgent(allow)
@@ -99,7 +99,7 @@ describe('retryAfterAt', () => {
     [429, '120', 120_000],
     [503, '86400', 86_400_000],
     [503, '9'.repeat(400), 1e12],
-  ])('%i with %s: so many seconds from now', async (status, value, wantMs) => {
+  ])('%i with %s: this number of seconds from now', async (status, value, wantMs) => {
     const { before, at, after } = await retryAfterAt(status, value)
     expect(at).toBeGreaterThanOrEqual(before + wantMs)
     expect(at).toBeLessThanOrEqual(after + wantMs)

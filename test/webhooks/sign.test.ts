@@ -15,7 +15,7 @@ const ID = '0193d7a0-6c1e-7b3a-9f42-5d8e1c2a7b90'
 const KEY = 'a secret key of the installation, long enough'
 
 describe('deliveryHeaders', () => {
-  test('the vector of the Standard Webhooks libraries', () => {
+  test('webhook-signature: the test vector of the Standard Webhooks libraries', () => {
     const body = Buffer.from('{"test": 2432232314}')
     const headers = deliveryHeaders(
       signingKeys('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
@@ -27,7 +27,7 @@ describe('deliveryHeaders', () => {
     expect(headers['webhook-timestamp']).toBe('1614265330')
   })
 
-  test('X-Service-Signature: lower-case hex of the raw body, keyed with the whole secret (service-spec §5)', () => {
+  test('X-Service-Signature: hex over the raw body, with the whole secret (service-spec §5)', () => {
     const secret = newSecret()
     const body = Buffer.from('{"full_name":"Zoë"}')
     const headers = deliveryHeaders(signingKeys(secret), ID, body, new Date())
@@ -55,12 +55,12 @@ describe('deliveryHeaders', () => {
 })
 
 describe('secrets', () => {
-  test('newSecret: whsec_ and 32 bytes, never the same', () => {
+  test('newSecret: whsec_ and 32 random bytes', () => {
     expect(newSecret()).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
     expect(newSecret()).not.toBe(newSecret())
   })
 
-  test('sealed and opened; the same secret is never sealed alike', () => {
+  test('a sealed secret can be opened; the same secret is sealed differently each time', () => {
     const secret = newSecret()
     const sealed = sealSecret(KEY, ID, secret)
     expect(openSecret(KEY, ID, sealed)).toBe(secret)
@@ -79,9 +79,9 @@ describe('secrets', () => {
       name: 'a changed byte',
       open: () => openSecret(KEY, ID, sealed.slice(0, -2) + (sealed.endsWith('AA') ? 'BB' : 'AA')),
     },
-    { name: 'a short text', open: () => openSecret(KEY, ID, 'v1.AAAA') },
+    { name: 'a text that is too short', open: () => openSecret(KEY, ID, 'v1.AAAA') },
     { name: 'another version', open: () => openSecret(KEY, ID, sealed.replace('v1', 'v2')) },
-    { name: 'nothing', open: () => openSecret(KEY, ID, '') },
+    { name: 'an empty text', open: () => openSecret(KEY, ID, '') },
   ])('openSecret refuses $name', ({ open }) => {
     expect(open).toThrow(SecretUnreadable)
   })

@@ -1,0 +1,202 @@
+/** The result of one attempt, and the attempts that follow it. */
+import { createHmac } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listAttempts } from '../../records/attempts.ts'
+import { activateSecret, prepareSecret } from '../../records/webhooks.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
+import { startReceiver } from '../receiver.ts'
+import { type Bench, newBench, newSubscriber, newTenant, until } from './engines.ts'
+
+let bench: Bench
+beforeAll(async () => {
+  bench = await newBench()
+  await bench.start()
+})
+afterAll(() => bench[Symbol.asyncDispose]())
+
+test('success: one signed request, and the delivery is delivered', async () => {
+  await using subscriber = await newSubscriber(bench.db, {
+    answers: [{ status: 200, headers: { 'x-answer': 'yes' }, body: 'thanks' }],
+  })
+  const { tenant, receiver, secret } = subscriber
+  const { id } = await tenant.emit()
+  const delivery = await tenant.settled(id)
+  expect(delivery).toMatchObject({
+    state: 'delivered',
+    attempts: 1,
+    failureReason: null,
+    nextTrigger: null,
+  })
+  const [request] = receiver.requests
+  expect(receiver.requests).toHaveLength(1)
+  expect(JSON.parse(String(request?.body))).toMatchObject({
+    id,
+    event_type: 'participant.created',
+    data: [],
+  })
+  const digest = createHmac('sha256', secret)
+    .update(request?.body ?? '')
+    .digest('hex')
+  expect(request?.headers).toMatchObject({ 'x-service-signature': digest, 'webhook-id': id })
+  const attempts = await listAttempts(tenant.scope, id)
+  expect(attempts).toMatchObject([
+    {
+      number: 1,
+      trigger: 'schedule',
+      outcome: 'success',
+      status: 200,
+      responseBody: 'thanks',
+      error: null,
+    },
+  ])
+  expect(attempts[0]?.responseHeaders).toMatchObject({ 'x-answer': 'yes' })
+})
+
+test('failures, then success: retries with the same ID and bytes', async () => {
+  await using subscriber = await newSubscriber(bench.db, { answers: [500, 503, 204] })
+  const { tenant, receiver } = subscriber
+  const { id } = await tenant.emit()
+  expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 3 })
+  expect(new Set(receiver.requests.map(({ body }) => body.toString('hex'))).size).toBe(1)
+  expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id']))).toEqual(
+    new Set([id]),
+  )
+  const attempts = await listAttempts(tenant.scope, id)
+  expect(attempts.map(({ outcome, status }) => [outcome, status])).toEqual([
+    ['http_error', 500],
+    ['http_error', 503],
+    ['success', 204],
+  ])
+  for (const [index, attempt] of attempts.entries()) {
+    const before = attempts[index - 1]
+    if (before)
+      expect(attempt.startedAt).toBeGreaterThanOrEqual(before.startedAt + before.durationMs + 29)
+  }
+})
+
+test('ten failures: the delivery has failed, and nothing more is sent', async () => {
+  await using subscriber = await newSubscriber(bench.db, { answers: [500] })
+  const { tenant, receiver } = subscriber
+  const { id } = await tenant.emit()
+  expect(await tenant.settled(id)).toMatchObject({
+    state: 'failed',
+    attempts: 10,
+    failureReason: 'attempts_exhausted',
+  })
+  expect(receiver.requests).toHaveLength(10)
+  expect((await listAttempts(tenant.scope, id)).map(({ number }) => number)).toEqual([
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+  ])
+})
+
+test.each([
+  {
+    name: 'no answer',
+    answers: ['hang', 204] as const,
+    want: { outcome: 'timeout', status: null, error: 'There was no response within 1 second.' },
+  },
+  {
+    name: 'a body without end',
+    answers: ['drip', 204] as const,
+    want: {
+      outcome: 'timeout',
+      status: 200,
+      error: 'The response did not finish within 1 second.',
+    },
+  },
+  {
+    name: 'a connection that is cut',
+    answers: ['reset', 204] as const,
+    want: {
+      outcome: 'unreachable',
+      status: null,
+      error: 'The endpoint closed the connection before it responded.',
+    },
+  },
+  {
+    name: 'a redirect, which is not followed',
+    answers: [{ status: 302, headers: { location: '/elsewhere' } }, 204] as const,
+    want: {
+      outcome: 'http_error',
+      status: 302,
+      error: 'The endpoint redirected (302). Redirects are not followed.',
+    },
+  },
+  {
+    name: 'a client error',
+    answers: [{ status: 410, body: 'gone' }, 204] as const,
+    want: {
+      outcome: 'http_error',
+      status: 410,
+      responseBody: 'gone',
+      error: 'The endpoint responded with status 410.',
+    },
+  },
+])('$name: a failed attempt that says why, and a retry', async ({ answers, want }) => {
+  await using subscriber = await newSubscriber(bench.db, { answers: [...answers] })
+  const { tenant, receiver } = subscriber
+  const { id } = await tenant.emit()
+  expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
+  expect((await listAttempts(tenant.scope, id))[0]).toMatchObject(want)
+  expect(receiver.requests.every(({ path }) => path === '/webhooks')).toBe(true)
+})
+
+test('a large response with NUL and a split character: stored up to 16 KiB, and successful', async () => {
+  const body = Buffer.concat([Buffer.from('a\0b'), Buffer.from('é'.repeat(50_000))])
+  await using subscriber = await newSubscriber(bench.db, { answers: [{ status: 200, body }] })
+  const { tenant } = subscriber
+  const { id } = await tenant.emit()
+  expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
+  const [attempt] = await listAttempts(tenant.scope, id)
+  expect(attempt?.responseBody?.startsWith('a\uFFFDbéé')).toBe(true)
+  expect(Buffer.byteLength(attempt?.responseBody ?? '')).toBeLessThanOrEqual(16 * 1024 + 2)
+  expect(attempt?.responseBody?.endsWith('é')).toBe(true)
+})
+
+test('connection refused: unreachable', async () => {
+  const receiver = await startReceiver()
+  await receiver.close()
+  const tenant = await newTenant(bench.db)
+  await tenant.subscribe(receiver.url)
+  const { id } = await tenant.emit()
+  await until(async () => (await tenant.find(id)).attempts > 0)
+  const [attempt] = await listAttempts(tenant.scope, id)
+  expect(attempt).toMatchObject({
+    outcome: 'unreachable',
+    status: null,
+    error: 'Connection refused: nothing listens at 127.0.0.1.',
+  })
+})
+
+test('blocked IP address: retried like any failure', async () => {
+  const tenant = await newTenant(bench.db)
+  await tenant.subscribe('http://10.255.255.1/')
+  const { id } = await tenant.emit()
+  expect(await tenant.settled(id)).toMatchObject({ state: 'failed', attempts: 10 })
+  const [attempt] = await listAttempts(tenant.scope, id)
+  expect(attempt).toMatchObject({
+    outcome: 'blocked',
+    error: expect.stringContaining('10.255.255.1, which is not public'),
+  })
+})
+
+test('unreadable secret: nothing is sent', async () => {
+  await using subscriber = await newSubscriber(bench.db)
+  const { tenant, receiver, webhookId } = subscriber
+  await tenant.write((own) =>
+    prepareSecret(
+      own,
+      webhookId,
+      sealSecret('another secret key, long enough for it', webhookId, newSecret()),
+      new Date(),
+    ),
+  )
+  await tenant.write((own) => activateSecret(own, webhookId, new Date()))
+  const { id } = await tenant.emit()
+  expect(await tenant.settled(id)).toMatchObject({ state: 'failed' })
+  expect((await listAttempts(tenant.scope, id))[0]).toMatchObject({
+    outcome: 'blocked',
+    error: expect.stringContaining('SECRET_KEY'),
+  })
+  expect(receiver.requests).toHaveLength(0)
+})

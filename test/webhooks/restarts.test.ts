@@ -1,0 +1,172 @@
+/** Engines that stop and start, share a database, or lose their queue. */
+import { randomUUID } from 'node:crypto'
+import type { Worker } from 'node:worker_threads'
+import pg from 'pg'
+import { describe, expect, inject, test } from 'vitest'
+import { listDeliveries } from '../../records/deliveries.ts'
+import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
+import { emitMany } from '../../webhooks/emit.ts'
+import { startReceiver } from '../receiver.ts'
+import { NEVER, newBench, newTaskEvents, newTenant, until } from './engines.ts'
+
+describe('stops and starts', () => {
+  test('a start sends attempts scheduled without an engine, and keeps the schedule of before', async () => {
+    await using bench = await newBench()
+    await using receiver = await startReceiver({ answers: [500, 204] })
+    const tenant = await newTenant(bench.db)
+    await tenant.subscribe(receiver.url)
+    const { id } = await tenant.emit()
+    const first = await bench.start({ delays: '1.5,1,1,1,1,1,1,1,1' })
+    await until(async () => (await tenant.find(id)).state === 'retrying')
+    await first.stop(2_000)
+    expect(await first.ready()).toBe(false)
+    const { nextAttemptAt } = await tenant.find(id)
+    await bench.start()
+    expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
+    expect(receiver.requests[1]?.receivedAt).toBeGreaterThanOrEqual(
+      nextAttemptAt ?? Number.POSITIVE_INFINITY,
+    )
+  })
+
+  test('a stop lets attempts in flight finish', async () => {
+    await using bench = await newBench()
+    const engine = await bench.start({ timeoutMs: 5_000 })
+    await using receiver = await startReceiver({ answers: [{ afterMs: 500 }] })
+    const tenant = await newTenant(bench.db)
+    await tenant.subscribe(receiver.url)
+    const { id } = await tenant.emit()
+    await receiver.received(1)
+    await engine.stop(10_000)
+    expect(await tenant.find(id)).toMatchObject({ state: 'delivered', attempts: 1 })
+  })
+
+  test('an attempt that another process scheduled is found within a second', async () => {
+    await using bench = await newBench()
+    await bench.start()
+    await using receiver = await startReceiver()
+    // As in a command beside the server: the commit is not announced.
+    const tenant = await newTenant({ ...bench.db, publish: () => undefined })
+    await tenant.subscribe(receiver.url)
+    await tenant.emit()
+    await receiver.received(1, 1_500)
+  })
+
+  test('a commit announces its due attempts; above the limit the engine queries for them', async () => {
+    await using bench = await newBench()
+    await bench.start({ timeoutMs: 10_000 })
+    await using receiver = await startReceiver()
+    const tenant = await newTenant(bench.db)
+    await tenant.subscribe(receiver.url)
+    const announced: (number | undefined)[] = []
+    bench.db.subscribe(ATTEMPTS_SCHEDULED, (attempts) => announced.push(attempts?.length))
+    const events = newTaskEvents(600)
+    await tenant.emit()
+    await tenant.write((own) => emitMany(own, events, new Date()))
+    await tenant.write(async (own) => {
+      await emitMany(own, events, new Date())
+      await emitMany(own, events, new Date())
+    })
+    expect(announced).toEqual([1, 600, undefined])
+    await until(
+      async () =>
+        (await listDeliveries(tenant.scope, { state: 'delivered', limit: 2_000 })).length === 1_801,
+    )
+    expect(receiver.requests).toHaveLength(1_801)
+  })
+
+  test.runIf(inject('database') === 'postgres')(
+    'two engines share the attempts, and nothing is sent twice',
+    async () => {
+      await using bench = await newBench()
+      const engines = [
+        await bench.start({ timeoutMs: 10_000 }),
+        await bench.start({ timeoutMs: 10_000 }),
+      ]
+      await using receiver = await startReceiver()
+      const tenant = await newTenant(bench.db)
+      await tenant.subscribe(receiver.url)
+      await tenant.emitTasks(300)
+      await until(
+        async () =>
+          (await listDeliveries(tenant.scope, { state: 'delivered', limit: 400 })).length === 300,
+      )
+      expect(receiver.requests).toHaveLength(300)
+      expect(
+        engines
+          .map((engine) => engine.stats().outcomes.success)
+          .reduce((sum, count) => sum + count),
+      ).toBe(300)
+    },
+  )
+
+  test.runIf(inject('database') === 'postgres')(
+    'an emptied queue is rebuilt from the records',
+    async () => {
+      await using bench = await newBench()
+      await bench.start({ delays: NEVER })
+      await using receiver = await startReceiver({ answers: [500, 204] })
+      const tenant = await newTenant(bench.db)
+      await tenant.subscribe(receiver.url)
+      const { id } = await tenant.emit()
+      await until(async () => (await tenant.find(id)).state === 'retrying')
+      const client = new pg.Client({ connectionString: bench.databaseUrl })
+      await client.connect()
+      await client.query('delete from pgboss.job')
+      await client.end()
+      await tenant.write(
+        async (own) =>
+          void (await own
+            .rows('deliveries')
+            .update({ next_attempt_at: Date.now() - 10_000, queued_at: Date.now() - 20_000 })),
+      )
+      expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
+    },
+  )
+})
+
+test.runIf(inject('database') === 'sqlite')(
+  'embedded mode: when the thread of the queue ends, the queue is rebuilt from the records',
+  async () => {
+    await using bench = await newBench()
+    const threads: Worker[] = []
+    const onWorker = (thread: Worker): void => void threads.push(thread)
+    process.on('worker', onWorker)
+    const due = new Set<string>()
+    const jobs = {
+      exports: { due: async () => [...due], run: async (id: string) => void due.delete(id) },
+    }
+    const engine = await bench.start({ delays: '4,1,1,1,1,1,1,1,1', timeoutMs: 10_000, jobs })
+    await using slow = await startReceiver({ answers: [{ status: 200, afterMs: 4_000 }] })
+    await using failing = await startReceiver({ answers: [500, 204] })
+    const [slowTenant, failingTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
+    await slowTenant.subscribe(slow.url)
+    await failingTenant.subscribe(failing.url)
+    const inFlight = await slowTenant.emit()
+    const retried = await failingTenant.emit()
+    await until(
+      async () =>
+        slow.requests.length === 1 && (await failingTenant.find(retried.id)).state === 'retrying',
+    )
+
+    expect(threads).toHaveLength(1)
+    await threads[0]?.terminate()
+    expect(await engine.ready()).toBe(false)
+    const emittedWhileDown = await failingTenant.emit()
+    due.add(randomUUID())
+    await until(() => engine.ready())
+    process.off('worker', onWorker)
+
+    expect(await failingTenant.settled(emittedWhileDown.id)).toMatchObject({
+      state: 'delivered',
+      attempts: 1,
+    })
+    expect(await failingTenant.settled(retried.id)).toMatchObject({
+      state: 'delivered',
+      attempts: 2,
+    })
+    expect(await slowTenant.settled(inFlight.id)).toMatchObject({ state: 'delivered', attempts: 1 })
+    await until(() => due.size === 0)
+    expect(slow.requests).toHaveLength(1)
+    expect(threads).toHaveLength(2)
+  },
+)

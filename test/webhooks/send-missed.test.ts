@@ -1,0 +1,220 @@
+/** Bulk jobs that send missed events. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { countSelected } from '../../records/bulk-batches.ts'
+import { disableWebhook, enableWebhook } from '../../records/webhooks.ts'
+import { emit, emitTest } from '../../webhooks/emit.ts'
+import { startApp, type TestApp, until } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
+import {
+  allEnded,
+  findJob,
+  NEVER,
+  newOutage,
+  newTenant,
+  receivedIds,
+  selectMissed,
+  startJob,
+  waitForJob,
+} from './tenant.ts'
+
+const SECOND = 1_000
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+describe('send_missed', () => {
+  test('sends missed events and cancelled deliveries once each, as counted in the preview', async () => {
+    await using receiver = await startReceiver()
+    await using other = await startReceiver()
+    const tenant = await newTenant(app)
+    const webhookId = await tenant.subscribe(receiver.url, ['participant.created', 'task.created'])
+    await tenant.subscribe(other.url)
+    await tenant.emit(3)
+    await allEnded(tenant, 6)
+    await tenant.write(async (own) => {
+      // A cancelled test delivery is not sent again.
+      await emitTest(own, webhookId, new Date())
+      await emit(own, 'participant.created', tenant.accountId, [], new Date())
+      await disableWebhook(own, webhookId, new Date())
+    })
+    await tenant.emit(20)
+    await tenant.emit(5, 'job.created')
+    await tenant.emit(4, 'task.created')
+    // The webhook is disabled already, so this does not change the start of the outage.
+    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    await tenant.emit(2)
+    await other.received(3 + 1 + 29 + 2)
+    receiver.requests.length = 0
+
+    const selection = await selectMissed(tenant, webhookId)
+    expect(await countSelected(tenant.scope, selection)).toBe(25)
+    const { id } = await startJob(tenant, selection)
+    expect(await waitForJob(tenant, id, 'completed')).toMatchObject({
+      total: 25,
+      done: 25,
+      skipped: 0,
+      endedAt: expect.any(Number),
+    })
+    await allEnded(tenant, 35 + 3 + 2 + 1 + 1 + 24)
+    const deliveries = (await tenant.deliveries()).filter(
+      (delivery) => delivery.webhookId === webhookId,
+    )
+    expect(deliveries.filter(({ eventType }) => eventType === 'webhook.test')).toMatchObject([
+      { state: 'failed', attempts: 0 },
+    ])
+    const sent = deliveries.filter(({ eventType }) => eventType !== 'webhook.test')
+    expect(sent.every(({ state, attempts }) => state === 'delivered' && attempts === 1)).toBe(true)
+
+    const events: { id: string; event_type: string }[] = await tenant.scope
+      .rows('events')
+      .orderBy('id')
+      .select('id', 'event_type')
+    const wanted = events
+      .filter(({ event_type }) => event_type !== 'job.created')
+      .map((event) => event.id)
+    expect(sent.map(({ eventId }) => eventId).sort()).toEqual(wanted)
+    // Missed events are sent in the order of their creation.
+    const late = sent.reverse().slice(6)
+    expect(late.map(({ eventId }) => eventId)).toEqual(wanted.slice(4, 28))
+    expect(
+      receivedIds(receiver).filter((delivery) =>
+        sent.slice(0, 3).some(({ id }) => id === delivery),
+      ),
+    ).toEqual([])
+    expect(other.requests).toHaveLength(35)
+    expect(await countSelected(tenant.scope, await selectMissed(tenant, webhookId))).toBe(0)
+  })
+
+  test('continues the schedule of a delivery that was cancelled between two attempts', async () => {
+    await using receiver = await startReceiver({ answers: ['hang', 500, 204] })
+    await using slow = await startApp({
+      role: 'all',
+      environment: {
+        WEBHOOK_RETRY_DELAYS: '600,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1',
+        WEBHOOK_TIMEOUT_MS: '200',
+      },
+    })
+    const tenant = await newTenant(slow)
+    const webhookId = await tenant.subscribe(receiver.url)
+    await tenant.emit()
+    const [{ id } = { id: '' }] = await until('the delivery is retrying', async () => {
+      const deliveries = await tenant.deliveries()
+      return deliveries[0]?.state === 'retrying' && deliveries
+    })
+    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    const job = await startJob(tenant, await selectMissed(tenant, webhookId))
+    expect(await waitForJob(tenant, job.id, 'completed')).toMatchObject({ total: 1, done: 1 })
+    await until(
+      'the delivery is delivered',
+      async () => (await tenant.find(id)).state === 'delivered',
+    )
+    expect(await tenant.find(id)).toMatchObject({ attempts: 3, failureReason: null })
+  })
+
+  test('sends only the events between since and until', async () => {
+    await using outage = await newOutage(app, 2)
+    const { tenant, receiver, webhookId } = outage
+    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+    await delay(5)
+    const since = new Date()
+    await tenant.emit(3)
+    await delay(5)
+    const end = new Date()
+    await tenant.emit(4)
+    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    const selection = await selectMissed(tenant, webhookId, { since, until: end })
+    expect(await countSelected(tenant.scope, selection)).toBe(3)
+    const { id } = await startJob(tenant, selection)
+    await waitForJob(tenant, id, 'completed')
+    await allEnded(tenant, 3)
+    expect(receiver.requests).toHaveLength(3)
+  })
+
+  test('sends the events of one resource to an ordered webhook one after another', async () => {
+    const inFlight = new Set<string>()
+    let overlaps = 0
+    const resources: string[] = []
+    await using receiver = await startReceiver({
+      answers: ({ body }) => {
+        const { resource } = JSON.parse(String(body)) as { resource: { id: string } }
+        if (inFlight.has(resource.id)) overlaps++
+        inFlight.add(resource.id)
+        resources.push(resource.id)
+        setTimeout(() => inFlight.delete(resource.id), 20)
+        return { afterMs: 20 }
+      },
+    })
+    const tenant = await newTenant(app)
+    const webhookId = await tenant.subscribe(receiver.url)
+    await tenant.write((own) => own.rows('webhooks').update({ ordering: 'by_resource' }))
+    const [first, second] = [tenant.accountId, webhookId]
+    const emitUpdates = (ids: string[]) =>
+      tenant.write(async (own) => {
+        for (const id of ids) await emit(own, 'participant.updated', id, [], new Date())
+      })
+    await tenant.write(async (own) => {
+      await emit(own, 'participant.created', first, [], new Date())
+      await emit(own, 'participant.updated', first, [], new Date())
+      await disableWebhook(own, webhookId, new Date())
+    })
+    await emitUpdates([first, second, first, second])
+    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+    const { id } = await startJob(tenant, await selectMissed(tenant, webhookId))
+    expect(await waitForJob(tenant, id, 'completed')).toMatchObject({ total: 6, done: 6 })
+    const deliveries = await allEnded(tenant, 6)
+    expect(deliveries.every(({ state, attempts }) => state === 'delivered' && attempts === 1)).toBe(
+      true,
+    )
+    expect({ overlaps, first: resources.filter((id) => id === first).length }).toEqual({
+      overlaps: 0,
+      first: 4,
+    })
+  })
+
+  test('refuses a webhook that was never disabled, unless since is set', async () => {
+    const tenant = await newTenant(app)
+    const webhookId = await tenant.subscribe('https://example.com/')
+    await expect(selectMissed(tenant, webhookId)).rejects.toThrow('has not been disabled')
+    expect(
+      await countSelected(
+        tenant.scope,
+        await selectMissed(tenant, webhookId, { since: new Date(0) }),
+      ),
+    ).toBe(0)
+  })
+
+  test.runIf(inject('database') === 'postgres')(
+    'waits for an event whose transaction began while the webhook was disabled',
+    async () => {
+      await using outage = await newOutage(app, 3)
+      const { tenant, receiver, webhookId } = outage
+      await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
+      const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
+      const { promise: isEmitted, resolve: markEmitted } = Promise.withResolvers<void>()
+      const late = tenant.write(async (own) => {
+        await emit(own, 'participant.created', tenant.accountId, [], new Date())
+        markEmitted()
+        await mayCommit
+      })
+      await isEmitted
+      await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
+      const { id } = await startJob(
+        tenant,
+        await selectMissed(tenant, webhookId, { since: new Date(Date.now() - 60 * SECOND) }),
+      )
+      await delay(SECOND)
+      expect(await findJob(tenant, id)).toMatchObject({ state: 'running', done: 0 })
+      commit()
+      await late
+      expect(await waitForJob(tenant, id, 'completed')).toMatchObject({ done: 4, skipped: 0 })
+      await allEnded(tenant, 4)
+      expect(receiver.requests).toHaveLength(4)
+    },
+  )
+})
