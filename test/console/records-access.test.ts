@@ -165,7 +165,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       },
     )
 
-    it('the other permissions do not open it', async () => {
+    it('other permissions give no access', async () => {
       const others = Object.fromEntries(
         modules.map((one) => [one, one === module ? 'none' : 'write']),
       ) as Permissions
@@ -178,7 +178,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       expect(deleted.status).toBe(404)
     })
 
-    it('of another account, of nobody, or no id at all: 404 everywhere, and nothing happens', async () => {
+    it('404 for records of another account, unknown IDs and invalid IDs', async () => {
       const stranger = await newOwner(app)
       const before = await owner.tenant.scope.rows('events').count({ total: '*' })
       for (const id of [
@@ -207,7 +207,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       expect(await owner.tenant.scope.rows('events').count({ total: '*' })).toEqual(before)
     })
 
-    it('nobody is signed in: asked to sign in, and nothing is shown', async () => {
+    it('redirects signed-out visitors to the sign-in page', async () => {
       const nobody = await visitor(app)
       for (const path of [
         `/records/${slug}`,
@@ -221,7 +221,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
   },
 )
 
-it('no resource: 404, also for what has no pages', async () => {
+it('404 for unknown resources and resources without pages', async () => {
   for (const slug of [
     'nothing',
     'events',
@@ -239,8 +239,8 @@ it('no resource: 404, also for what has no pages', async () => {
       expect([path, (await owner.visits.get(path)).status]).toEqual([path, 404])
 })
 
-describe('what is beside a record', () => {
-  it('is not shown to those who may not see it: neither its name, nor that it is there', async () => {
+describe('related records', () => {
+  it('are hidden from users without permission: no names and no counts', async () => {
     const visits = await visitorWith({ tasks: 'write' })
     const [list, page] = [
       await visits.get('/records/tasks'),
@@ -275,7 +275,7 @@ describe('what is beside a record', () => {
 })
 
 describe('exports', () => {
-  it('a file has the bytes, the type and the name that the API gives it', async () => {
+  it('download with the bytes, type and name of the API', async () => {
     const api = await fetch(`${app.url}/public/v1/exports/${records.exports}/file`, {
       headers: { Authorization: `Bearer ${owner.account.key}` },
     })
@@ -289,7 +289,7 @@ describe('exports', () => {
       expect([name, file.headers.get(name)]).toEqual([name, api.headers.get(name)])
   })
 
-  it('of payments: neither made nor downloaded without the Finance permission, as with the API', async () => {
+  it('403 without Finance access for creating or downloading an export of payments', async () => {
     const id = await exported(owner.client, 'payments')
     const person = await newPerson(app, owner.account.accountId, {
       role: 'admin',
@@ -327,7 +327,7 @@ describe('exports', () => {
     ).toBe(303)
   })
 
-  it('of what one may not see in the console: no file either', async () => {
+  it('403 for the file of records that the user cannot view', async () => {
     const visits = await visitorWith({ exports: 'write', tasks: 'read' })
     expect((await visits.get(`/records/exports/${records.exports}/file`)).status).toBe(403)
     const page = await visits.get('/records/exports/new')
@@ -345,7 +345,7 @@ describe('exports', () => {
     ).toBe(303)
   })
 
-  it('one that is being made says how far it is and asks again; one that is done, failed or expired does not', async () => {
+  it('a running export shows progress and reloads; a completed, failed or expired one does not', async () => {
     const { id } = await expectSuccess(
       owner.client.post('/exports', {
         resource: 'participants',

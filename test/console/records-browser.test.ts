@@ -46,7 +46,7 @@ describe('records in a browser', () => {
     return readFile(await download.path())
   }
 
-  it('a participant, a task for them, and an export that says how far it is, down to its bytes', async () => {
+  it('creates a participant and a task, and downloads an export', async () => {
     const { account, client } = await newClient()
     await newParticipant(client, { full_name: 'Ada Byron', email: 'byron@example.com' })
     await using visited = await visit(app, browser, '/records/participants', {
@@ -102,7 +102,7 @@ describe('records in a browser', () => {
     expect(troubles).toEqual([])
   })
 
-  it('without JavaScript: the same, by the buttons', async () => {
+  it('does the same without JavaScript', async () => {
     const { account, client } = await newClient()
     await newParticipant(client, { full_name: 'Ada Byron' })
     await using visited = await visit(app, browser, '/records/participants', {
@@ -168,7 +168,7 @@ describe('records in a browser', () => {
     expect(troubles).toEqual([expect.stringContaining('422')])
   })
 
-  it('groups are added and removed in place, and what is typed elsewhere stays', async () => {
+  it('adds and removes groups in place, and keeps the typed text', async () => {
     const { account, client } = await newClient()
     await using visited = await visit(app, browser, '/records/jobs/new', { person: account })
     const { page, troubles } = visited

@@ -1,5 +1,6 @@
 /** Objects with open keys that another resource lists: the filters of an export are those of the exported
- *  list, and the answers of an application belong to the questions of its job. The schemas tell the two apart. */
+ *  list, and the answers of an application belong to the questions of its job. The schemas tell which is
+ *  which. */
 import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'

@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { resources } from '../../generated/resources.ts'
+import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
+import { startApp, type TestApp } from '../helpers.ts'
+import { errorsIn, fill, filledIn, formOf, madeBy, newOwner, textOf, type Values } from './forms.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp()
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+describe('a form without JavaScript', () => {
+  it('finds a record by name, selects it, and keeps the typed text', async () => {
+    const { client, visits } = await newOwner(app)
+    for (let i = 0; i < 12; i++)
+      await newParticipant(client, { full_name: `Ada ${i}`, email: `ada${i}@example.com` })
+    const grace = await newParticipant(client, {
+      full_name: 'Grace Hopper',
+      email: 'grace@example.com',
+    })
+    const typed = { title: 'Call', description: 'soon' }
+    const many = await fill(visits, '/records/tasks/new', {
+      ...typed,
+      participant_id: 'ada',
+      'ask:find': 'participant_id',
+    })
+    expect([many.status, (many.text.match(/name="ask:choose"/g) ?? []).length]).toEqual([200, 8])
+    expect(textOf(many.text)).toContain('4 more. Type more of the name.')
+    const none = await fill(visits, '/records/tasks/new', {
+      ...typed,
+      participant_id: 'nobody',
+      'ask:find': 'participant_id',
+    })
+    expect(textOf(none.text)).toContain('No matching participant found.')
+    const one = await fill(visits, '/records/tasks/new', {
+      ...typed,
+      participant_id: 'HOPPER',
+      'ask:find': 'participant_id',
+    })
+    expect(one.text).toContain(`value="participant_id=${grace.id}"`)
+    expect(textOf(one.text)).toContain('Grace Hopper grace@example.com')
+    const chosen = await visits.post(
+      '/records/tasks/new',
+      filledIn(formOf(one.text), { 'ask:choose': `participant_id=${grace.id}` }),
+    )
+    expect(filledIn(formOf(chosen.text), {})).toMatchObject({ ...typed, participant_id: grace.id })
+    expect(chosen.text).toContain(
+      `<p class="chosen"><a href="/console/records/participants/${grace.id}">Grace Hopper</a></p>`,
+    )
+    expect((await client.get('/tasks')).body.meta.total).toBe(0)
+    const saved = await visits.post('/records/tasks/new', filledIn(formOf(chosen.text), {}))
+    expect(saved.status).toBe(303)
+    expect((await client.get('/tasks')).body.data).toMatchObject([
+      { ...typed, participant_id: grace.id },
+    ])
+  })
+
+  it('422 with search results for a name in place of an ID', async () => {
+    const { client, visits } = await newOwner(app)
+    const ada = await newParticipant(client)
+    const answer = await fill(visits, '/records/tasks/new', {
+      title: 'Call',
+      participant_id: 'lovelace',
+    })
+    expect([answer.status, errorsIn(answer.text)]).toEqual([
+      422,
+      { participant_id: 'Participant must be a UUID.' },
+    ])
+    expect(answer.text).toContain(`value="participant_id=${ada.id}"`)
+    const task = await newTask(client)
+    const changed = await fill(visits, `/records/tasks/${task.id}/edit`, {
+      participant_id: 'lovelace',
+    })
+    expect([changed.status, changed.text.includes(`value="participant_id=${ada.id}"`)]).toEqual([
+      422,
+      true,
+    ])
+  })
+
+  it('searches the task of a payment among those of its participant', async () => {
+    const { client, visits } = await newOwner(app)
+    const [ada, grace] = [await newParticipant(client), await newParticipant(client)]
+    await newTask(client, { title: 'Call Ada', participant_id: ada.id })
+    await newTask(client, { title: 'Call Grace', participant_id: grace.id })
+    const found = await fill(visits, '/records/payments/new', {
+      participant_id: grace.id,
+      task_id: 'CALL',
+      'ask:find': 'task_id',
+    })
+    expect(textOf(found.text)).toContain('Call Grace')
+    expect(textOf(found.text)).not.toContain('Call Ada')
+  })
+
+  it('adds groups up to the limit of the contract, removes groups, and omits empty ones', async () => {
+    const { client, visits } = await newOwner(app)
+    const key = (index: number): string => `screening_questions.${index}.key`
+    let form = formOf((await visits.get('/records/jobs/new')).text)
+    const ask = async (values: Values) => {
+      const answer = await visits.post('/records/jobs/new', filledIn(form, values))
+      expect(answer.status).toBe(200)
+      form = formOf(answer.text)
+      return answer
+    }
+    await ask({ title: 'J', [key(0)]: 'first', 'ask:add': 'screening_questions' })
+    await ask({ [key(1)]: 'second', 'ask:add': 'screening_questions' })
+    const removed = await ask({ 'ask:remove': 'screening_questions.0' })
+    expect(filledIn(form, {})).toMatchObject({
+      title: 'J',
+      [key(0)]: 'second',
+      [key(1)]: '',
+      'screening_questions:count': '2',
+    })
+    expect(removed.text).toContain('name="ask:add"')
+    const full = await ask({ 'screening_questions:count': '50', 'ask:refresh': '1' })
+    expect(full.text).not.toContain('name="ask:add"')
+    const saved = await visits.post(
+      '/records/jobs/new',
+      filledIn(form, { [key(0)]: '', title: 'J' }),
+    )
+    expect(saved.status).toBe(303)
+    expect((await client.get('/jobs')).body.data).toMatchObject([
+      { title: 'J', screening_questions: [] },
+    ])
+  })
+
+  it('shows the filters of the exported list for an export', async () => {
+    const { client, visits } = await newOwner(app)
+    const first = await visits.get('/records/exports/new')
+    expect(textOf(first.text)).toContain('First choose: Resource.')
+    const options = /name="resource"[^>]*>(.*?)<\/select>/.exec(first.text)?.[1] ?? ''
+    expect([...options.matchAll(/value="(\w*)"/g)].map(([, value]) => value)).toEqual([
+      '',
+      'participants',
+      'tasks',
+      'jobs',
+      'job_applications',
+      'payments',
+    ])
+    for (const held of resources.filter(({ slug }) => slug !== 'exports')) {
+      const shown = await fill(visits, '/records/exports/new', {
+        format: 'json',
+        resource: held.slug.replaceAll('-', '_'),
+        'ask:refresh': '1',
+      })
+      for (const { name } of held.filters) expect(shown.text).toContain(`name="filters.${name}"`)
+      expect(filledIn(formOf(shown.text), {})).toMatchObject({ format: 'json' })
+    }
+    const ada = await newParticipant(client)
+    const found = await fill(visits, '/records/exports/new?resource=tasks', {
+      'filters.participant_id': 'love',
+      'ask:find': 'filters.participant_id',
+    })
+    expect(found.text).toContain(`value="filters.participant_id=${ada.id}"`)
+    const id = await madeBy(visits, '/records/exports/new?resource=job_applications', {
+      format: 'csv',
+      'filters.status': ['accepted', 'rejected'],
+    })
+    expect((await client.get(`/exports/${id}`)).body).toMatchObject({
+      resource: 'job_applications',
+      filters: { status: 'accepted,rejected' },
+    })
+  })
+
+  it('shows the questions of the selected job, each with the type of its answer', async () => {
+    const { client, visits } = await newOwner(app)
+    const { id: participant_id } = await newParticipant(client)
+    const job = await newJob(client, {
+      screening_questions: [
+        { key: 'french', label: 'Do you speak French?', requirement: 'must_have', expected: true },
+        { key: 'years', label: 'Years?', requirement: 'nice_to_have', expected: 5 },
+        { key: 'city', label: 'Where?', requirement: 'nice_to_have', expected: 'Lyon' },
+      ],
+    })
+    const plain = await newJob(client)
+    expect(textOf((await visits.get('/records/job-applications/new')).text)).toContain(
+      'First choose: Job.',
+    )
+    expect(
+      textOf((await visits.get(`/records/job-applications/new?job_id=${plain.id}`)).text),
+    ).toContain('No fields to fill in.')
+    const chosen = await fill(visits, '/records/job-applications/new', {
+      participant_id,
+      'ask:choose': `job_id=${job.id}`,
+    })
+    expect(textOf(chosen.text)).toMatch(
+      /Do you speak French\? optional Must have\..* Years\? optional Nice to have\..* Where\?/,
+    )
+    const wrong = await visits.post(
+      '/records/job-applications/new',
+      filledIn(formOf(chosen.text), { 'answers.years': 'five', 'answers.city': 'x'.repeat(2001) }),
+    )
+    expect([wrong.status, errorsIn(wrong.text)]).toEqual([
+      422,
+      {
+        'answers-years': 'Years? must be a number.',
+        'answers-city': expect.stringContaining('Where? must have at most 2000 characters.'),
+      },
+    ])
+    expect(filledIn(formOf(wrong.text), {})).toMatchObject({
+      'answers.years': 'five',
+      job_id: job.id,
+    })
+    const saved = await visits.post(
+      '/records/job-applications/new',
+      filledIn(formOf(wrong.text), {
+        'answers.years': '5',
+        'answers.city': '5',
+        'answers.french': 'false',
+      }),
+    )
+    expect(saved.status).toBe(303)
+    expect((await client.get('/job-applications')).body.data[0].answers).toEqual({
+      french: false,
+      years: 5,
+      city: '5',
+    })
+  })
+})
