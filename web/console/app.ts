@@ -2,7 +2,7 @@
 import Router, { type RouterContext } from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import { validate as isUuid } from 'uuid'
-import { readAssets, sendAsset } from './assets.ts'
+import { readConsoleAssets, sendAsset } from './assets.ts'
 import { assertSameOrigin } from './csrf.ts'
 import { answerError } from './errors.ts'
 import { MAX_FORM_BYTES, MAX_GUEST_FORM_BYTES, readForm } from './form.ts'
@@ -19,7 +19,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
   const { config, db, log } = services
   const sessions = newSessions(services)
   const throttles = newThrottles(db)
-  const assets = readAssets()
+  const assets = readConsoleAssets()
   const response = { db, assets }
 
   async function serve(ctx: Context, route: Route): Promise<void> {

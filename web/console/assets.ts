@@ -23,7 +23,7 @@ export interface Assets {
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const YEAR_S = 365 * 24 * 60 * 60
 
-export function readAssets(): Assets {
+export function readConsoleAssets(): Assets {
   const read = (file: string): Buffer => readFileSync(join(ROOT, file))
   const css = Buffer.concat(stylesheets.map(read))
   const font = (name: string): Asset => ({

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { InvalidInput, Refused, StatusError } from '../../errors.ts'
 import { isUnavailable } from '../../records/database/errors.ts'
 import { errorPage } from './layout.ts'
-import type { Answer } from './page.ts'
+import type { PageResult } from './page.ts'
 
 const TEXTS: Record<number, [title: string, text: string]> = {
   403: [
@@ -20,7 +20,7 @@ const TEXTS: Record<number, [title: string, text: string]> = {
 const OTHER_ERROR = 'This did not work'
 
 /** Logs errors of ours. A refused action of a signed-in user becomes a notice on the page that it came from. */
-export function answerError(log: Logger, ctx: Context, error: unknown): Answer {
+export function answerError(log: Logger, ctx: Context, error: unknown): PageResult {
   if (error instanceof Refused || error instanceof InvalidInput) {
     const text = error instanceof InvalidInput ? joinErrors(error) : error.message
     return ctx.method === 'POST' && ctx.state.visitor

@@ -4,7 +4,7 @@ import type { User } from '../../records/users.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { icon } from './icons.ts'
 import { navigation } from './navigation.ts'
-import type { Page } from './page.ts'
+import type { ConsolePage } from './page.ts'
 
 export const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -24,7 +24,7 @@ export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
 
 /** A page as it is sent. There is no script and no style in it: the policy forbids them. */
-export function layout(page: Page, frame: Frame): string {
+export function layout(page: ConsolePage, frame: Frame): string {
   const { folder, theme, notice, visitor } = frame
   const asset = (name: string): string => `${folder}/${name}`
   return `<!doctype html>\n${html`<html lang="en"${theme !== 'system' && html` data-theme="${theme}"`}>
@@ -109,7 +109,7 @@ function initials(name: string): string {
 }
 
 /** For errors: a page that needs nothing but what it says. */
-export function errorPage(status: number, title: string, text: Content): Page {
+export function errorPage(status: number, title: string, text: Content): ConsolePage {
   return {
     title,
     status,

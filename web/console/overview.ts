@@ -19,7 +19,7 @@ import { firstSteps, gettingStarted } from './first-steps.ts'
 import { count, counted, duration } from './format.ts'
 import { reloadEvery } from './htmx.ts'
 import { icon } from './icons.ts'
-import { anyUser, get, isAdmin, may, type Page, type Route, type Visit } from './page.ts'
+import { anyUser, type ConsolePage, get, isAdmin, may, type Route, type Visit } from './page.ts'
 import { plural } from './records/labels.ts'
 import { addressOf, maySee } from './records/resources.ts'
 import { formatPercent, outcomeSeries } from './requests/request-figures.ts'
@@ -33,7 +33,7 @@ const BUCKET_MS = 30 * MINUTE_MS
 const MAX_WEBHOOKS = 6
 const MAX_USERS = 6
 
-async function overview(visit: Visit): Promise<Page> {
+async function overview(visit: Visit): Promise<ConsolePage> {
   const { user, account } = visit
   if (!isAdmin(user, {}))
     return { title: 'Overview', lead: account.name, body: await recordCounts(visit) }

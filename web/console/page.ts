@@ -1,5 +1,5 @@
-/** What a page of the console is given and what it answers. Every address answers with a whole page: htmx only picks a piece of it, so all of
- *  it works without JavaScript. A POST that did something answers with a redirection, or with the same page and what is wrong with the input. */
+/** The input and the results of the console's pages. Every URL returns a whole page, from which htmx selects a part;
+ *  so the console works without JavaScript. A POST redirects, or returns the page again with the field errors. */
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { OperationId } from '../../generated/operations.ts'
@@ -14,35 +14,35 @@ import type { ConsoleConfig } from './services.ts'
 import type { ThrottleName } from './throttles.ts'
 
 export interface OperationInput extends RawInput {
-  /** The version of the record that the form began with. When the record has changed since, nothing is changed and 412 is thrown. */
+  /** The version of the record that the form shows. Throws 412 when the record has changed since. */
   updatedAt?: string
-  /** Runs in the transaction of an operation that writes, and decides whether to call `work`. */
+  /** Runs in the transaction of a writing operation and decides whether to call `work`. */
   around?: (scope: WriteScope, work: () => Promise<unknown>) => Promise<unknown>
 }
 
-/** A visit of somebody who need not be signed in. */
+/** A request to a page that needs no session. */
 export interface GuestVisit {
-  /** Of the template of the address. */
+  /** From the route's path. */
   params: Record<string, string>
   query: URLSearchParams
-  /** The fields of a POST; of one name there may be several. */
+  /** The fields of a POST. A name may occur several times. */
   form: URLSearchParams
   now: Date
   ip: string
-  /** Where that is, for counting: of IPv6 a whole /64, which is what one subscriber has. */
+  /** The IPv4 address, or the /64 of the IPv6 address. Throttles count by it. */
   network: string
   db: Db
   config: ConsoleConfig
   ctx: Context
-  /** Signs in, and out who was. `prove` goes first in the transaction that does it, and throws when it must not be done. */
+  /** Starts a session of `user` and ends the present one. `prove` runs first in the transaction and throws to refuse. */
   signIn(
     user: Pick<User, 'id' | 'accountId'>,
     prove: (scope: WriteScope) => Promise<void>,
   ): Promise<void>
   signOut(): Promise<void>
-  /** Throws `TooOften` when it was. `key` is what is counted. */
+  /** Counts one use of `key`. Throws `TooOften` above the limit. */
   throttle(name: ThrottleName, key: string): Promise<void>
-  /** Begins the count again. */
+  /** Sets the count of `key` to 0. */
   resetThrottle(name: ThrottleName, key: string): Promise<void>
 }
 
@@ -52,31 +52,31 @@ export interface Visit extends GuestVisit {
   session: Session
   /** The account's records, for reading. */
   scope: Scope
-  /** Changes the account's records in one transaction. */
+  /** Runs `work` in one transaction. */
   change<T>(work: (scope: WriteScope) => Promise<T>): Promise<T>
-  /** Says in the audit log what this user does, in the transaction that does it. */
+  /** Writes an audit log entry for this user in the transaction of the change. */
   audit(scope: WriteScope, entry: Omit<NewAuditEntry, 'user' | 'ip'>): Promise<void>
-  /** Calls an operation of the contract as this user, with its validation, its events and its transaction. Throws `InvalidInput`, or
-   *  `StatusError` such as 404. Whether the user may is for the page to see to. */
+  /** Runs an operation of the contract as this user: validation, transaction and events. Throws `InvalidInput` or a
+   *  `StatusError`, for example 404. The page checks the user's permission first. */
   call(id: OperationId, input: OperationInput): Promise<unknown>
 }
 
-export interface Page {
+export interface ConsolePage {
   title: string
   body: Content
-  /** Under the title, in a sentence. */
+  /** One sentence under the title. */
   lead?: Content
-  /** At the right of the title. */
+  /** Right of the title. */
   actions?: Content
-  /** What it belongs to, from the top. */
+  /** Parent pages, outermost first. */
   crumbs?: { label: string; to: string }[]
-  /** 200 unless given. */
+  /** Default: 200. */
   status?: number
-  /** Forms and texts are easier to read when they are narrow. */
+  /** For forms and texts. */
   isNarrow?: boolean
 }
 
-/** `to` is below /console, such as `/webhooks`. */
+/** `to` is below /console, for example `/webhooks`. */
 export interface Redirect {
   to: string
   notice?: Notice
@@ -89,19 +89,19 @@ export interface Download {
   headers?: Record<string, string>
 }
 
-export type Answer = Page | Redirect | Download
+export type PageResult = ConsolePage | Redirect | Download
 
-/** May this user open this address? Where not, there is none: 404. */
+/** Whether this user may open the URL. Others get 404. */
 export type Access = (user: User, params: Record<string, string>) => boolean
 
 export type Route = { method: 'GET' | 'POST'; path: string } & (
-  | { guest: true; handle(visit: GuestVisit): Promise<Answer> | Answer }
-  | { guest: false; access: Access; handle(visit: Visit): Promise<Answer> | Answer }
+  | { guest: true; handle(visit: GuestVisit): Promise<PageResult> | PageResult }
+  | { guest: false; access: Access; handle(visit: Visit): Promise<PageResult> | PageResult }
 )
 
-type Handle = (visit: Visit) => Promise<Answer> | Answer
+type Handle = (visit: Visit) => Promise<PageResult> | PageResult
 
-/** `path` is below /console, such as `/webhooks/:webhook`. A parameter must be an id, unless it is named with a pattern of its own. */
+/** `path` is below /console, for example `/webhooks/:webhook`. A parameter without its own pattern must be a UUID. */
 export const get = (path: string, access: Access, handle: Handle): Route => ({
   method: 'GET',
   path,
@@ -117,7 +117,7 @@ export const post = (path: string, access: Access, handle: Handle): Route => ({
   handle,
 })
 
-type GuestHandle = (visit: GuestVisit) => Promise<Answer> | Answer
+type GuestHandle = (visit: GuestVisit) => Promise<PageResult> | PageResult
 export const guestGet = (path: string, handle: GuestHandle): Route => ({
   method: 'GET',
   path,
@@ -133,9 +133,9 @@ export const guestPost = (path: string, handle: GuestHandle): Route => ({
 
 export const anyUser: Access = () => true
 export const isOwner: Access = (user) => user.role === 'owner'
-/** The Owner and the Admins: they see keys, webhooks and requests, and what they may do there is by their grants. */
+/** The Owner and Admins see keys, webhooks and requests. Their grants decide what they may change. */
 export const isAdmin: Access = (user) => user.role !== 'member'
-/** The Owner, and the Admins to whom the Owner has granted it. */
+/** The Owner, and Admins with the grant. */
 export const may =
   (grant: Grant): Access =>
   (user) =>
@@ -147,7 +147,7 @@ export const hasPermission =
   (user) =>
     RANK[user.permissions[module]] >= RANK[needed]
 
-export function isHtml(answer: Answer): answer is Page {
+export function isHtml(answer: PageResult): answer is ConsolePage {
   return 'body' in answer
 }
 

@@ -4,14 +4,14 @@ import type { Db } from '../../records/database/open.ts'
 import { type Notice, type SignedIn, storeNotice } from '../../records/sessions.ts'
 import type { Assets } from './assets.ts'
 import { layout, type Theme, themes } from './layout.ts'
-import type { Answer, Page } from './page.ts'
+import type { ConsolePage, PageResult } from './page.ts'
 
 interface Response {
   db: Db
   assets: Assets
 }
 
-export async function respond(ctx: Context, services: Response, answer: Answer): Promise<void> {
+export async function respond(ctx: Context, services: Response, answer: PageResult): Promise<void> {
   if ('to' in answer) {
     const sessionId = ctx.state.signedInAs ?? ctx.state.visitor?.session.id
     if (answer.notice && sessionId) await storeNotice(services.db, sessionId, answer.notice)
@@ -24,7 +24,7 @@ export async function respond(ctx: Context, services: Response, answer: Answer):
   } else await sendPage(ctx, services, answer)
 }
 
-async function sendPage(ctx: Context, { db, assets }: Response, page: Page): Promise<void> {
+async function sendPage(ctx: Context, { db, assets }: Response, page: ConsolePage): Promise<void> {
   const visitor: SignedIn | undefined = ctx.state.visitor
   // A part that refreshes itself leaves the notice to the next page that the user opens.
   const notice: Notice | null = ctx.get('Muster-Poll') === '' ? (visitor?.notice ?? null) : null

@@ -27,7 +27,7 @@ export function buttonLink(
 }
 
 /** An id, short and whole for those who ask. */
-export function idOf(id: string): Html {
+export function copyableId(id: string): Html {
   return html`<span class="id">${code(id)}${copyButton(id, 'id')}</span>`
 }
 
@@ -51,7 +51,7 @@ export function codeBlock(text: string, label: string, content: Content = text):
 }
 
 /** How long ago, or in how long, in words; the exact time in UTC for those who ask. */
-export function timeOf(at: number | null, now: Date, never = 'Never'): Content {
+export function timeElement(at: number | null, now: Date, never = 'Never'): Content {
   if (at === null) return html`<span class="muted">${never}</span>`
   const iso = new Date(at).toISOString()
   return html`<time datetime="${iso}" title="${utc(at)}">${relative(at - now.getTime())}</time>`

@@ -18,14 +18,20 @@ import { assertName } from '../../../records/names.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { choiceField, type Errors, form, problemsOf, textField } from '../form-fields.ts'
 import { count } from '../format.ts'
-import { formKey, formKeyField, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
 import {
-  type Answer,
+  AlreadyCreated,
+  createOnce,
+  formKey,
+  formKeyField,
+  RESENT_WITH_CHANGES,
+} from '../idempotent-form.ts'
+import {
+  type ConsolePage,
   get,
   isAdmin,
   isOwner,
   may,
-  type Page,
+  type PageResult,
   post,
   type Route,
   type Visit,
@@ -38,15 +44,15 @@ import {
   code,
   codeBlock,
   confirmed,
+  copyableId,
   empty,
   facts,
-  idOf,
   note,
   pager,
   pill,
   table,
   tabs,
-  timeOf,
+  timeElement,
 } from '../ui.ts'
 
 const mayManage = may('api_keys')
@@ -66,7 +72,7 @@ export const ACCESS_LEVELS: Record<AccessLevel, string> = {
   read_only: 'Read Only',
 }
 
-async function keysPage(visit: Visit): Promise<Page> {
+async function keysPage(visit: Visit): Promise<ConsolePage> {
   const { user, query, scope } = visit
   const isRevoked = query.get('state') === 'revoked'
   const before = query.get('before')
@@ -131,9 +137,9 @@ function keysTable({ user, now }: Visit, keys: OwnedApiKey[], isRevoked: boolean
         html`<span class="two-lines">${canManage ? html`<a href="/console/api-keys/${key.id}">${key.name}</a>` : html`<strong>${key.name}</strong>`}<small class="muted">${prefixOf(key)}</small></span>`,
         ownerOf(key),
         accessOf(key),
-        timeOf(key.createdAt, now),
-        timeOf(key.lastUsedAt, now),
-        ...(isRevoked ? [timeOf(key.revokedAt, now)] : []),
+        timeElement(key.createdAt, now),
+        timeElement(key.lastUsedAt, now),
+        ...(isRevoked ? [timeElement(key.revokedAt, now)] : []),
         ...(canManage && !isRevoked
           ? [
               html`<span class="row-actions">${buttonLink(`/api-keys/${key.id}`, 'Edit')}${revokeButton(key)}</span>`,
@@ -219,7 +225,7 @@ function newKeyPage(
   visit: Visit,
   errors: Errors = {},
   again: { key?: string; problem?: string } = {},
-): Page {
+): ConsolePage {
   const { form: given, user, config } = visit
   return {
     title: 'Create an API key',
@@ -251,23 +257,24 @@ function newKeyPage(
   }
 }
 
-async function createKey(visit: Visit): Promise<Answer> {
+async function createKey(visit: Visit): Promise<PageResult> {
   const { key, errors } = givenKey(visit)
   if (Object.keys(errors).length > 0) return newKeyPage(visit, errors)
   try {
     const { token } = await visit.change((scope) =>
-      once(visit, scope, () => issueKey(visit, scope, key)),
+      createOnce(visit, scope, () => issueKey(visit, scope, key)),
     )
     return createdPage(visit, key, token)
   } catch (error) {
-    if (!(error instanceof MadeBefore)) throw error
-    if (error.isOther) return newKeyPage(visit, {}, { key: randomUUID(), problem: SENT_OTHERWISE })
-    return { to: `/api-keys/${error.id}`, notice: { kind: 'ok', text: MADE_BEFORE } }
+    if (!(error instanceof AlreadyCreated)) throw error
+    if (error.isOther)
+      return newKeyPage(visit, {}, { key: randomUUID(), problem: RESENT_WITH_CHANGES })
+    return { to: `/api-keys/${error.id}`, notice: { kind: 'ok', text: CREATED_BEFORE } }
   }
 }
 
-const MADE_BEFORE =
-  'The key was created when the form was sent before, and was shown then. It cannot be shown again: if you have not seen it, revoke it and create another one.'
+const CREATED_BEFORE =
+  'This key was already created and cannot be shown again. If you missed it, revoke it and create another one.'
 
 async function issueKey(visit: Visit, scope: WriteScope, { name, accessLevel }: GivenKey) {
   const made = await issueApiKey(scope, { name, accessLevel, userId: visit.user.id }, visit.now)
@@ -280,7 +287,11 @@ async function issueKey(visit: Visit, scope: WriteScope, { name, accessLevel }: 
 }
 
 /** The token is in this page and nowhere else. */
-function createdPage({ config }: Visit, { name, accessLevel }: GivenKey, token: string): Page {
+function createdPage(
+  { config }: Visit,
+  { name, accessLevel }: GivenKey,
+  token: string,
+): ConsolePage {
   const curl = `curl -H 'Authorization: Bearer ${token}' ${config.baseUrl}/public/v1/participants`
   return {
     title: `The key “${name.trim()}” is ready`,
@@ -298,7 +309,7 @@ async function findKey({ scope, params, ctx }: Visit): Promise<OwnedApiKey> {
   return (await findAccountKey(scope, params.key?.toLowerCase() ?? '')) ?? ctx.throw(404)
 }
 
-function keyPage(visit: Visit, key: OwnedApiKey, errors: Errors = {}): Page {
+function keyPage(visit: Visit, key: OwnedApiKey, errors: Errors = {}): ConsolePage {
   const { now, user, form: given } = visit
   const isSent = Object.keys(errors).length > 0
   const shown = isSent
@@ -315,16 +326,16 @@ function keyPage(visit: Visit, key: OwnedApiKey, errors: Errors = {}): Page {
         '',
         facts([
           ['Begins with', prefixOf(key)],
-          ['Id', idOf(key.id)],
+          ['Id', copyableId(key.id)],
           ['Owner', ownerOf(key)],
           ...(key.revokedAt === null
             ? []
             : [
                 ['Access', accessOf(key)] as [string, Content],
-                ['Revoked', timeOf(key.revokedAt, now)] as [string, Content],
+                ['Revoked', timeElement(key.revokedAt, now)] as [string, Content],
               ]),
-          ['Created', timeOf(key.createdAt, now)],
-          ['Last used', timeOf(key.lastUsedAt, now)],
+          ['Created', timeElement(key.createdAt, now)],
+          ['Last used', timeElement(key.lastUsedAt, now)],
           ...(isOwner(user, {})
             ? [
                 [
@@ -347,7 +358,7 @@ function keyPage(visit: Visit, key: OwnedApiKey, errors: Errors = {}): Page {
   }
 }
 
-async function changeKey(visit: Visit): Promise<Answer> {
+async function changeKey(visit: Visit): Promise<PageResult> {
   const found = await findKey(visit)
   const { key, errors } = givenKey(visit)
   if (Object.keys(errors).length > 0) return keyPage(visit, found, errors)
@@ -372,7 +383,7 @@ async function changeKey(visit: Visit): Promise<Answer> {
   }
 }
 
-async function revokeKey(visit: Visit): Promise<Answer> {
+async function revokeKey(visit: Visit): Promise<PageResult> {
   const { id, name } = await findKey(visit)
   await visit.change(async (scope) => {
     const before = await revokeApiKey(scope, id, visit.now)

@@ -11,11 +11,11 @@ import { updatePassword } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, form, passwordField, problemsOf } from '../form-fields.ts'
 import {
-  type Answer,
+  type ConsolePage,
   type GuestVisit,
   guestGet,
   guestPost,
-  type Page,
+  type PageResult,
   type Route,
 } from '../page.ts'
 import { note } from '../ui.ts'
@@ -28,7 +28,7 @@ export const invitationRoutes: Route[] = [
 ]
 
 /** One text for unknown, used and expired links: it tells nothing about them. */
-const UNUSABLE_LINK: Page = {
+const UNUSABLE_LINK: ConsolePage = {
   title: 'This link cannot be used',
   status: 404,
   isNarrow: true,
@@ -48,7 +48,7 @@ async function findUnusedLink({
   return invitation ? { tokenHash, invitation } : undefined
 }
 
-async function openInvitation(visit: GuestVisit): Promise<Answer> {
+async function openInvitation(visit: GuestVisit): Promise<PageResult> {
   const open = await findUnusedLink(visit)
   return open ? invitationPage(visit, open.invitation) : UNUSABLE_LINK
 }
@@ -57,7 +57,7 @@ function invitationPage(
   { params, ctx }: GuestVisit,
   { user, accountName, hasJoined }: Invitation,
   errors: Errors = {},
-): Page {
+): ConsolePage {
   const visitor: SignedIn | undefined = ctx.state.visitor
   return {
     title: hasJoined ? 'Choose a new password' : `Join ${accountName}`,
@@ -91,7 +91,7 @@ function invitationPage(
   }
 }
 
-async function acceptInvitation(visit: GuestVisit): Promise<Answer> {
+async function acceptInvitation(visit: GuestVisit): Promise<PageResult> {
   const open = await findUnusedLink(visit)
   if (!open) return UNUSABLE_LINK
   const { tokenHash, invitation } = open

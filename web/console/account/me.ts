@@ -29,9 +29,17 @@ import {
 } from '../form-fields.ts'
 import { counted } from '../format.ts'
 import { ROLES, themes } from '../layout.ts'
-import { type Answer, anyUser, get, type Page, post, type Route, type Visit } from '../page.ts'
+import {
+  anyUser,
+  type ConsolePage,
+  get,
+  type PageResult,
+  post,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from '../people/access-form.ts'
-import { action, buttonLink, card, confirmed, facts, pill, table, timeOf } from '../ui.ts'
+import { action, buttonLink, card, confirmed, facts, pill, table, timeElement } from '../ui.ts'
 import { checkOwnPassword, PASSWORD_HINT, usernameField } from './own-password.ts'
 
 export const meRoutes: Route[] = [
@@ -48,7 +56,7 @@ export const meRoutes: Route[] = [
 const CRUMBS = [{ label: 'Your profile', to: '/me' }]
 const ownTarget = ({ user }: Visit) => ({ type: 'user', id: user.id, name: user.fullName }) as const
 
-async function mePage(visit: Visit, errors: Errors = {}): Promise<Page> {
+async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
   const { user, form: input, ctx } = visit
   const theme = themes.find((name) => name === ctx.cookies.get('muster-theme')) ?? 'system'
   return {
@@ -153,8 +161,8 @@ function sessionCells(
 <span title="${userAgent}">${deviceOf(userAgent)} ${isCurrent && pill('ok', 'This device')}</span>
 <small class="muted mono">${ip}</small>
 </span>`,
-    timeOf(lastSeenAt, now),
-    timeOf(createdAt, now),
+    timeElement(lastSeenAt, now),
+    timeElement(createdAt, now),
     isCurrent
       ? ''
       : html`<span class="row-actions">
@@ -163,7 +171,7 @@ ${action({ to: `/me/sessions/${id}/end`, label: 'Sign out' })}
   ]
 }
 
-async function rename(visit: Visit): Promise<Answer> {
+async function rename(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const fullName = visit.form.get('full_name') ?? ''
   const errors = problemsOf({ full_name: () => assertName('Your name', fullName) })
@@ -192,7 +200,7 @@ function currentPasswordField(errors: Errors): Html {
   })
 }
 
-function emailPage({ user, form: input }: Visit, errors: Errors = {}): Page {
+function emailPage({ user, form: input }: Visit, errors: Errors = {}): ConsolePage {
   return {
     title: 'Change your email',
     lead: `You sign in with it. It is ${user.email} now.`,
@@ -218,7 +226,7 @@ function emailPage({ user, form: input }: Visit, errors: Errors = {}): Page {
   }
 }
 
-async function changeEmail(visit: Visit): Promise<Answer> {
+async function changeEmail(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const email = visit.form.get('email') ?? ''
   const errors = problemsOf({ email: () => assertEmail(email) })
@@ -245,7 +253,7 @@ async function changeEmail(visit: Visit): Promise<Answer> {
   return { to: '/me', notice: { kind: 'ok', text: `From now on, sign in as ${email.trim()}.` } }
 }
 
-function passwordPage({ user }: Visit, errors: Errors = {}): Page {
+function passwordPage({ user }: Visit, errors: Errors = {}): ConsolePage {
   return {
     title: 'Change your password',
     lead: 'This signs out your other devices. API keys keep working.',
@@ -269,7 +277,7 @@ function passwordPage({ user }: Visit, errors: Errors = {}): Page {
   }
 }
 
-async function changePassword(visit: Visit): Promise<Answer> {
+async function changePassword(visit: Visit): Promise<PageResult> {
   const { user, now, session } = visit
   const password = visit.form.get('new_password') ?? ''
   const errors = problemsOf({ new_password: () => assertPassword(password) })
@@ -292,7 +300,7 @@ const formatEnded = (ended: number): string =>
     ? ''
     : ` ${counted(ended, 'other session')} ${ended === 1 ? 'was' : 'were'} signed out.`
 
-async function endSession(visit: Visit): Promise<Answer> {
+async function endSession(visit: Visit): Promise<PageResult> {
   const { user, params, now, session: current } = visit
   const id = params.session?.toLowerCase()
   if (id === current.id) {
@@ -312,7 +320,7 @@ async function endSession(visit: Visit): Promise<Answer> {
   return { to: '/me', notice: { kind: 'ok', text: `${device} is signed out.` } }
 }
 
-async function endOthers(visit: Visit): Promise<Answer> {
+async function endOthers(visit: Visit): Promise<PageResult> {
   const { user, session } = visit
   const ended = await visit.change(async (scope) => {
     const count = await deleteSessions(scope, user.id, session.id)

@@ -14,8 +14,16 @@ import {
 } from '../form-fields.ts'
 import { counted } from '../format.ts'
 import { ROLES } from '../layout.ts'
-import { type Answer, get, isOwner, type Page, post, type Route, type Visit } from '../page.ts'
-import { buttonLink, card, code, empty, facts, idOf, note } from '../ui.ts'
+import {
+  type ConsolePage,
+  get,
+  isOwner,
+  type PageResult,
+  post,
+  type Route,
+  type Visit,
+} from '../page.ts'
+import { buttonLink, card, code, copyableId, empty, facts, note } from '../ui.ts'
 import { checkOwnPassword, usernameField } from './own-password.ts'
 
 export const settingsRoutes: Route[] = [
@@ -28,7 +36,7 @@ export const settingsRoutes: Route[] = [
 const accountTarget = ({ account }: Visit) =>
   ({ type: 'account', id: account.id, name: account.name }) as const
 
-function settingsPage(visit: Visit, errors: Errors = {}): Page {
+function settingsPage(visit: Visit, errors: Errors = {}): ConsolePage {
   const { account, form: input } = visit
   return {
     title: 'Settings',
@@ -67,7 +75,7 @@ function serviceFacts({ config, account }: Visit): [string, ReturnType<typeof co
   const attempts = config.webhookRetryDelaysMs.length + 1
   const timeoutSeconds = config.webhookTimeoutMs / 1_000
   return [
-    ['Account ID', idOf(account.id)],
+    ['Account ID', copyableId(account.id)],
     ['API URL', code(`${config.baseUrl}/public/v1`)],
     [
       'Rate limit',
@@ -86,7 +94,7 @@ function serviceFacts({ config, account }: Visit): [string, ReturnType<typeof co
   ]
 }
 
-async function rename(visit: Visit): Promise<Answer> {
+async function rename(visit: Visit): Promise<PageResult> {
   const { account, now } = visit
   const name = visit.form.get('name') ?? ''
   const errors = problemsOf({ name: () => assertName('The name', name) })
@@ -116,7 +124,7 @@ async function listCandidates({ scope, user }: Visit): Promise<User[]> {
   )
 }
 
-async function transferPage(visit: Visit, errors: Errors = {}): Promise<Page> {
+async function transferPage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
   const candidates = await listCandidates(visit)
   return {
     title: 'Transfer ownership',
@@ -174,7 +182,7 @@ function transferForm({ user, form: input }: Visit, candidates: User[], errors: 
   )
 }
 
-async function transfer(visit: Visit): Promise<Answer> {
+async function transfer(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const newOwner = (await listCandidates(visit)).find(({ id }) => id === visit.form.get('user'))
   if (!newOwner) return transferPage(visit, { user: ['Choose the new owner.'] })

@@ -16,11 +16,11 @@ import { html } from '../../shared/html.ts'
 import { type Errors, form, passwordField, textField } from '../form-fields.ts'
 import { themes } from '../layout.ts'
 import {
-  type Answer,
+  type ConsolePage,
   type GuestVisit,
   guestGet,
   guestPost,
-  type Page,
+  type PageResult,
   type Route,
 } from '../page.ts'
 import { note } from '../ui.ts'
@@ -45,7 +45,7 @@ function signInPage(
   status = 200,
   problem?: string,
   errors: Errors = {},
-): Page {
+): ConsolePage {
   return {
     title: 'Sign in',
     lead: 'API keys, webhooks and records of your account.',
@@ -80,7 +80,7 @@ const signUpHint = html`<p class="aside">
 New here? <a href="/console/sign-up">Create an account</a>
 </p>`
 
-async function signIn(visit: GuestVisit): Promise<Answer> {
+async function signIn(visit: GuestVisit): Promise<PageResult> {
   const email = visit.form.get('email') ?? ''
   const password = visit.form.get('password') ?? ''
   const errors: Errors = {
@@ -152,13 +152,13 @@ function toConsolePath(next: string | null): string {
     : ''
 }
 
-async function signOut(visit: GuestVisit): Promise<Answer> {
+async function signOut(visit: GuestVisit): Promise<PageResult> {
   await visit.signOut()
   return { to: '/sign-in?signed-out' }
 }
 
 /** In a cookie, so that pages are never painted in the wrong theme first. */
-function chooseTheme({ form: input, ctx }: GuestVisit): Answer {
+function chooseTheme({ form: input, ctx }: GuestVisit): PageResult {
   const theme = themes.find((name) => name === input.get('theme')) ?? 'system'
   ctx.cookies.set('muster-theme', theme, { httpOnly: true, sameSite: 'lax', maxAge: YEAR_MS })
   const referer = ctx.get('Referer')

@@ -10,11 +10,11 @@ import { assertEmail, EmailTaken, findUser, type User } from '../../../records/u
 import { html } from '../../shared/html.ts'
 import { type Errors, form, passwordField, problemsOf, textField } from '../form-fields.ts'
 import {
-  type Answer,
+  type ConsolePage,
   type GuestVisit,
   guestGet,
   guestPost,
-  type Page,
+  type PageResult,
   type Route,
 } from '../page.ts'
 import { PASSWORD_HINT } from './own-password.ts'
@@ -29,7 +29,7 @@ function assertOpen({ config, ctx }: GuestVisit): void {
   if (!config.signUp) ctx.throw(404)
 }
 
-function openSignUp(visit: GuestVisit): Answer {
+function openSignUp(visit: GuestVisit): PageResult {
   assertOpen(visit)
   return visit.ctx.state.visitor ? { to: '' } : signUpPage(visit)
 }
@@ -39,7 +39,7 @@ function signUpPage(
   status = 200,
   errors: Errors = {},
   problem?: string,
-): Page {
+): ConsolePage {
   const value = (name: string): string => input.get(name) ?? ''
   return {
     title: 'Create an account',
@@ -94,7 +94,7 @@ const signInHint = html`<p class="aside">
 Already have an account? <a href="/console/sign-in">Sign in</a>
 </p>`
 
-async function signUp(visit: GuestVisit): Promise<Answer> {
+async function signUp(visit: GuestVisit): Promise<PageResult> {
   assertOpen(visit)
   const value = (name: string): string => visit.form.get(name) ?? ''
   const [name, fullName, email, password] = ['account_name', 'full_name', 'email', 'password'].map(

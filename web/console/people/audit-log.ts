@@ -8,8 +8,8 @@ import { selectField } from '../form-fields.ts'
 import { utc } from '../format.ts'
 import { icon } from '../icons.ts'
 import { ROLES } from '../layout.ts'
-import { get, isOwner, type Page, type Route, type Visit } from '../page.ts'
-import { button, buttonLink, card, empty, pager, table, timeOf } from '../ui.ts'
+import { type ConsolePage, get, isOwner, type Route, type Visit } from '../page.ts'
+import { button, buttonLink, card, empty, pager, table, timeElement } from '../ui.ts'
 import { MODULE_LABELS, PERMISSION_LABELS } from './access-form.ts'
 
 export const auditLogRoutes: Route[] = [get('/audit-log', isOwner, auditLogPage)]
@@ -25,7 +25,7 @@ const KINDS: Record<string, string> = {
   account: 'The account',
 }
 
-async function auditLogPage(visit: Visit): Promise<Page> {
+async function auditLogPage(visit: Visit): Promise<ConsolePage> {
   const filter = readFilter(visit.query)
   const found = await listAuditEntries(visit.scope, { ...filter, limit: ENTRIES_PER_PAGE + 1 })
   const isBackwards = filter.afterId !== undefined
@@ -128,7 +128,7 @@ function entriesTable(entries: AuditEntry[], { now }: Visit): Html {
           entry.ip !== null && html`<small class="muted mono">${entry.ip}</small>`,
         ),
         twoLines(
-          timeOf(entry.createdAt, now),
+          timeElement(entry.createdAt, now),
           html`<small class="muted nowrap">${utc(entry.createdAt)}</small>`,
         ),
       ],

@@ -16,7 +16,15 @@ import {
 import { html } from '../../shared/html.ts'
 import { type Errors, form, problemsOf, textField } from '../form-fields.ts'
 import { utc } from '../format.ts'
-import { type Answer, get, isOwner, type Page, post, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  get,
+  isOwner,
+  type PageResult,
+  post,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { buttonLink, card, codeBlock, note } from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
 import { userTarget } from './person.ts'
@@ -28,7 +36,7 @@ export const inviteRoutes: Route[] = [
 
 const NEW_MEMBER = { role: 'member' as const, grants: [], permissions: permissionsByRole.member }
 
-function invitePage(visit: Visit, errors: Errors = {}): Page {
+function invitePage(visit: Visit, errors: Errors = {}): ConsolePage {
   const isSent = visit.ctx.method === 'POST'
   return {
     title: 'Invite a teammate',
@@ -63,7 +71,7 @@ function invitePage(visit: Visit, errors: Errors = {}): Page {
   }
 }
 
-async function createInvitation(visit: Visit): Promise<Answer> {
+async function createInvitation(visit: Visit): Promise<PageResult> {
   const fullName = visit.form.get('full_name') ?? ''
   const email = visit.form.get('email') ?? ''
   const { access, errors: accessErrors } = readAccess(visit.form)
@@ -121,7 +129,7 @@ export function linkPage(
   user: User,
   { token, expiresAt }: { token: string; expiresAt: number },
   hasJoined: boolean,
-): Page {
+): ConsolePage {
   const effect = hasJoined
     ? 'Using it signs them out on all devices.'
     : 'You can create a new one on their page.'

@@ -2,7 +2,7 @@
 import { type Module, modules, type Permission, type User } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { ROLES } from '../layout.ts'
-import { get, isOwner, type Page, type Route, type Visit } from '../page.ts'
+import { type ConsolePage, get, isOwner, type Route, type Visit } from '../page.ts'
 import { buttonLink, card, empty, table } from '../ui.ts'
 import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from './access-form.ts'
 import { listPeople, type Person, personStatus } from './person.ts'
@@ -11,7 +11,7 @@ export const peopleRoutes: Route[] = [get('/people', isOwner, peoplePage)]
 
 const SHORT_MODULE_LABELS: Record<Module, string> = { ...MODULE_LABELS, jobs: 'Jobs' }
 
-async function peoplePage(visit: Visit): Promise<Page> {
+async function peoplePage(visit: Visit): Promise<ConsolePage> {
   const people = await listPeople(visit)
   return {
     title: 'People',

@@ -16,8 +16,16 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Errors, form } from '../form-fields.ts'
 import { counted } from '../format.ts'
 import { ROLES } from '../layout.ts'
-import { type Answer, get, isOwner, type Page, post, type Route, type Visit } from '../page.ts'
-import { action, card, confirmed, facts, timeOf } from '../ui.ts'
+import {
+  type ConsolePage,
+  get,
+  isOwner,
+  type PageResult,
+  post,
+  type Route,
+  type Visit,
+} from '../page.ts'
+import { action, card, confirmed, facts, timeElement } from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
 import { linkPage } from './invite.ts'
 import { findPerson, type Person, personStatus, userTarget } from './person.ts'
@@ -31,7 +39,7 @@ export const personRoutes: Route[] = [
   post('/people/:user/reactivate', isOwner, (visit) => switchStatus(visit, 'active')),
 ]
 
-async function personPage(visit: Visit, person: Person, errors: Errors = {}): Promise<Page> {
+async function personPage(visit: Visit, person: Person, errors: Errors = {}): Promise<ConsolePage> {
   const keys = await listApiKeys(visit.scope, person.id)
   const activeKeys = keys.filter(({ revokedAt }) => revokedAt === null).length
   const isOwnPage = person.role === 'owner'
@@ -57,7 +65,7 @@ function personFacts(person: Person, activeKeys: number, now: Date): Html {
   const rows: [string, Content][] = [
     ['Email', email],
     ['Role', ROLES[role]],
-    [hasJoined ? 'Added' : 'Invited', timeOf(createdAt, now)],
+    [hasJoined ? 'Added' : 'Invited', timeElement(createdAt, now)],
   ]
   if (!hasJoined) rows.push(['Link', linkExpiry(person, now)])
   rows.push(['API keys', activeKeys === 0 ? 'None' : keys], ['History', history])
@@ -67,7 +75,7 @@ function personFacts(person: Person, activeKeys: number, now: Date): Html {
 function linkExpiry({ linkExpiresAt }: Person, now: Date): Content {
   if (linkExpiresAt === undefined) return 'None'
   const verb = linkExpiresAt > now.getTime() ? 'Expires' : 'Expired'
-  return html`${verb} ${timeOf(linkExpiresAt, now)}`
+  return html`${verb} ${timeElement(linkExpiresAt, now)}`
 }
 
 function ownerCard(): Html {
@@ -142,7 +150,7 @@ function deactivateButton({ id, fullName }: Person): Html {
   })
 }
 
-async function changeAccess(visit: Visit): Promise<Answer> {
+async function changeAccess(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   const { access, errors } = readAccess(visit.form)
   if (Object.keys(errors).length > 0 && person.role !== 'owner')
@@ -163,7 +171,7 @@ async function changeAccess(visit: Visit): Promise<Answer> {
   return { to: `/people/${person.id}`, notice: { kind: 'ok', text } }
 }
 
-async function createLink(visit: Visit): Promise<Answer> {
+async function createLink(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   const link = await visit.change(async (scope) => {
     // In the transaction: a link for someone who has just become the Owner would hand over the account.
@@ -181,7 +189,7 @@ async function createLink(visit: Visit): Promise<Answer> {
   return linkPage(visit, person, link, person.hasJoined)
 }
 
-async function withdrawInvitation(visit: Visit): Promise<Answer> {
+async function withdrawInvitation(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   const { id, fullName, email } = person
   await visit.change(async (scope) => {
@@ -199,7 +207,7 @@ async function withdrawInvitation(visit: Visit): Promise<Answer> {
   }
 }
 
-async function switchStatus(visit: Visit, status: User['status']): Promise<Answer> {
+async function switchStatus(visit: Visit, status: User['status']): Promise<PageResult> {
   const person = await findPerson(visit)
   const { id, fullName } = person
   const isActive = status === 'active'

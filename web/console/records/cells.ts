@@ -5,7 +5,7 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { bytes, count, utc } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
-import { facts, idOf, pill, type Tone, table, timeOf } from '../ui.ts'
+import { copyableId, facts, pill, type Tone, table, timeElement } from '../ui.ts'
 import { label, option } from './labels.ts'
 import { type KnownRecords, referenceLink } from './references.ts'
 import { referencedResource } from './resources.ts'
@@ -38,7 +38,7 @@ const MAX_CELL_CHIPS = 2
 export function cell(name: string, schema: Schema, value: unknown, showing: ValueContext): Content {
   if (isEmptyValue(value)) return nothing
   if (isTable(schema)) return count((value as unknown[]).length)
-  if (schema.format === 'date-time') return timeOf(Date.parse(String(value)), showing.now)
+  if (schema.format === 'date-time') return timeElement(Date.parse(String(value)), showing.now)
   if (Array.isArray(value)) return chips(value, MAX_CELL_CHIPS)
   return inlineValue(name, schema, value, showing)
 }
@@ -52,7 +52,7 @@ export function fullValue(
 ): Content {
   if (isEmptyValue(value)) return nothing
   if (schema.format === 'date-time') return exactTime(String(value), showing.now)
-  if (name === 'id') return idOf(String(value))
+  if (name === 'id') return copyableId(String(value))
   if (Array.isArray(value)) return chips(value)
   if (typeof value === 'object') return object(value as Record<string, unknown>, schema, showing)
   if (typeof value === 'string' && !schema.enum && !referencedResource(name))
@@ -134,7 +134,7 @@ const toText = (value: unknown): string =>
 
 function exactTime(value: string, now: Date): Content {
   const at = Date.parse(value)
-  return html`<span class="exact-time">${utc(at)} <span class="muted">(${timeOf(at, now)})</span></span>`
+  return html`<span class="exact-time">${utc(at)} <span class="muted">(${timeElement(at, now)})</span></span>`
 }
 
 function object(

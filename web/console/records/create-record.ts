@@ -3,8 +3,14 @@ import { randomUUID } from 'node:crypto'
 import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
-import { FORM_KEY, formKey, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
-import type { Answer, Page, Visit } from '../page.ts'
+import {
+  AlreadyCreated,
+  createOnce,
+  FORM_KEY,
+  formKey,
+  RESENT_WITH_CHANGES,
+} from '../idempotent-form.ts'
+import type { ConsolePage, PageResult, Visit } from '../page.ts'
 import type { Draft } from './draft.ts'
 import { canViewExported } from './export-file.ts'
 import { schemaFields, writeField } from './fields.ts'
@@ -22,7 +28,7 @@ import {
   toRequestBody,
 } from './submitted-form.ts'
 
-export async function newPage(visit: Visit, resource: Resource): Promise<Page> {
+export async function newPage(visit: Visit, resource: Resource): Promise<ConsolePage> {
   const schema = resource.creation ?? {}
   return page(visit, resource, await loadForm(visit, schema, startDraft(schema, visit.query)))
 }
@@ -39,7 +45,7 @@ function startDraft(schema: Schema, query: URLSearchParams): Draft {
   return draft
 }
 
-export async function createRecord(visit: Visit, resource: Resource): Promise<Answer> {
+export async function createRecord(visit: Visit, resource: Resource): Promise<PageResult> {
   const schema = resource.creation ?? {}
   const { create: operation } = resource.operations
   if (operation === null) return visit.ctx.throw(404)
@@ -51,7 +57,7 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<An
     assertCanExport(visit, body)
     const { id } = (await visit.call(operation, {
       body,
-      around: (scope, make) => once(visit, scope, make as () => Promise<Item>),
+      around: (scope, make) => createOnce(visit, scope, make as () => Promise<Item>),
     })) as Item
     return {
       to: addressOf(resource, id),
@@ -69,10 +75,10 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<An
         status: 422,
       }
     }
-    if (error instanceof MadeBefore) {
+    if (error instanceof AlreadyCreated) {
       if (error.isOther)
         return {
-          ...page(visit, resource, { ...form, problem: SENT_OTHERWISE }, randomUUID()),
+          ...page(visit, resource, { ...form, problem: RESENT_WITH_CHANGES }, randomUUID()),
           status: 422,
         }
       return {
@@ -106,7 +112,7 @@ function page(
   resource: Resource,
   form: LoadedForm & Partial<RecordForm>,
   key = formKey(visit),
-): Page {
+): ConsolePage {
   return {
     title: `New ${noun(resource)}`,
     isNarrow: true,

@@ -3,7 +3,7 @@ import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { html } from '../../shared/html.ts'
 import { form } from '../form-fields.ts'
-import type { Answer, Page, Visit } from '../page.ts'
+import type { ConsolePage, PageResult, Visit } from '../page.ts'
 import { capital, label, noun, plural } from './labels.ts'
 import { recordTitle } from './record-page.ts'
 import { findRecord, loadReferences } from './references.ts'
@@ -16,7 +16,7 @@ export async function deletePage(
   resource: Resource,
   item: Item,
   problem?: string,
-): Promise<Page> {
+): Promise<ConsolePage> {
   const title = recordTitle(resource, item, await loadReferences(visit, [item]))
   return {
     title: `Delete ${title}?`,
@@ -40,7 +40,11 @@ export async function deletePage(
   }
 }
 
-export async function deleteRecord(visit: Visit, resource: Resource, item: Item): Promise<Answer> {
+export async function deleteRecord(
+  visit: Visit,
+  resource: Resource,
+  item: Item,
+): Promise<PageResult> {
   const operation = resource.operations.delete
   if (operation === null) return visit.ctx.throw(404)
   try {
@@ -67,7 +71,7 @@ function errorSentence({ errors }: InvalidInput): string {
     .join(' ')
 }
 
-async function changedMeanwhile(visit: Visit, resource: Resource): Promise<Answer> {
+async function changedMeanwhile(visit: Visit, resource: Resource): Promise<PageResult> {
   const item = await findRecord(visit, resource, visit.params.record ?? '')
   if (!item) return visit.ctx.throw(404)
   const problem =

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { InvalidInput, StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Content } from '../../shared/html.ts'
-import type { Answer, Page, Visit } from '../page.ts'
+import type { ConsolePage, PageResult, Visit } from '../page.ts'
 import { storedValue } from './controls.ts'
 import { copyField, type Draft, isInForm, serializeField } from './draft.ts'
 import type { FormField } from './field.ts'
@@ -29,7 +29,7 @@ const VERSION_FIELD = 'updated_at'
 /** The input with the fingerprint of a field when the form was opened. */
 const initialName = ({ path }: FormField): string => `was:${path}`
 
-export async function editPage(visit: Visit, resource: Resource, item: Item): Promise<Page> {
+export async function editPage(visit: Visit, resource: Resource, item: Item): Promise<ConsolePage> {
   const schema = resource.change ?? {}
   // The first pass finds the parts of keyed fields, which depend on the record.
   const { fields } = await loadForm(visit, schema, new URLSearchParams(), item)
@@ -59,7 +59,11 @@ function isChanged(draft: Draft, field: FormField, item: Item): boolean {
   return isInForm(draft, field) && !matchesValue(draft, field, item[field.path])
 }
 
-export async function updateRecord(visit: Visit, resource: Resource, item: Item): Promise<Answer> {
+export async function updateRecord(
+  visit: Visit,
+  resource: Resource,
+  item: Item,
+): Promise<PageResult> {
   const schema = resource.change ?? {}
   const { update } = resource.operations
   if (update === null) return visit.ctx.throw(404)
@@ -100,7 +104,7 @@ async function conflict(
   resource: Resource,
   { draft, fields }: LoadedForm,
   changed: FormField[],
-): Promise<Answer> {
+): Promise<PageResult> {
   const item = await findRecord(visit, resource, visit.params.record ?? '')
   if (!item) return visit.ctx.throw(404)
   const now = startDraft(fields, item)
@@ -127,7 +131,7 @@ function page(
   resource: Resource,
   item: Item,
   form: LoadedForm & Partial<RecordForm>,
-): Page {
+): ConsolePage {
   const { draft, fields, known } = form
   const required = new Set(resource.creation?.required)
   const hiddenNames = [VERSION_FIELD, ...fields.map(initialName)]

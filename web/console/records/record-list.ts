@@ -8,7 +8,7 @@ import type { Schema } from '../../../scripts/model/schema.ts'
 import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { count, counted } from '../format.ts'
-import type { Answer, Page, Visit } from '../page.ts'
+import type { ConsolePage, PageResult, Visit } from '../page.ts'
 import {
   buttonLink,
   type Column,
@@ -57,7 +57,7 @@ interface List extends FilterContext {
   found?: Found
 }
 
-export async function recordListPage(visit: Visit, resource: Resource): Promise<Answer> {
+export async function recordListPage(visit: Visit, resource: Resource): Promise<PageResult> {
   const operation: OperationRow = operations[resource.operations.list]
   const rawPairs: Pairs = [...visit.query]
   const pairs = normalizeQuery(resource, rawPairs)
@@ -102,7 +102,7 @@ async function suggestFilterRecords(
   return suggestions
 }
 
-function listContent(list: List): Page {
+function listContent(list: List): ConsolePage {
   const { visit, resource, found } = list
   return {
     title: plural(resource),

@@ -5,8 +5,8 @@ import type { PublicEvent } from '../../../records/events.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { count } from '../format.ts'
-import type { Page, Visit } from '../page.ts'
-import { buttonLink, card, empty, facts, live, shortId, table, timeOf } from '../ui.ts'
+import type { ConsolePage, Visit } from '../page.ts'
+import { buttonLink, card, empty, facts, live, shortId, table, timeElement } from '../ui.ts'
 import {
   amountOf,
   cell,
@@ -33,7 +33,11 @@ import {
 
 const LIVE_SECONDS = 2
 
-export async function recordPage(visit: Visit, resource: Resource, item: Item): Promise<Page> {
+export async function recordPage(
+  visit: Visit,
+  resource: Resource,
+  item: Item,
+): Promise<ConsolePage> {
   const known = await loadReferences(visit, [item])
   const related = await Promise.all(
     listReferringResources(resource)
@@ -221,7 +225,7 @@ async function eventsCard(visit: Visit, id: string): Promise<Html> {
     cells: [
       html`<code>${event.event_type}</code>`,
       html`<code class="muted">${event.id}</code>`,
-      timeOf(Date.parse(event.created_at), visit.now),
+      timeElement(Date.parse(event.created_at), visit.now),
     ],
   }))
   const body =

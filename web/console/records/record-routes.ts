@@ -4,7 +4,7 @@ import { StatusError } from '../../../errors.ts'
 import type { FileBody } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { errorPage } from '../layout.ts'
-import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
+import { type ConsolePage, get, type PageResult, post, type Route, type Visit } from '../page.ts'
 import { createRecord, newPage } from './create-record.ts'
 import { deletePage, deleteRecord } from './delete-record.ts'
 import { editPage, updateRecord } from './edit-record.ts'
@@ -37,21 +37,25 @@ export const recordRoutes: Route[] = [
   get(`${RECORD_PATH}/file`, canDownloadFile, forRecord(download)),
 ]
 
-function forResource(handle: (visit: Visit, resource: Resource) => Promise<Answer>) {
-  return (visit: Visit): Promise<Answer> => {
+function forResource(handle: (visit: Visit, resource: Resource) => Promise<PageResult>) {
+  return (visit: Visit): Promise<PageResult> => {
     const resource = findResource(visit.params.resource)
     return resource ? handle(visit, resource) : visit.ctx.throw(404)
   }
 }
 
-function forRecord(handle: (visit: Visit, resource: Resource, item: Item) => Promise<Answer>) {
+function forRecord(handle: (visit: Visit, resource: Resource, item: Item) => Promise<PageResult>) {
   return forResource(async (visit, resource) => {
     const item = await findRecord(visit, resource, visit.params.record ?? '')
     return item ? handle(visit, resource, item) : visit.ctx.throw(404)
   })
 }
 
-async function download(visit: Visit, { type, operations }: Resource, item: Item): Promise<Answer> {
+async function download(
+  visit: Visit,
+  { type, operations }: Resource,
+  item: Item,
+): Promise<PageResult> {
   const { ctx } = visit
   if (operations.file === null) return ctx.throw(404)
   if (!canViewExported(visit.user, item)) return forbiddenFile(item)
@@ -68,7 +72,7 @@ async function download(visit: Visit, { type, operations }: Resource, item: Item
   }
 }
 
-function forbiddenFile(item: Item): Page {
+function forbiddenFile(item: Item): ConsolePage {
   const exported = resourceByOption(item.resource)
   return errorPage(
     403,

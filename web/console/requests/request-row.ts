@@ -4,7 +4,7 @@ import type { RequestEntry } from '../../../records/request-log.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { detailRow, type RowView, rowToggle } from '../expandable-row.ts'
 import { duration } from '../format.ts'
-import { timeOf } from '../ui.ts'
+import { timeElement } from '../ui.ts'
 
 export function lookUpOperation(id: string | null): OperationRow | undefined {
   return id !== null && Object.hasOwn(operations, id) ? operations[id as OperationId] : undefined
@@ -55,7 +55,7 @@ function requestRow({ request, view, detail }: RequestRow, now: Date): Html {
       </td>
       <td data-label="IP address"><span class="mono muted">${ip}</span></td>
       <td class="number" data-label="Duration">${duration(durationMs)}</td>
-      <td class="nowrap" data-label="Time">${timeOf(createdAt, now)}</td>
+      <td class="nowrap" data-label="Time">${timeElement(createdAt, now)}</td>
     </tr>
     ${detailRow(COLUMNS, detail)}
   </tbody>`

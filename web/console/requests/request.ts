@@ -8,15 +8,15 @@ import { BASH_NOTE, needsBash } from '../../shared/shell.ts'
 import { parseRowView, type RowView, rowHeading } from '../expandable-row.ts'
 import { bytes, duration, utc } from '../format.ts'
 import { isJson, jsonBlock } from '../json-block.ts'
-import { get, isAdmin, type Page, type Route, type Visit } from '../page.ts'
-import { card, codeBlock, facts, idOf, note } from '../ui.ts'
+import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
+import { card, codeBlock, copyableId, facts, note } from '../ui.ts'
 import { findHiddenModule, isQueryHidden, redactQuery } from './request-access.ts'
 import { lookUpOperation, requestsTable } from './request-row.ts'
 
 export const requestRoutes: Route[] = [get('/requests/:request', isAdmin, requestPage)]
 
 /** A page with a single row of the list. The list takes the row from here when it opens or closes. */
-async function requestPage(visit: Visit): Promise<Page> {
+async function requestPage(visit: Visit): Promise<ConsolePage> {
   const { scope, params, query, ctx, user } = visit
   const found = (await findRequest(scope, params.request?.toLowerCase() ?? '')) ?? ctx.throw(404)
   const request = redactQuery(user, found)
@@ -50,7 +50,7 @@ function requestFacts(request: RequestDetail): Html {
   const filter = (name: string, value: string): string =>
     `/console/requests?${new URLSearchParams({ [name]: value })}`
   return facts([
-    ['Request ID', idOf(requestId)],
+    ['Request ID', copyableId(requestId)],
     [
       'Operation',
       operation ? html`<a href="/docs/operations/${operationId}">${operation.summary}</a>` : 'None',

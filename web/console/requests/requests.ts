@@ -16,7 +16,7 @@ import { toDateTimeInput } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { count, counted, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import { type Answer, get, isAdmin, type Route, type Visit } from '../page.ts'
+import { get, isAdmin, type PageResult, type Route, type Visit } from '../page.ts'
 import { buttonLink, card, empty, note, POLL, pager, tabs } from '../ui.ts'
 import { canSeeAllQueries, redactQuery } from './request-access.ts'
 import { topLists, trafficChart, trafficStats } from './request-figures.ts'
@@ -41,7 +41,7 @@ export const requestsRoutes: Route[] = [
 const REQUESTS_PER_PAGE = 50
 const REFRESH_SECONDS = 5
 
-async function requestsPage(visit: Visit): Promise<Answer> {
+async function requestsPage(visit: Visit): Promise<PageResult> {
   const query = readRequestQuery(visit.query, visit.now)
   // The form submits empty fields too. Redirect to a URL without them.
   if ([...visit.query.values()].includes('')) return { to: requestsPath(query.input) }
@@ -187,7 +187,7 @@ function noRequests({ input, range }: RequestQuery): Html {
   )
 }
 
-async function requestsFile(visit: Visit): Promise<Answer> {
+async function requestsFile(visit: Visit): Promise<PageResult> {
   const query = readRequestQuery(visit.query, visit.now)
   if (Object.keys(query.errors).length > 0) return { to: requestsPath(query.input) }
   const matches = eachMatch(visit.scope, allowedFilter(visit, query))

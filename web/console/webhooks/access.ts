@@ -1,7 +1,7 @@
 /** The webhook that a page is about, and what the visitor may do with it. */
 import type { AuditTarget } from '../../../records/audit-log.ts'
 import { findWebhook, type Webhook, webhookName } from '../../../records/webhooks.ts'
-import { may, type Page, type Visit } from '../page.ts'
+import { type ConsolePage, may, type Visit } from '../page.ts'
 
 export const mayManage = may('webhooks')
 
@@ -10,7 +10,7 @@ export async function loadWebhook({ scope, params, ctx }: Visit): Promise<Webhoo
   return (await findWebhook(scope, params.webhook?.toLowerCase() ?? '')) ?? ctx.throw(404)
 }
 
-export function webhookCrumbs(webhook: Webhook): Page['crumbs'] {
+export function webhookCrumbs(webhook: Webhook): ConsolePage['crumbs'] {
   return [
     { label: 'Webhooks', to: '/webhooks' },
     { label: webhookName(webhook), to: `/webhooks/${webhook.id}` },

@@ -15,21 +15,29 @@ import { findWebhook, findWebhookNames } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { count, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  get,
+  isAdmin,
+  type PageResult,
+  post,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import {
   action,
   card,
   code,
   confirmed,
+  copyableId,
   empty,
   facts,
-  idOf,
   POLL,
   pager,
   pill,
   table,
-  timeOf,
+  timeElement,
 } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'
@@ -50,7 +58,7 @@ async function loadJob({ scope, params, ctx }: Visit): Promise<BulkJob> {
   return (await findBulkJob(scope, params.job?.toLowerCase() ?? '')) ?? ctx.throw(404)
 }
 
-async function jobsPage(visit: Visit): Promise<Page> {
+async function jobsPage(visit: Visit): Promise<ConsolePage> {
   const { scope, query, user, now } = visit
   const before = query.get('before')
   const beforeId = before !== null && isUuid(before) ? before.toLowerCase() : undefined
@@ -90,14 +98,14 @@ function jobsTable(jobs: BulkJob[], names: Map<string, string>, now: Date): Html
         webhookId === null ? 'All' : html`<bdi class="clipped">${names.get(webhookId)}</bdi>`,
         pill(BULK_STATES[state].tone, BULK_STATES[state].label),
         `${count(done)} of ${count(total)}`,
-        timeOf(createdAt, now),
+        timeElement(createdAt, now),
       ],
     })),
     { label: 'Bulk jobs' },
   )
 }
 
-async function jobPage(visit: Visit): Promise<Page> {
+async function jobPage(visit: Visit): Promise<ConsolePage> {
   const { user, now } = visit
   const job = await loadJob(visit)
   const path = `/console/webhooks/jobs/${job.id}`
@@ -122,7 +130,7 @@ async function jobFacts(visit: Visit, job: BulkJob): Promise<Html> {
   const { scope, now } = visit
   const { id, webhookId, eventTypes, since, until, rate, createdBy, createdAt, endedAt } = job
   const creator = createdBy === null ? undefined : await findUser(scope, createdBy)
-  const ended: [string, Content][] = endedAt === null ? [] : [['Ended', timeOf(endedAt, now)]]
+  const ended: [string, Content][] = endedAt === null ? [] : [['Ended', timeElement(endedAt, now)]]
   return facts([
     ['Webhook', webhookId === null ? 'All webhooks' : await webhookLink(visit, webhookId)],
     [
@@ -131,9 +139,9 @@ async function jobFacts(visit: Visit, job: BulkJob): Promise<Html> {
     ],
     ['Period', `${utc(since)} to ${utc(until)}`],
     ['Rate', `At most ${rate} per second`],
-    ['Started', html`${timeOf(createdAt, now)} by ${creator?.fullName ?? 'the CLI'}`],
+    ['Started', html`${timeElement(createdAt, now)} by ${creator?.fullName ?? 'the CLI'}`],
     ...ended,
-    ['ID', idOf(id)],
+    ['ID', copyableId(id)],
   ])
 }
 
@@ -177,7 +185,7 @@ export function jobProgress(job: BulkJob, { now, canManage, isLink }: ProgressOp
     </div>
     <progress max="${max}" value="${Math.min(done + skipped, max)}" aria-label="${title}"></progress>
     <p class="muted">
-      ${progress} · started ${timeOf(createdAt, now)}
+      ${progress} · started ${timeElement(createdAt, now)}
       ${stateReason !== null && html`<br>${STATE_REASONS[stateReason]}`}
     </p>
   </div>`
@@ -220,7 +228,10 @@ const CANCEL: JobSwitch = {
   notice: 'Job cancelled.',
 }
 
-async function switchJob(visit: Visit, { change, auditVerb, notice }: JobSwitch): Promise<Answer> {
+async function switchJob(
+  visit: Visit,
+  { change, auditVerb, notice }: JobSwitch,
+): Promise<PageResult> {
   const job = await loadJob(visit)
   await visit.change(async (scope) => {
     if (!(await change(scope, job.id, visit.now))) visit.ctx.throw(404)

@@ -8,7 +8,7 @@ import { DATE_TIME_ERROR, toDateTimeInput } from '../../shared/date-time-input.t
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type Errors, selectField, textField } from '../form-fields.ts'
 import { counted, utc } from '../format.ts'
-import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
+import { type ConsolePage, get, type PageResult, post, type Route, type Visit } from '../page.ts'
 import { buttonLink, card, note } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 import { BULK_KINDS, roughDuration } from './bulk-kinds.ts'
@@ -80,7 +80,7 @@ async function bulkPage(
   kind: BulkKind,
   typed: URLSearchParams,
   problem?: string,
-): Promise<Page> {
+): Promise<ConsolePage> {
   const webhook = await loadWebhook(visit)
   const form = readBulkForm(webhook, kind, typed, visit.now)
   const { title, lead, path } = BULK_KINDS[kind]
@@ -193,7 +193,7 @@ async function preview(
   return note('busy', html`<strong>${deliveries}</strong>, about ${roughDuration(total / rate)}.`)
 }
 
-async function startJob(visit: Visit, kind: BulkKind): Promise<Answer> {
+async function startJob(visit: Visit, kind: BulkKind): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   const { selection, rate } = readBulkForm(webhook, kind, visit.form, visit.now)
   if (!selection) return bulkPage(visit, kind, visit.form)

@@ -12,7 +12,7 @@ import { type RowView, rowHeading } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { jsonBlock } from '../json-block.ts'
 import type { Visit } from '../page.ts'
-import { action, codeBlock, confirmed, facts, idOf, note, timeOf } from '../ui.ts'
+import { action, codeBlock, confirmed, copyableId, facts, note, timeElement } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { deliveryProof } from './delivery-proof.ts'
 import { attemptResult, deliveryPath, isInProgress, nextAttempt } from './delivery-rows.ts'
@@ -43,9 +43,12 @@ export async function deliveryDetail(
       ${rowHeading(view, 'Payload')}
       ${jsonBlock(body?.toString('utf8') ?? '', 'payload')}
       ${facts([
-        ['Delivery', idOf(delivery.id)],
-        ['Event', delivery.eventId === null ? 'Test event (not stored)' : idOf(delivery.eventId)],
-        ['Created', timeOf(delivery.createdAt, now)],
+        ['Delivery', copyableId(delivery.id)],
+        [
+          'Event',
+          delivery.eventId === null ? 'Test event (not stored)' : copyableId(delivery.eventId),
+        ],
+        ['Created', timeElement(delivery.createdAt, now)],
       ])}
     </div>
     <div class="delivery-proof">${proof}</div>
@@ -135,7 +138,7 @@ function attemptItem(attempt: Attempt, now: Date, isLast: boolean): Html {
       <strong>Attempt ${number}</strong>
       ${attemptResult(attempt)}
       ${tag && html`<span class="tag">${tag}</span>`}
-      <span class="attempt-when muted">${duration(durationMs)} · ${timeOf(startedAt, now)}</span>
+      <span class="attempt-when muted">${duration(durationMs)} · ${timeElement(startedAt, now)}</span>
     </div>
     ${error !== null && html`<p class="attempt-error"><bdi>${error}</bdi></p>`}
     ${isLast || !detail ? detail : html`<details><summary>Details</summary>${detail}</details>`}

@@ -11,7 +11,7 @@ import { detailRow, type RowView, rowToggle } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import type { Visit } from '../page.ts'
-import { action, copyButton, countdownTo, pill, shortId, type Tone, timeOf } from '../ui.ts'
+import { action, copyButton, countdownTo, pill, shortId, type Tone, timeElement } from '../ui.ts'
 import { mayManage } from './access.ts'
 
 export const DELIVERY_STATES: Record<DeliveryState, { label: string; tone: Tone }> = {
@@ -86,7 +86,7 @@ function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {
       <td>${last && attemptResult(last)}</td>
       <td class="number">${last && duration(last.durationMs)}</td>
       <td>${attemptDots(delivery, attempts)}</td>
-      <td class="nowrap">${timeOf(createdAt, visit.now)}</td>
+      <td class="nowrap">${timeElement(createdAt, visit.now)}</td>
       <td><div class="row-actions">${rowAction(visit, webhook, row)}</div></td>
     </tr>
     ${detailRow(COLUMNS, detail)}

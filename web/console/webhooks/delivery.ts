@@ -11,7 +11,15 @@ import {
 import type { Webhook } from '../../../records/webhooks.ts'
 import { html } from '../../shared/html.ts'
 import { parseRowView } from '../expandable-row.ts'
-import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  get,
+  isAdmin,
+  type PageResult,
+  post,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { card } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 import { deliveryDetail } from './delivery-detail.ts'
@@ -34,7 +42,7 @@ async function loadDelivery({ scope, params, ctx }: Visit, webhook: Webhook): Pr
 }
 
 /** A page with a single row of the log. The log takes the row from here when it opens, closes or changes. */
-async function deliveryPage(visit: Visit): Promise<Page> {
+async function deliveryPage(visit: Visit): Promise<ConsolePage> {
   const webhook = await loadWebhook(visit)
   const delivery = await loadDelivery(visit, webhook)
   const view = parseRowView(visit.query.get('row'))
@@ -79,7 +87,7 @@ const CANCEL: DeliveryChange = {
 async function changeDelivery(
   visit: Visit,
   { change, auditAction, notice }: DeliveryChange,
-): Promise<Answer> {
+): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   const { id, eventType } = await loadDelivery(visit, webhook)
   const view = parseRowView(visit.form.get('row'))

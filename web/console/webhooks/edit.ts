@@ -14,8 +14,14 @@ import {
 import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, form } from '../form-fields.ts'
-import { formKey, formKeyField, MadeBefore, once, SENT_OTHERWISE } from '../once.ts'
-import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
+import {
+  AlreadyCreated,
+  createOnce,
+  formKey,
+  formKeyField,
+  RESENT_WITH_CHANGES,
+} from '../idempotent-form.ts'
+import { type ConsolePage, get, type PageResult, post, type Route, type Visit } from '../page.ts'
 import { card, note } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 import {
@@ -42,7 +48,7 @@ function newWebhookPage(
   input: WebhookInput,
   errors: Errors = {},
   problem?: string,
-): Page {
+): ConsolePage {
   return {
     title: 'Create webhook',
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
@@ -63,7 +69,7 @@ const CREATED_BEFORE: Notice = {
   text: 'This webhook was already created. If you missed its signing secret, you can show it here.',
 }
 
-async function createWebhook(visit: Visit): Promise<Answer> {
+async function createWebhook(visit: Visit): Promise<PageResult> {
   const { config, user, now } = visit
   const input = readWebhookForm(visit.form)
   const { webhook, errors } = validateWebhook(input, config)
@@ -71,7 +77,7 @@ async function createWebhook(visit: Visit): Promise<Answer> {
   const secret = newSecret()
   try {
     const created = await visit.change((scope) =>
-      once(visit, scope, async () => {
+      createOnce(visit, scope, async () => {
         const inserted = await insertWebhook(
           scope,
           { ...webhook, createdBy: user.id },
@@ -98,9 +104,9 @@ async function createWebhook(visit: Visit): Promise<Answer> {
   } catch (error) {
     // For example, the account has too many webhooks.
     if (error instanceof Refused) return newWebhookPage(formKey(visit), input, {}, error.message)
-    if (!(error instanceof MadeBefore)) throw error
+    if (!(error instanceof AlreadyCreated)) throw error
     return error.isOther
-      ? newWebhookPage(randomUUID(), input, {}, SENT_OTHERWISE)
+      ? newWebhookPage(randomUUID(), input, {}, RESENT_WITH_CHANGES)
       : { to: `/webhooks/${error.id}/secret`, notice: CREATED_BEFORE }
   }
 }
@@ -113,7 +119,7 @@ const auditDetails = ({ url, description, eventTypes, ordering }: Webhook) => ({
 })
 
 /** Checks the URL while the user fills in the form. */
-async function checkUrl(visit: Visit): Promise<Page> {
+async function checkUrl(visit: Visit): Promise<ConsolePage> {
   const url = visit.form.get('url') ?? ''
   return {
     ...newWebhookPage('', readWebhookForm(visit.form)),
@@ -132,7 +138,11 @@ async function judgeUrl({ config, user, throttle }: Visit, url: string): Promise
   return errors.url ? { problem: errors.url.join(' ') } : { url: webhook.url }
 }
 
-function editPage(webhook: Webhook, input: WebhookInput = webhook, errors: Errors = {}): Page {
+function editPage(
+  webhook: Webhook,
+  input: WebhookInput = webhook,
+  errors: Errors = {},
+): ConsolePage {
   const to = `/webhooks/${webhook.id}`
   return {
     title: `Edit ${webhookName(webhook)}`,
@@ -150,7 +160,7 @@ function editPage(webhook: Webhook, input: WebhookInput = webhook, errors: Error
   }
 }
 
-async function saveWebhook(visit: Visit): Promise<Answer> {
+async function saveWebhook(visit: Visit): Promise<PageResult> {
   const found = await loadWebhook(visit)
   const input = readWebhookForm(visit.form)
   const { webhook, errors } = validateWebhook(input, visit.config)

@@ -11,9 +11,9 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { selectField, textField } from '../form-fields.ts'
 import { count } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
-import { get, isAdmin, type Page, type Route, type Visit } from '../page.ts'
+import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { button, buttonLink, card, empty, note, pager, stats, tabs, timeOf } from '../ui.ts'
+import { button, buttonLink, card, empty, note, pager, stats, tabs, timeElement } from '../ui.ts'
 import { loadWebhook, mayManage } from './access.ts'
 import { jobProgress } from './bulk-jobs.ts'
 import { DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
@@ -26,7 +26,7 @@ export const webhookLogRoutes: Route[] = [get('/webhooks/:webhook', isAdmin, log
 const REFRESH_SECONDS = 3
 const NO_DELIVERIES: FoundDeliveries = { deliveries: [], nextFrom: null, isCutShort: false }
 
-async function logPage(visit: Visit): Promise<Page> {
+async function logPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user, now } = visit
   const webhook = await loadWebhook(visit)
   const canManage = mayManage(user, {})
@@ -68,7 +68,7 @@ async function standing({ scope, user, now }: Visit, webhook: Webhook): Promise<
   const canManage = mayManage(user, {})
   if (!enabled)
     return note('warn', [
-      html`Disabled ${timeOf(disabledAt, now)}. Nothing is sent.`,
+      html`Disabled ${timeElement(disabledAt, now)}. Nothing is sent.`,
       canManage && ' After you enable it again, you can send the events it missed.',
     ])
   const jobs = await listUnfinishedBulkJobs(scope, id)
@@ -77,7 +77,7 @@ async function standing({ scope, user, now }: Visit, webhook: Webhook): Promise<
   return [
     hasMissed &&
       html`<div class="note busy next-attempt">
-        <span>Enabled again. It was disabled ${timeOf(disabledAt, now)} and may have missed events.</span>
+        <span>Enabled again. It was disabled ${timeElement(disabledAt, now)} and may have missed events.</span>
         ${buttonLink(`/webhooks/${id}/send-missed`, 'Send missed events')}
       </div>`,
     jobs.map((job) => card('', jobProgress(job, { now, canManage, isLink: true }))),
@@ -115,7 +115,7 @@ function healthStrip({ id }: Webhook, health: DeliveryHealth | undefined, now: D
     },
     {
       label: 'Oldest waiting',
-      value: timeOf(oldestWaitingSince, now, '–'),
+      value: timeElement(oldestWaitingSince, now, '–'),
       note: oldestWaitingSince !== null && 'pending or retrying',
     },
   ])

@@ -16,7 +16,7 @@ import {
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { checkOwnPassword, usernameField } from '../account/own-password.ts'
 import { type Errors, form, passwordField } from '../form-fields.ts'
-import { type Answer, get, type Page, post, type Route, type Visit } from '../page.ts'
+import { type ConsolePage, get, type PageResult, post, type Route, type Visit } from '../page.ts'
 import { action, buttonLink, card, codeBlock, confirmed, note } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 
@@ -29,7 +29,7 @@ export const webhookSecretRoutes: Route[] = [
   post('/webhooks/:webhook/secret/activate', mayManage, activateNextSecret),
 ]
 
-function secretPage({ user }: Visit, webhook: Webhook, errors: Errors = {}): Page {
+function secretPage({ user }: Visit, webhook: Webhook, errors: Errors = {}): ConsolePage {
   return {
     title: 'Signing secret',
     lead: 'Use it to verify that deliveries come from Muster and were not altered.',
@@ -104,7 +104,7 @@ export function secretShownPage(
   { current, next }: Secrets,
   title: string,
   text: Content,
-): Page {
+): ConsolePage {
   const hasBoth = current !== undefined && next !== undefined
   const heading = (words: string): Content => hasBoth && html`<h3 class="card-body">${words}</h3>`
   const cardTitle = next === undefined ? 'Signing secret' : 'Next secret'
@@ -128,7 +128,7 @@ export function secretShownPage(
   }
 }
 
-async function revealSecret(visit: Visit): Promise<Answer> {
+async function revealSecret(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   const problem = await checkOwnPassword(visit, visit.form.get('password') ?? '')
   if (problem !== undefined) return secretPage(visit, webhook, { password: [problem] })
@@ -163,7 +163,7 @@ function openSecrets({ config }: Visit, id: string, { current, next }: SealedSec
   }
 }
 
-async function prepareNextSecret(visit: Visit): Promise<Answer> {
+async function prepareNextSecret(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   const next = newSecret()
   await visit.change(async (scope) => {
@@ -182,7 +182,7 @@ async function prepareNextSecret(visit: Visit): Promise<Answer> {
   )
 }
 
-async function activateNextSecret(visit: Visit): Promise<Answer> {
+async function activateNextSecret(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   await visit.change(async (scope) => {
     if (!(await activateSecret(scope, webhook.id, visit.now))) visit.ctx.throw(404)

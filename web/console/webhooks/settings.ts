@@ -11,9 +11,17 @@ import {
 import { emitTest } from '../../../webhooks/emit.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { utc } from '../format.ts'
-import { type Answer, get, isAdmin, type Page, post, type Route, type Visit } from '../page.ts'
+import {
+  type ConsolePage,
+  get,
+  isAdmin,
+  type PageResult,
+  post,
+  type Route,
+  type Visit,
+} from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { action, buttonLink, card, code, confirmed, facts, idOf, timeOf } from '../ui.ts'
+import { action, buttonLink, card, code, confirmed, copyableId, facts, timeElement } from '../ui.ts'
 import { loadWebhook, mayManage, webhookTarget } from './access.ts'
 import { webhookPage } from './webhook-page.ts'
 
@@ -25,7 +33,7 @@ export const webhookSettingsRoutes: Route[] = [
   post('/webhooks/:webhook/delete', mayManage, removeWebhook),
 ]
 
-async function settingsPage(visit: Visit): Promise<Page> {
+async function settingsPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user } = visit
   const webhook = await loadWebhook(visit)
   const { id, createdBy } = webhook
@@ -51,9 +59,9 @@ function configuration(webhook: Webhook, creator: string, now: Date): Html {
     ],
     ['Events', eventTypes.includes('*') ? 'All, including types added later' : chips],
     ['Order', ordering === 'none' ? 'As fast as possible' : 'In order for each record'],
-    ['ID', idOf(id)],
-    ['Created', html`by ${creator}, ${timeOf(createdAt, now)} (${utc(createdAt)})`],
-    ['Updated', timeOf(updatedAt, now)],
+    ['ID', copyableId(id)],
+    ['Created', html`by ${creator}, ${timeElement(createdAt, now)} (${utc(createdAt)})`],
+    ['Updated', timeElement(updatedAt, now)],
   ])
 }
 
@@ -123,7 +131,7 @@ function deleteButton({ id, url }: Webhook): Html {
   })
 }
 
-async function sendTest(visit: Visit): Promise<Answer> {
+async function sendTest(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   await visit.change(async (scope) => {
     const deliveryId = await emitTest(scope, webhook.id, visit.now)
@@ -140,7 +148,7 @@ async function sendTest(visit: Visit): Promise<Answer> {
   }
 }
 
-async function setEnabled(visit: Visit, enabled: boolean): Promise<Answer> {
+async function setEnabled(visit: Visit, enabled: boolean): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   const change: (scope: WriteScope, id: string, now: Date) => Promise<unknown> = enabled
     ? enableWebhook
@@ -159,7 +167,7 @@ async function setEnabled(visit: Visit, enabled: boolean): Promise<Answer> {
   return { to: `/webhooks/${webhook.id}`, notice: { kind: 'ok', text } }
 }
 
-async function removeWebhook(visit: Visit): Promise<Answer> {
+async function removeWebhook(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   await visit.change(async (scope) => {
     if (!(await deleteWebhook(scope, webhook.id, visit.now))) visit.ctx.throw(404)

@@ -1,7 +1,7 @@
 /** The head that the two pages of a webhook share: deliveries and settings. */
 import { type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, html } from '../../shared/html.ts'
-import type { Page, Visit } from '../page.ts'
+import type { ConsolePage, Visit } from '../page.ts'
 import { action, copyButton, tabs } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { webhookState } from './health.ts'
@@ -11,7 +11,7 @@ export function webhookPage(
   webhook: Webhook,
   tab: 'deliveries' | 'settings',
   body: Content,
-): Page {
+): ConsolePage {
   const to = `/webhooks/${webhook.id}`
   const testButton = action({
     to: `${to}/test`,

@@ -5,15 +5,15 @@ import {
 } from '../../../records/reports/delivery-health.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { get, isAdmin, type Page, type Route, type Visit } from '../page.ts'
+import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { buttonLink, card, empty, table, timeOf } from '../ui.ts'
+import { buttonLink, card, empty, table, timeElement } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { deliveredShare, healthBars, limitedCount, webhookState } from './health.ts'
 
 export const webhooksRoutes: Route[] = [get('/webhooks', isAdmin, webhooksPage)]
 
-async function webhooksPage(visit: Visit): Promise<Page> {
+async function webhooksPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user, now } = visit
   const webhooks = await listWebhooks(scope)
   const ids = webhooks.map(({ id }) => id)
@@ -97,6 +97,6 @@ function waitingCell(
   if (waiting === 0) return html`<span class="muted">–</span>`
   return html`<span class="two-lines at-end">
     <span>${limitedCount(waiting, countedUpTo)}</span>
-    <small class="muted nowrap">oldest ${timeOf(oldestWaitingSince, now)}</small>
+    <small class="muted nowrap">oldest ${timeElement(oldestWaitingSince, now)}</small>
   </span>`
 }

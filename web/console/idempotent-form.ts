@@ -1,0 +1,66 @@
+/** Forms that create at most one record, even when they are sent again by a second click or a reload. */
+import { createHash, randomUUID } from 'node:crypto'
+import { validate as isUuid } from 'uuid'
+import type { WriteScope } from '../../records/database/scope.ts'
+import { claimFormKey, storeCreatedId } from '../../records/idempotency-keys.ts'
+import { type Html, html } from '../shared/html.ts'
+import type { Visit } from './page.ts'
+
+/** The contract has no field with a colon in its name. */
+export const FORM_KEY = 'form:key'
+
+/** The key that the form was sent with, or a new one. */
+export function formKey({ form }: Pick<Visit, 'form'>): string {
+  return parseFormKey(form) ?? randomUUID()
+}
+
+export function formKeyField(key: string): Html {
+  return html`<input type="hidden" name="${FORM_KEY}" value="${key}">`
+}
+
+/** A form with this key has created a record already. */
+export class AlreadyCreated extends Error {
+  readonly id: string
+  /** The user changed the form after it created the record. */
+  readonly isOther: boolean
+  constructor({ id, isOther }: { id: string; isOther: boolean }) {
+    super('This form has already been sent.')
+    this.id = id
+    this.isOther = isOther
+  }
+}
+
+/** Shown above a changed form, which gets a new key. */
+export const RESENT_WITH_CHANGES =
+  'This form has already been sent with different values, and that record exists. ' +
+  'Send it again to create another one.'
+
+/** Runs `create` in the transaction of `scope`. Throws `AlreadyCreated` when this form created a record before.
+ *  A form without a key always creates one. */
+export async function createOnce<T extends { id: string }>(
+  { form, user, now }: Visit,
+  scope: WriteScope,
+  create: () => Promise<T>,
+): Promise<T> {
+  const key = parseFormKey(form)
+  if (key === undefined) return create()
+  const hash = hashForm(form)
+  const previous = await claimFormKey(scope, user.id, toStoredKey(key), hash, now.getTime())
+  if (previous)
+    throw new AlreadyCreated({ id: previous.createdId, isOther: previous.fingerprint !== hash })
+  const created = await create()
+  await storeCreatedId(scope, user.id, toStoredKey(key), created.id)
+  return created
+}
+
+/** The prefix keeps form keys apart from the Idempotency-Keys of API requests. */
+const toStoredKey = (key: string): string => `${FORM_KEY}:${key}`
+
+function parseFormKey(form: URLSearchParams): string | undefined {
+  const key = form.get(FORM_KEY)
+  return key !== null && isUuid(key) ? key.toLowerCase() : undefined
+}
+
+function hashForm(form: URLSearchParams): string {
+  return createHash('sha256').update(form.toString()).digest('base64url')
+}
