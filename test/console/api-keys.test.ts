@@ -1,4 +1,4 @@
-/** API keys: who sees them, who manages them, and what changes with the next request. */
+/** API keys: access to their pages, and the effect on the next request. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { issueApiKey } from '../../auth/api-key.ts'
@@ -39,7 +39,7 @@ describe('API keys', () => {
   })
   afterAll(() => app?.[Symbol.asyncDispose]())
 
-  it('creates a key of whoever creates it, shows the token once, with a command that uses it', async () => {
+  it('creates a key for the signed-in user and shows its token and a curl command once', async () => {
     const admin = await newPerson(app, account.accountId, {
       fullName: 'Jonas Weber',
       grants: ['api_keys'],
@@ -70,19 +70,19 @@ describe('API keys', () => {
     expect(JSON.stringify(await app.db.read('audit_log').select('*'))).not.toContain(token)
   })
 
-  it('a name or access that cannot be: 422, what is wrong, and what was typed', async () => {
+  it('an invalid name or access level: 422 with the error and the input', async () => {
     const before = await app.db.read('api_keys').count({ total: '*' })
     const nameless = await owner.post('/api-keys', { name: ' ', access_level: 'full_access' })
     expect(nameless.status).toBe(422)
-    expect(nameless.text).toContain('The name must not be empty.')
+    expect(nameless.text).toContain('Enter a name.')
     expect(nameless.text).toContain('value="full_access" checked')
     const other = await owner.post('/api-keys', { name: 'CI', access_level: 'admin' })
-    expect(other.text).toContain('Choose what the key may do.')
+    expect(other.text).toContain('Choose an access level.')
     expect(other.text).toContain('value="CI"')
     expect(await app.db.read('api_keys').count({ total: '*' })).toEqual(before)
   })
 
-  it('renames a key and changes what it may do, from its next request on', async () => {
+  it('updates the name and access level from the next request on', async () => {
     const token = tokenIn(
       await owner.post('/api-keys', { name: 'Storefront', access_level: 'full_access' }),
     )
@@ -91,7 +91,7 @@ describe('API keys', () => {
     expect(await write()).toBe(201)
     expect(
       (await owner.submit(`/api-keys/${id}`, { name: 'Shop', access_level: 'read_only' })).text,
-    ).toContain('The key “Shop” is changed, from its next request on.')
+    ).toContain('Key “Shop” updated.')
     expect(await write()).toBe(403)
     expect((await app.as({ key: token }).get('/tasks')).status).toBe(200)
     const [entry] = await app.db
@@ -111,21 +111,21 @@ describe('API keys', () => {
     expect(wrong.text).toContain('x'.repeat(201))
   })
 
-  it('revokes a key for good: its next request is 401, it cannot be changed, and is listed apart', async () => {
+  it('revokes a key: its requests fail with 401, it cannot be updated, and the Revoked tab lists it', async () => {
     const token = tokenIn(
       await owner.post('/api-keys', { name: 'Old CI', access_level: 'read_only' }),
     )
     const { id } = await keyNamed(app, 'Old CI')
     expect((await app.as({ key: token }).get('/tasks')).status).toBe(200)
     expect((await owner.submit(`/api-keys/${id}/revoke`)).text).toContain(
-      'The key “Old CI” is revoked: its next request is refused.',
+      'Key “Old CI” revoked. Requests with it now fail.',
     )
     expect((await app.as({ key: token }).get('/tasks')).status).toBe(401)
     const { revoked_at } = await keyNamed(app, 'Old CI')
     await owner.post(`/api-keys/${id}/revoke`)
     expect(
       (await owner.submit(`/api-keys/${id}`, { name: 'New CI', access_level: 'full_access' })).text,
-    ).toContain('is revoked, and stays as it is')
+    ).toContain('is revoked. Create another key instead.')
     expect(await keyNamed(app, 'Old CI')).toMatchObject({ revoked_at, access_level: 'read_only' })
     // The notice that names it has been shown.
     expect((await owner.get('/api-keys')).text).not.toContain('Old CI')
@@ -135,7 +135,7 @@ describe('API keys', () => {
     ).toHaveLength(1)
   })
 
-  it('says when a key was last used, and whose key does not work', async () => {
+  it('shows the last use, and the keys of deactivated users', async () => {
     const person = await newPerson(app, account.accountId, {
       fullName: 'Lena Fischer',
       grants: ['api_keys'],
@@ -149,13 +149,13 @@ describe('API keys', () => {
     expect((await app.as({ key: token }).get('/tasks')).status).toBe(200)
     const rowOf = async () =>
       (await owner.get('/api-keys')).text.match(/<tr(?:(?!<\/tr>).)*Of Lena.*?<\/tr>/s)?.[0] ?? ''
-    await until('the use of the key is noted', async () => !(await rowOf()).includes('Never'))
+    await until('the last use is stored', async () => !(await rowOf()).includes('Never'))
     expect(await rowOf()).not.toContain('Deactivated')
     await app.db.write('users').where({ id: person.userId }).update({ status: 'deactivated' })
     expect(await rowOf()).toContain('Deactivated')
   })
 
-  it('of all people of the account are managed by an Admin who may; seen by one who may not; and not there for a Member', async () => {
+  it('an Admin with the grant manages all keys, an Admin without it sees them, a Member gets 404', async () => {
     await owner.post('/api-keys', { name: 'Of the Owner', access_level: 'full_access' })
     const { id } = await keyNamed(app, 'Of the Owner')
     const may = await visitor(
@@ -197,7 +197,7 @@ describe('API keys', () => {
     expect((await keyNamed(app, 'Of the Owner')).revoked_at).not.toBeNull()
   })
 
-  it('of another account are not there: 404, and nothing changes', async () => {
+  it('keys of another account: 404, and nothing changes', async () => {
     const stranger = await visitor(app, await app.newAccount())
     await owner.post('/api-keys', { name: 'Ours alone', access_level: 'full_access' })
     const before = await keyNamed(app, 'Ours alone')
@@ -211,7 +211,7 @@ describe('API keys', () => {
     expect(await keyNamed(app, 'Ours alone')).toEqual(before)
   })
 
-  it('come in pages of 50, newest first', async () => {
+  it('lists 50 keys a page, newest first', async () => {
     const other = await app.newAccount()
     await transaction(app.db, async (trx) => {
       for (let n = 0; n < 60; n++)
@@ -231,7 +231,7 @@ describe('API keys', () => {
     )
   })
 
-  it('an account without any: says what they are for', async () => {
+  it('without keys: explains their use', async () => {
     const other = await app.newAccount()
     await app.db.write('api_keys').where({ account_id: other.accountId }).delete()
     const { text } = await (await visitor(app, other)).get('/api-keys')
@@ -266,11 +266,13 @@ describe('API keys in a browser', () => {
     await page.getByRole('link', { name: 'Create the first key' }).click()
     await page.getByLabel('Name').fill('Nightly import')
     await page.getByLabel('Full Access').check()
-    await page.getByRole('button', { name: 'Create the key' }).click()
+    await page.getByRole('button', { name: 'Create key' }).click()
     const token = (await page.getByRole('group', { name: 'key' }).innerText()).trim()
     await assertReadable(page, 'the new key')
-    const made = await app.as({ key: token }).post('/participants', { full_name: 'Ada Lovelace' })
-    expect(made.status).toBe(201)
+    const response = await app
+      .as({ key: token })
+      .post('/participants', { full_name: 'Ada Lovelace' })
+    expect(response.status).toBe(201)
     await page.getByRole('link', { name: 'Done' }).click()
     await page.getByRole('cell', { name: 'Nightly import' }).waitFor()
     expect(await page.content()).not.toContain(token)
@@ -290,9 +292,9 @@ describe('API keys in a browser', () => {
       await page.getByRole('button', { name: 'Revoke' }).click()
       await page
         .getByRole('dialog', { name: 'Revoke “Test key”?' })
-        .getByRole('button', { name: 'Revoke the key' })
+        .getByRole('button', { name: 'Revoke key' })
         .click()
-      await page.getByText('The key “Test key” is revoked').waitFor()
+      await page.getByText('Key “Test key” revoked.').waitFor()
       expect((await app.as(account).get('/tasks')).status).toBe(401)
       await page.getByRole('link', { name: 'Revoked' }).click()
       await page.getByRole('cell', { name: 'Test key' }).waitFor()
@@ -325,9 +327,9 @@ describe('API keys in a browser', () => {
         }
         await own.page.goto(`${app.url}/console/api-keys`)
         await own.page.getByRole('button', { name: 'Revoke' }).click()
-        await assertReadable(own.page, 'the question before a key is revoked')
+        await assertReadable(own.page, 'the dialog that confirms revoking')
         await using theirs = await visit(app, browser, '/api-keys', { ...options, person: admin })
-        await assertReadable(theirs.page, 'the keys for an Admin who may not manage them')
+        await assertReadable(theirs.page, 'the list without the grant')
         expect([...own.troubles, ...theirs.troubles]).toEqual([])
       }
     },

@@ -38,7 +38,7 @@ describe('the console in a browser', () => {
     await using visited = await visit(app, browser, '/api-keys/new', { person: account })
     const { page, troubles } = visited
     await page.getByLabel('Name').fill('Made once')
-    await page.getByRole('button', { name: 'Create the key' }).dblclick()
+    await page.getByRole('button', { name: 'Create key' }).dblclick()
     await page
       .getByText(/mst_\w{43}_\w{6}/)
       .first()

@@ -1,0 +1,90 @@
+/** Parts that the pages of API keys share. */
+import {
+  type AccessLevel,
+  accessLevels,
+  findAccountKey,
+  type OwnedApiKey,
+} from '../../../records/api-keys.ts'
+import { assertName } from '../../../records/names.ts'
+import type { Content, Html } from '../../shared/html.ts'
+import { choiceField, type Errors, problemsOf, textField } from '../form-fields.ts'
+import { may, type Visit } from '../page.ts'
+import { action, code, confirmed, pill } from '../ui.ts'
+
+export const mayManageKeys = may('api_keys')
+
+export const ACCESS_LEVELS: Record<AccessLevel, string> = {
+  full_access: 'Full Access',
+  read_only: 'Read Only',
+}
+
+/** The key in the page's URL. Throws 404. */
+export async function loadKey({ scope, params, ctx }: Visit): Promise<OwnedApiKey> {
+  return (await findAccountKey(scope, params.key?.toLowerCase() ?? '')) ?? ctx.throw(404)
+}
+
+export const keyPrefix = (key: OwnedApiKey): Html => code(`${key.tokenPrefix}…`)
+
+export function keyOwner({ owner }: OwnedApiKey): Content {
+  return [owner.fullName, owner.status === 'deactivated' && [' ', pill('warn', 'Deactivated')]]
+}
+
+/** Amber for keys that can change records. */
+export function accessPill({ accessLevel }: OwnedApiKey): Html {
+  return pill(accessLevel === 'full_access' ? 'busy' : 'quiet', ACCESS_LEVELS[accessLevel])
+}
+
+export function revokeButton({ id, name, lastUsedAt }: OwnedApiKey): Html {
+  const usage = lastUsedAt === null ? ' Never used.' : ''
+  return confirmed('Revoke', {
+    title: `Revoke “${name}”?`,
+    text: `Requests with this key will fail immediately. This cannot be undone.${usage}`,
+    body: action({ to: `/api-keys/${id}/revoke`, label: 'Revoke key', style: 'danger' }),
+  })
+}
+
+export interface KeyInput {
+  name: string
+  accessLevel: AccessLevel
+}
+
+export function readKeyForm({ form }: Visit): { key: KeyInput; errors: Errors } {
+  const name = form.get('name') ?? ''
+  const accessLevel = accessLevels.find((level) => level === form.get('access_level'))
+  const errors = problemsOf({ name: () => assertName('The name', name) })
+  if (name.trim() === '') errors.name = ['Enter a name.']
+  if (!accessLevel) errors.access_level = ['Choose an access level.']
+  return { key: { name, accessLevel: accessLevel ?? 'read_only' }, errors }
+}
+
+export function keyFields(values: { name: string; accessLevel: string }, errors: Errors): Content {
+  return [
+    textField({
+      name: 'name',
+      label: 'Name',
+      hint: 'The program that uses the key, for example “Nightly import”.',
+      value: values.name,
+      maxLength: 200,
+      isRequired: true,
+      errors,
+    }),
+    choiceField({
+      name: 'access_level',
+      legend: 'Access',
+      choices: [
+        {
+          value: 'full_access',
+          label: ACCESS_LEVELS.full_access,
+          hint: 'Reads, creates, updates and deletes records.',
+        },
+        {
+          value: 'read_only',
+          label: ACCESS_LEVELS.read_only,
+          hint: 'Reads records. Other requests fail with 403.',
+        },
+      ],
+      values: [values.accessLevel],
+      errors,
+    }),
+  ]
+}

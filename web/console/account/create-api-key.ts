@@ -1,0 +1,116 @@
+/** The form of a new API key, and the page that shows its token once. */
+import { randomUUID } from 'node:crypto'
+import { issueApiKey } from '../../../auth/api-key.ts'
+import type { WriteScope } from '../../../records/database/scope.ts'
+import { html } from '../../shared/html.ts'
+import { type Errors, form } from '../form-fields.ts'
+import { count } from '../format.ts'
+import {
+  AlreadyCreated,
+  createOnce,
+  formKey,
+  formKeyField,
+  RESENT_WITH_CHANGES,
+} from '../idempotent-form.ts'
+import type { ConsolePage, PageResult, Visit } from '../page.ts'
+import { buttonLink, card, codeBlock, note } from '../ui.ts'
+import { ACCESS_LEVELS, type KeyInput, keyFields, readKeyForm } from './api-key-parts.ts'
+
+const FINANCE_ACCESS: Record<string, string> = {
+  none: 'It cannot access payments because you have no Finance access.',
+  read: 'It can only read payments because your Finance access is View.',
+  write: 'It can access payments because you have Finance access.',
+}
+
+export function newKeyPage(
+  visit: Visit,
+  errors: Errors = {},
+  resent: { key?: string; problem?: string } = {},
+): ConsolePage {
+  const { form: input, user, config } = visit
+  const limit = count(config.rateLimitPerMinute)
+  const values = {
+    name: input.get('name') ?? '',
+    accessLevel: input.get('access_level') ?? 'read_only',
+  }
+  return {
+    title: 'Create an API key',
+    crumbs: [{ label: 'API keys', to: '/api-keys' }],
+    status: visit.ctx.method === 'POST' ? 422 : 200,
+    isNarrow: true,
+    body: card(
+      '',
+      form(
+        {
+          to: '/api-keys',
+          submit: 'Create key',
+          cancel: '/api-keys',
+          errors,
+          problem: resent.problem,
+        },
+        [
+          formKeyField(resent.key ?? formKey(visit)),
+          keyFields(values, errors),
+          html`<p class="muted">
+            The key shares your limit of ${limit} requests/min and stops working when you are deactivated.
+            ${FINANCE_ACCESS[user.permissions.finance]}
+          </p>`,
+        ],
+      ),
+    ),
+  }
+}
+
+export async function createKey(visit: Visit): Promise<PageResult> {
+  const { key, errors } = readKeyForm(visit)
+  if (Object.keys(errors).length > 0) return newKeyPage(visit, errors)
+  try {
+    const { token } = await visit.change((scope) =>
+      createOnce(visit, scope, () => issueKey(visit, scope, key)),
+    )
+    return createdPage(visit, key, token)
+  } catch (error) {
+    if (!(error instanceof AlreadyCreated)) throw error
+    if (error.isOther)
+      return newKeyPage(visit, {}, { key: randomUUID(), problem: RESENT_WITH_CHANGES })
+    return { to: `/api-keys/${error.id}`, notice: { kind: 'ok', text: CREATED_BEFORE } }
+  }
+}
+
+const CREATED_BEFORE =
+  'This key was already created and cannot be shown again. If you missed it, revoke it and create another one.'
+
+async function issueKey(visit: Visit, scope: WriteScope, { name, accessLevel }: KeyInput) {
+  const issued = await issueApiKey(scope, { name, accessLevel, userId: visit.user.id }, visit.now)
+  await visit.audit(scope, {
+    action: 'api_key.created',
+    target: { type: 'api_key', id: issued.id, name: name.trim() },
+    details: { access_level: accessLevel },
+  })
+  return issued
+}
+
+/** The only page that shows the token. */
+function createdPage(
+  { config }: Visit,
+  { name, accessLevel }: KeyInput,
+  token: string,
+): ConsolePage {
+  const curl = `curl -H 'Authorization: Bearer ${token}' ${config.baseUrl}/public/v1/participants`
+  return {
+    title: `The key “${name.trim()}” is ready`,
+    lead: ACCESS_LEVELS[accessLevel],
+    crumbs: [{ label: 'API keys', to: '/api-keys' }],
+    isNarrow: true,
+    body: card('Your new key', [
+      note('warn', 'Copy it now. You won’t see it again.'),
+      codeBlock(token, 'key'),
+      html`<h3 class="card-body">Try it</h3>`,
+      codeBlock(curl, 'command'),
+      html`<p>
+        ${buttonLink('/api-keys', 'Done', 'primary')}
+        <a href="/docs/" class="aside-link">Read the documentation</a>
+      </p>`,
+    ]),
+  }
+}
