@@ -5,8 +5,8 @@ import { responses } from '../generated/validators.js'
 import { HEADERS, type Problem, problemIn, type Violation } from './violations.ts'
 
 export interface ResponseCheckOptions {
-  /** Nothing is checked; violations are logged, of a sample; every response is checked and a violation
-   *  is thrown. */
+  /** `off`: no checks. `log`: checks a sample of the responses and logs violations. `enforce`: checks every
+   *  response and throws on a violation. */
   mode: 'off' | 'log' | 'enforce'
   log: Logger
   onViolation?: (violation: Violation) => void
@@ -27,7 +27,8 @@ class ContractViolation extends Error {
   override name = 'ContractViolation'
 }
 
-/** Per operation, in mode `log`. A check of a page of 25 records costs as much as fetching it. */
+/** In mode `log`: for each operation and part (headers or body). The check of a page of 25 records costs as
+ *  much as fetching it. */
 const SAMPLES_PER_SECOND = 10
 
 export function newResponseChecker({

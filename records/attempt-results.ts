@@ -1,4 +1,4 @@
-/** Storing the results of attempts and what becomes of their deliveries, over all accounts. */
+/** Stores the results of attempts and updates their deliveries, for all accounts. */
 import type { Attempt } from './attempts.ts'
 import { jsonRows } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
@@ -38,7 +38,7 @@ export interface LockedDelivery extends DeliveryProgress {
 
 /** Stores results and returns the progress of the deliveries. A success leads to `afterSuccess`
  *  from any state; for other results `decide` determines the progress. Assigns the final attempt
- *  numbers. Ignores a result that was stored before, by whichever process made the same attempt. */
+ *  numbers. Ignores a result that was stored before, even by another process. */
 export async function storeResults(
   trx: Trx,
   attempts: EndedAttempt[],
@@ -54,7 +54,8 @@ export async function storeResults(
   return [...Array<DeliveryProgress>(stored).fill(afterSuccess), ...progress]
 }
 
-/** Schedules the next delivery of each ordering key whose delivery has ended. */
+/** For each ordering key of the attempts, schedules the first unfinished delivery, unless another one
+ *  is already scheduled. */
 async function scheduleNextInOrder(
   { dialect, sql, announce }: Trx,
   attempts: EndedAttempt[],
@@ -86,8 +87,8 @@ export function hasSucceeded(attempt: EndedAttempt): attempt is SuccessfulAttemp
   return 'sent' in attempt.result && attempt.result.sent.outcome === 'success'
 }
 
-/** The result is new: of the scheduled attempt, or of one that was cancelled in flight and has no
- *  successor yet. `storeOthers` applies the same rule. */
+/** A result counts if it belongs to the scheduled attempt, or to an attempt that was cancelled in flight
+ *  and whose number is still unused. `storeOthers` applies the same rule. */
 const IS_NEW_RESULT =
   '(deliveries.next_attempt_at = input.scheduled_at or deliveries.attempts = input.number - 1)'
 
@@ -197,6 +198,7 @@ async function updateProgress(
 ): Promise<void> {
   if (rows.length === 0) return
   const columns = Object.keys(PROGRESS_COLUMNS).filter((column) => column !== 'id')
+  // Keep queued_at only if the next attempt is unchanged: otherwise it must be queued again.
   await sql.raw(
     `update deliveries set ${columns.map((column) => `${column} = input.${column}`).join(', ')},
        queued_at = case when deliveries.next_attempt_at = input.next_attempt_at then queued_at end
@@ -211,6 +213,7 @@ async function insertAttempts(
 ): Promise<void> {
   if (rows.length === 0) return
   const columns = ['account_id', ...ATTEMPT_FIELDS].join(', ')
+  // SQLite cannot parse "insert … select … on conflict" without a where.
   await sql.raw(
     `insert into attempts (${columns})
      select ${columns} from ${jsonRows(dialect, { account_id: 'uuid', ...ATTEMPT_COLUMNS })} where true

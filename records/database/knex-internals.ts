@@ -1,10 +1,11 @@
-/** The only file that relies on private parts of knex and sqlite3; test/records/knex-internals.test.ts
- *  fails when an update changes them.
+/** Prepared statements for SQLite, and connections for transactions. The only file that relies on private
+ *  parts of knex and sqlite3; test/records/knex-internals.test.ts fails when an update changes them.
  *  - The SQLite client prepares each statement once per connection. knex and sqlite3 prepare it for each
  *    query, which takes about as long as a small query itself.
- *  - Transactions use a connection of the pool directly. knex.transaction() builds a knex of more than a
- *    hundred functions, which takes as long as a small statement and stays in memory until the next full
- *    garbage collection. On SQLite it also rolls back without waiting for running statements. */
+ *  - Transactions use a connection of the pool directly. knex.transaction() creates a Knex instance with
+ *    over a hundred functions. That costs as much as a small query, and the instance stays in memory until
+ *    the next full garbage collection. On SQLite it also rolls back without waiting for running
+ *    statements. */
 import { createRequire } from 'node:module'
 import type { Knex } from 'knex'
 
@@ -37,7 +38,7 @@ export function releaseConnection({ client }: Knex, connection: PooledConnection
   client.releaseConnection(connection)
 }
 
-/** The pool closes the connection at its release. */
+/** The pool closes the connection when it is released. */
 export function discardConnection(connection: PooledConnection, reason: string): void {
   connection.__knex__disposed = reason
 }
@@ -100,8 +101,8 @@ const SqliteClient: typeof KnexSqliteClient = createRequire(import.meta.url)(
  *  in memory. */
 export const UNPREPARED = { unprepared: true }
 const MAX_PREPARED_STATEMENTS = 200
-/** Longer statements are written for a number of rows or IDs and rarely come twice. */
-const MAX_PREPARED_CHARACTERS = 4_000
+/** Longer statements have a placeholder for each of many rows or IDs, and are rarely repeated. */
+const MAX_PREPARED_SQL_LENGTH = 4_000
 
 const preparedByConnection = new WeakMap<SqliteConnection, Map<string, PreparedStatement>>()
 
@@ -113,31 +114,31 @@ export class PreparingSqliteClient extends SqliteClient {
     // sqlite3 runs statements in parallel, so the end of the transaction has to wait for them.
     if (connection instanceof TransactionConnection)
       return connection.track(this._query(connection.pooled as SqliteConnection, query))
-    // A deferred transaction that reads first fails with SQLITE_BUSY_SNAPSHOT when another process, for
-    // example a command beside the server, has written in between.
+    // Take the write lock at BEGIN. A deferred transaction that reads first fails with
+    // SQLITE_BUSY_SNAPSHOT if another process, such as a CLI command, writes before its first write.
     if (query.sql === 'BEGIN;') query.sql = 'BEGIN IMMEDIATE;'
-    return super._query(preparing(connection, query.options?.unprepared), query)
+    return super._query(withPreparedStatements(connection, query.options?.unprepared), query)
   }
 
   /** SQLite does not close a connection that has open statements. */
   override destroyRawConnection(connection: SqliteConnection): Promise<void> {
-    for (const statement of findPrepared(connection).values()) statement.finalize()
+    for (const statement of preparedStatements(connection).values()) statement.finalize()
     preparedByConnection.delete(connection)
     return super.destroyRawConnection(connection)
   }
 }
 
 /** The two methods that knex calls, with prepared statements. */
-function preparing(
+function withPreparedStatements(
   connection: SqliteConnection,
   isUnprepared = false,
 ): Pick<SqliteConnection, 'all' | 'run'> {
   const execute =
     (method: 'all' | 'run'): SqliteConnection['all'] =>
     (sql, bindings, callback) => {
-      if (sql.length > MAX_PREPARED_CHARACTERS || isUnprepared)
+      if (sql.length > MAX_PREPARED_SQL_LENGTH || isUnprepared)
         return connection[method](sql, bindings, callback)
-      const statements = findPrepared(connection)
+      const statements = preparedStatements(connection)
       const prepared = statements.get(sql)
       if (prepared) return prepared[method](bindings ?? [], callback)
       const statement = connection.prepare(sql, (error) => {
@@ -151,7 +152,7 @@ function preparing(
   return { all: execute('all'), run: execute('run') }
 }
 
-function findPrepared(connection: SqliteConnection): Map<string, PreparedStatement> {
+function preparedStatements(connection: SqliteConnection): Map<string, PreparedStatement> {
   const statements = preparedByConnection.get(connection) ?? new Map<string, PreparedStatement>()
   preparedByConnection.set(connection, statements)
   return statements

@@ -27,7 +27,7 @@ export interface StoreOptions {
 
 /** A result waits at most this long for others. */
 const GATHER_MS = 10
-/** So many results do not wait. */
+/** Once this many results are waiting, they are stored at once. */
 const GATHER_COUNT = 256
 const MAX_BATCH = 512
 /** Concurrent transactions. SQLite has one writer. */
@@ -37,7 +37,7 @@ const RETRY_MS = 500
 export class ResultStore {
   readonly #options: StoreOptions
   readonly #loop: RunLoop
-  readonly #abandoning = new AbortController()
+  readonly #stopDeadline = new AbortController()
   readonly #transactions = new Set<Promise<void>>()
   readonly #completions = new Set<Promise<void>>()
   #waiting: LeasedAttempt[] = []
@@ -51,19 +51,20 @@ export class ResultStore {
     )
   }
 
-  /** Takes an attempt that has ended. Without a result only its job is completed. */
+  /** Queues an attempt that has ended. If it has no result, only its job is completed. */
   add(attempt: LeasedAttempt): void {
     this.#options.inFlight.startStoring(attempt)
     this.#enqueue(attempt)
   }
 
-  /** Stores the remaining results, until the time is up. */
+  /** Stores the remaining results, for at most `graceMs`. */
   async stop(graceMs: number): Promise<void> {
-    const deadline = setTimeout(() => this.#abandoning.abort(), graceMs)
+    const deadline = setTimeout(() => this.#stopDeadline.abort(), graceMs)
     this.#loop.wake()
     await this.#loop.stop()
-    if (this.#waiting.length > 0 && !this.#abandoning.signal.aborted)
-      await this.#store(this.#waiting)
+    const remaining = this.#waiting
+    this.#waiting = []
+    if (remaining.length > 0) await this.#store(remaining)
     await Promise.all(this.#transactions)
     await Promise.all(this.#completions)
     clearTimeout(deadline)
@@ -80,7 +81,7 @@ export class ResultStore {
     clearTimeout(this.#timer)
     this.#timer = undefined
     const limit = MAX_TRANSACTIONS[this.#options.db.dialect]
-    while (this.#waiting.length > 0 && !this.#abandoning.signal.aborted) {
+    while (this.#waiting.length > 0 && !this.#stopDeadline.signal.aborted) {
       if (this.#transactions.size >= limit) await Promise.race(this.#transactions)
       const batch = this.#waiting.slice(0, MAX_BATCH)
       this.#waiting = this.#waiting.slice(MAX_BATCH)
@@ -90,7 +91,7 @@ export class ResultStore {
 
   /** Retries until it succeeds: a result that is not stored leads to a second attempt. */
   async #store(batch: LeasedAttempt[]): Promise<void> {
-    const { signal } = this.#abandoning
+    const { signal } = this.#stopDeadline
     while (!signal.aborted) {
       try {
         return await this.#storeOnce(batch)
@@ -105,13 +106,15 @@ export class ResultStore {
     }
   }
 
-  /** The database refuses a result. It must not block the others, and is stored without its response. */
+  /** Stores each result alone, so that one that the database rejects does not block the others. A result
+   *  that is rejected alone is tried again without its response. */
   async #storeSeparately(batch: LeasedAttempt[]): Promise<void> {
     if (batch.length > 1) {
       for (const attempt of batch) await this.#store([attempt])
       return
     }
-    for (const attempt of batch) setTimeout(() => this.#enqueue(withoutResponse(attempt)), RETRY_MS)
+    const [attempt] = batch
+    if (attempt) setTimeout(() => this.#enqueue(withoutResponse(attempt)), RETRY_MS)
   }
 
   async #storeOnce(batch: LeasedAttempt[]): Promise<void> {
@@ -131,8 +134,7 @@ export class ResultStore {
     const ended = batch.filter(hasResult)
     const progress =
       ended.length > 0 ? await transaction(db, (trx) => this.#storeIn(trx, ended)) : []
-    // The next batch need not wait for the queue. A job that stays behind is recognised as stale
-    // when it is leased.
+    // The next batch does not wait for the queue. A leftover job is detected as stale when it is leased.
     const completion = jobs.complete(batch).then(
       () => this.#finish(batch, progress),
       (error: unknown) => {
@@ -153,7 +155,7 @@ export class ResultStore {
   #finish(batch: LeasedAttempt[], progress: DeliveryProgress[]): void {
     const { db, inFlight } = this.#options
     inFlight.finish(batch, progress)
-    // Only in this process: the sweep of the leader finds retries early enough.
+    // Notify this process only: in other processes the leader's sweep finds retries in time.
     if (progress.some(({ nextAttemptAt }) => nextAttemptAt !== null))
       db.publish(ATTEMPTS_SCHEDULED.name)
   }

@@ -15,8 +15,8 @@ import { type DeliverOptions, deliver } from './deliver.ts'
 const MIN_FREE_SLOTS = MAX_IN_FLIGHT / 4
 /** Lease anyway after this long: slow attempts may keep fewer than `MIN_FREE_SLOTS` slots free. */
 const MAX_LEASE_PAUSE_MS = 100
-/** The longest time that a lease waits for the sends of the one before to start. */
-const MAX_START_MS = 20
+/** Wait at most this long for a small batch to start sending before the next lease. */
+const MAX_START_WAIT_MS = 20
 const PROBE_INTERVAL_MS = 200
 const POLL_MS = 1_000
 const RENEWAL_MS = 3_000
@@ -52,11 +52,12 @@ export class Worker {
   readonly onSlotFree = (limitReleased: boolean): void => {
     const { db, inFlight } = this.#options
     const hasEnough = this.#pause !== undefined && inFlight.freeSlots >= MIN_FREE_SLOTS
-    // On PostgreSQL a webhook may be at its limit in several processes, so any slot may be the missing one.
+    // On PostgreSQL processes share the concurrency limit of a webhook, so any free slot may allow
+    // another of its attempts.
     if (limitReleased || hasEnough || db.dialect === 'postgres') this.#loop.wake()
   }
 
-  /** Leases nothing more, and resolves when no attempt is being sent, or after `graceMs`. */
+  /** Stops leasing. Resolves when all sends have finished or `graceMs` has passed. */
   async drain(graceMs: number): Promise<void> {
     this.#stopping.abort()
     clearInterval(this.#poll)
@@ -70,7 +71,7 @@ export class Worker {
     grace.abort()
   }
 
-  /** Renews no more leases, and releases those that are left. */
+  /** Stops renewing leases and releases the remaining ones. */
   async stop(): Promise<void> {
     const { inFlight, jobs, log } = this.#options
     clearInterval(this.#renewal)
@@ -121,14 +122,16 @@ export class Worker {
     return attempts.length
   }
 
-  /** When few attempts are due, their sends start before the next lease. */
+  /** Starts the attempts. Waits briefly for a small batch to start sending, so that the next lease does
+   *  not delay it. */
   async #start(attempts: LeasedAttempt[]): Promise<void> {
     const started = Promise.withResolvers<void>()
     const leased = this.#options.inFlight.lease(attempts)
     const delivery = deliver(this.#options, leased, started.resolve, this.#stopping.signal)
     this.#deliveries.add(delivery)
     delivery.finally(() => this.#deliveries.delete(delivery))
-    if (attempts.length < MIN_FREE_SLOTS) await Promise.race([started.promise, delay(MAX_START_MS)])
+    if (attempts.length < MIN_FREE_SLOTS)
+      await Promise.race([started.promise, delay(MAX_START_WAIT_MS)])
   }
 
   #renewLeases(): void {
