@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
-const errorOf = async (call: Promise<unknown>): Promise<MusterError> => {
+const catchError = async (call: Promise<unknown>): Promise<MusterError> => {
   const error = await call.then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -26,12 +26,12 @@ const errorOf = async (call: Promise<unknown>): Promise<MusterError> => {
 }
 
 describe('calls', () => {
-  it('make, read, change and delete a record', async () => {
-    const made = await muster.POST('/public/v1/participants', {
+  it('create, read, update and delete a record', async () => {
+    const created = await muster.POST('/public/v1/participants', {
       body: { full_name: 'Ada Lovelace', tags: ['vip'] },
     })
-    const participant: Participant = made.data
-    expect(made.response.status).toBe(201)
+    const participant: Participant = created.data
+    expect(created.response.status).toBe(201)
     const at = { path: { participant: participant.id } }
     const read = await muster.GET('/public/v1/participants/{participant}', { params: at })
     expect(read.data).toEqual(participant)
@@ -49,15 +49,16 @@ describe('calls', () => {
       params: { ...at, header: { 'If-Match': etag } },
       body: { tags: [] },
     })
-    expect((await errorOf(late)).status).toBe(412)
+    expect((await catchError(late)).status).toBe(412)
     const gone = await muster.DELETE('/public/v1/participants/{participant}', { params: at })
     expect([gone.response.status, gone.data]).toEqual([204, undefined])
     expect(
-      (await errorOf(muster.GET('/public/v1/participants/{participant}', { params: at }))).status,
+      (await catchError(muster.GET('/public/v1/participants/{participant}', { params: at })))
+        .status,
     ).toBe(404)
   })
 
-  it('a file comes as text', async () => {
+  it('return a file as text', async () => {
     const { data } = await muster.POST('/public/v1/exports', {
       body: { resource: 'tasks', format: 'csv' },
     })
@@ -65,7 +66,7 @@ describe('calls', () => {
       params: { path: { export: data.id } },
       parseAs: 'text',
     })
-    expect(await errorOf(file)).toMatchObject({
+    expect(await catchError(file)).toMatchObject({
       status: 409,
       message: 'The export is not ready yet.',
     })
@@ -73,9 +74,9 @@ describe('calls', () => {
 })
 
 describe('errors', () => {
-  it('name the fields at fault and the request', async () => {
+  it('list the invalid fields and the request', async () => {
     const body = { title: '', participant_id: 'nobody' }
-    expect(await errorOf(muster.POST('/public/v1/tasks', { body }))).toMatchObject({
+    expect(await catchError(muster.POST('/public/v1/tasks', { body }))).toMatchObject({
       name: 'MusterError',
       status: 422,
       message: 'The given data was invalid.',
@@ -86,20 +87,20 @@ describe('errors', () => {
     })
   })
 
-  it('hold no key', async () => {
+  it('do not contain the API key', async () => {
     const stranger = createMuster({ baseUrl: `${app.url}/`, apiKey: 'mst_nobody' })
-    const error = await errorOf(stranger.GET('/public/v1/tasks'))
+    const error = await catchError(stranger.GET('/public/v1/tasks'))
     expect(error.status).toBe(401)
     expect(JSON.stringify([error, error.stack, error.message])).not.toContain('mst_nobody')
   })
 
-  it('of something in between are understood, too', async () => {
+  it('of a proxy have no details', async () => {
     await using proxy = await startServer(() => ({
       status: 502,
       headers: { 'Content-Type': 'text/html' },
       body: '<h1>Bad gateway</h1>',
     }))
-    const { status, message, errors, requestId } = await errorOf(
+    const { status, message, errors, requestId } = await catchError(
       createMuster({ baseUrl: proxy.url, apiKey: 'any' }).GET('/public/v1/tasks'),
     )
     expect({ status, errors, requestId }).toEqual({ status: 502, errors: {}, requestId: null })
@@ -108,19 +109,19 @@ describe('errors', () => {
 })
 
 describe('lists', () => {
-  it('come record by record over all pages, filtered and sorted, and no page is fetched in vain', async () => {
+  it('yield the records of all pages, filtered and sorted, and fetch each page once', async () => {
     const other = await app.newAccount()
     for (let number = 0; number < 7; number++)
       await app.as(other).post('/participants', {
         full_name: `P${number}`,
         status: number === 3 ? 'archived' : 'active',
       })
-    const asked: string[] = []
+    const searches: string[] = []
     const client = createMuster({
       baseUrl: app.url,
       apiKey: other.key,
       fetch(request) {
-        asked.push(decodeURIComponent(new URL(request.url).search))
+        searches.push(decodeURIComponent(new URL(request.url).search))
         return fetch(request)
       },
     })
@@ -133,14 +134,14 @@ describe('lists', () => {
     for await (const { full_name } of client.records('/public/v1/participants', query))
       names.push(full_name)
     expect(names).toEqual(['P6', 'P5', 'P4', 'P2', 'P1', 'P0'])
-    expect(asked).toEqual(
+    expect(searches).toEqual(
       [1, 2, 3].map(
         (page) =>
           `?page[size]=2&filter[status]=active,inactive&sort=-full_name&page[number]=${page}`,
       ),
     )
 
-    asked.length = 0
+    searches.length = 0
     for await (const { data, meta } of client.pages('/public/v1/participants', {
       'page[number]': 2,
       'page[size]': 3,
@@ -148,12 +149,12 @@ describe('lists', () => {
       expect([data.length, meta.current_page, meta.total]).toEqual([3, 2, 7])
       break
     }
-    expect(asked).toHaveLength(1)
+    expect(searches).toHaveLength(1)
     for await (const { meta } of client.pages('/public/v1/participants'))
       expect(meta.per_page).toBe(100)
   })
 
-  it('that are empty end at once', async () => {
+  it('yield nothing if they are empty', async () => {
     for await (const job of muster.records('/public/v1/jobs')) expect(job).toBeUndefined()
   })
 })
@@ -164,7 +165,7 @@ interface Reply {
   body?: string
 }
 
-/** What a service would do under load, or not at all. `reply` gives undefined to cut the connection. */
+/** A server for overload and lost connections. If `reply` returns undefined, it closes the connection. */
 async function startServer(
   reply: (request: IncomingMessage & { text: string }, count: number) => Reply | undefined,
 ) {
@@ -173,11 +174,11 @@ async function startServer(
     let text = ''
     for await (const chunk of request) text += chunk
     requests.push(Object.assign(request, { text }))
-    const answer = reply(Object.assign(request, { text }), requests.length)
-    if (answer === undefined) return void response.socket?.destroy()
+    const result = reply(Object.assign(request, { text }), requests.length)
+    if (result === undefined) return void response.socket?.destroy()
     response
-      .writeHead(answer.status, { 'Content-Type': 'application/json', ...answer.headers })
-      .end(answer.body ?? '{"message":"Later."}')
+      .writeHead(result.status, { 'Content-Type': 'application/json', ...result.headers })
+      .end(result.body ?? '{"message":"Later."}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -192,18 +193,18 @@ async function startServer(
 
 const OK: Reply = { status: 200, body: '{"id":"1"}' }
 
-describe('waiting', () => {
+describe('retries', () => {
   it.each([409, 429, 503])(
-    '%i is tried again after Retry-After, with the same body and Idempotency-Key',
+    '%i: after Retry-After, with the same body and Idempotency-Key',
     async (status) => {
       await using server = await startServer((_, count) =>
         count === 1 ? { status, headers: { 'Retry-After': '1' } } : OK,
       )
-      const begun = performance.now()
+      const startedAt = performance.now()
       await createMuster({ baseUrl: server.url, apiKey: 'any' }).POST('/public/v1/tasks', {
         body: { title: 'Once' },
       })
-      expect(performance.now() - begun).toBeGreaterThanOrEqual(990)
+      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(990)
       const [first, second] = server.requests
       expect(server.requests).toHaveLength(2)
       expect(first?.headers['idempotency-key']).toMatch(/^[0-9a-f-]{36}$/)
@@ -213,7 +214,7 @@ describe('waiting', () => {
     },
   )
 
-  it('each POST has a key of its own, unless it brings one', async () => {
+  it('each POST has its own Idempotency-Key unless the caller sets one', async () => {
     await using server = await startServer(() => OK)
     const client = createMuster({ baseUrl: server.url, apiKey: 'any' })
     for (let time = 0; time < 2; time++)
@@ -228,33 +229,33 @@ describe('waiting', () => {
     expect(keys.slice(2)).toEqual(['mine', undefined])
   })
 
-  it('never longer than allowed: what would take longer is the error, at once', async () => {
+  it('throws immediately if Retry-After exceeds maxWaitMs', async () => {
     await using server = await startServer(() => ({
       status: 429,
       headers: { 'Retry-After': '3600' },
     }))
-    const begun = performance.now()
+    const startedAt = performance.now()
     const call = createMuster({ baseUrl: server.url, apiKey: 'any', maxWaitMs: 5_000 }).GET(
       '/public/v1/tasks',
     )
-    expect(await errorOf(call)).toMatchObject({ status: 429, retryAfterSeconds: 3600 })
-    expect(performance.now() - begun).toBeLessThan(3_000)
+    expect(await catchError(call)).toMatchObject({ status: 429, retryAfterSeconds: 3600 })
+    expect(performance.now() - startedAt).toBeLessThan(3_000)
     expect(server.requests).toHaveLength(1)
   })
 
-  it('no oftener than allowed, and never for what waiting does not mend', async () => {
+  it('stops after maxRetries, and never retries 500', async () => {
     await using server = await startServer(({ url }) => ({
       status: url?.includes('jobs') ? 500 : 503,
       headers: { 'Retry-After': '0' },
     }))
     const client = createMuster({ baseUrl: server.url, apiKey: 'any', maxRetries: 2 })
-    expect((await errorOf(client.GET('/public/v1/tasks'))).status).toBe(503)
+    expect((await catchError(client.GET('/public/v1/tasks'))).status).toBe(503)
     expect(server.requests).toHaveLength(3)
-    expect((await errorOf(client.GET('/public/v1/jobs'))).status).toBe(500)
+    expect((await catchError(client.GET('/public/v1/jobs'))).status).toBe(500)
     expect(server.requests).toHaveLength(4)
   })
 
-  it('a broken connection is tried again where that does no harm', async () => {
+  it('after a lost connection, GET and POST but not DELETE', async () => {
     await using server = await startServer((_, count) => (count % 2 === 1 ? undefined : OK))
     const client = createMuster({ baseUrl: server.url, apiKey: 'any' })
     await client.GET('/public/v1/tasks')
@@ -266,7 +267,7 @@ describe('waiting', () => {
     expect(server.requests).toHaveLength(5)
   })
 
-  it('ends with the signal', async () => {
+  it('stops when the signal aborts', async () => {
     await using server = await startServer(() => ({
       status: 503,
       headers: { 'Retry-After': '30' },
@@ -278,12 +279,12 @@ describe('waiting', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  it('the limit of the service itself is understood', async () => {
+  it('reads Retry-After of the rate limit of the service', async () => {
     await using limited = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '1' } })
     const { key } = await limited.newAccount()
     const client = createMuster({ baseUrl: limited.url, apiKey: key, maxRetries: 0 })
     await client.GET('/public/v1/tasks')
-    const error = await errorOf(client.GET('/public/v1/tasks'))
+    const error = await catchError(client.GET('/public/v1/tasks'))
     expect(error.status).toBe(429)
     expect(error.retryAfterSeconds).toBeGreaterThan(0)
   })

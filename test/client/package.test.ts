@@ -1,4 +1,4 @@
-/** The client as a package: packed, installed where nothing else of ours is, type-checked and run against the service. */
+/** Packs the client, installs it in an empty project, type-checks it and runs it against the service. */
 import { execFile } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -21,9 +21,9 @@ const npm = (args: string[], cwd: string) =>
   run('npm', args, { cwd, env: { ...process.env, npm_config_update_notifier: 'false' } })
 
 let directory: string
-/** A copy of the package: what is built in it is in nobody's way. */
+/** A copy of the package, so that the build does not change the repository. */
 let source: string
-/** Of somebody who uses it. */
+/** A project that depends on the package. */
 let project: string
 
 beforeAll(async () => {
@@ -48,7 +48,7 @@ beforeAll(async () => {
     private: true,
     type: 'module',
     dependencies: { '@muster/client': `file:${filename}` },
-    // No registry is asked.
+    // Installs without a registry.
     overrides: {
       'openapi-fetch': ours('openapi-fetch'),
       'openapi-typescript-helpers': ours('openapi-typescript-helpers'),
@@ -61,8 +61,8 @@ beforeAll(async () => {
 }, LONG_MS)
 afterAll(() => rm(directory, { recursive: true, force: true }))
 
-/** What the compiler says of the files; empty: nothing. */
-async function compilerSays(files: string[], more: string[]): Promise<string> {
+/** The compiler's output for the files; empty without errors. */
+async function compileFiles(files: string[], more: string[]): Promise<string> {
   const options = ['--noEmit', '--strict', '--target', 'es2022', '--types', 'node', ...more]
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
   return run(process.execPath, [tsc, ...options, ...files], { cwd: project }).then(
@@ -82,7 +82,7 @@ const MODULES = [
 ]
 
 describe('the package', () => {
-  it('has the version of the contract, and nothing in it but what was built', async () => {
+  it('has the version of the contract, and contains only built files', async () => {
     const { version } = JSON.parse(await readFile(join(source, 'package.json'), 'utf8'))
     const { info } = JSON.parse(await readFile(join(ROOT, 'generated/openapi.json'), 'utf8'))
     expect(version).toBe(info.version)
@@ -95,7 +95,7 @@ describe('the package', () => {
   })
 
   it.each(MODULES)(
-    'what is documented compiles, and slips do not: %s %s',
+    'documented code compiles, and wrong code does not: %s %s',
     { timeout: LONG_MS },
     async (...module) => {
       const [calls = '', lists = '', errors = '', webhooks = '', ...others] =
@@ -109,7 +109,7 @@ describe('the package', () => {
         'guide-0.ts': guide[0],
         'guide-1.ts': guide[1],
       }
-      const slips = [
+      const mistakes = [
         `muster.GET('/public/v1/cats')`,
         `muster.GET('/public/v1/tasks/{task}')`,
         `muster.DELETE('/public/v1/tasks')`,
@@ -120,22 +120,22 @@ describe('the package', () => {
         `muster.records('/public/v1/tasks', { 'filter[status]': ['odd'] })`,
         `muster.records('/public/v1/tasks', { sort: ['odd'] })`,
         `muster.GET('/public/v1/tasks').then(({ data }) => data.meta.totl)`,
-        `verifyWebhook('', {}, '').then((event) => event.event_type === 'task.created' && event.data.screening_outcome)`,
+        `verifyWebhook('', {}, '').then((e) => e.event_type === 'task.created' && e.data.screening_outcome)`,
         `verifyWebhook('', {}, '').then((event) => event.event_type === 'task.crated')`,
       ]
       const imports = "import { createMuster, verifyWebhook } from '@muster/client'"
-      const slipped = [
+      const mistakesFile = [
         imports,
         "const muster = createMuster({ baseUrl: '', apiKey: '' })",
-        ...slips,
+        ...mistakes,
       ].join('\n')
-      for (const [file, code] of Object.entries({ ...files, 'slips.ts': slipped }))
+      for (const [file, code] of Object.entries({ ...files, 'mistakes.ts': mistakesFile }))
         await writeFile(join(project, file), code ?? '')
-      const said = await compilerSays([...Object.keys(files), 'slips.ts'], module)
-      const lines = said.split('\n').filter((line) => /^\S/.test(line))
-      expect(lines.filter((line) => !line.startsWith('slips.ts('))).toEqual([])
-      const found = lines.map((line) => Number(/^slips\.ts\((\d+),/.exec(line)?.[1]))
-      expect(new Set(found)).toEqual(new Set(slips.map((_, index) => index + 3)))
+      const output = await compileFiles([...Object.keys(files), 'mistakes.ts'], module)
+      const lines = output.split('\n').filter((line) => /^\S/.test(line))
+      expect(lines.filter((line) => !line.startsWith('mistakes.ts('))).toEqual([])
+      const found = lines.map((line) => Number(/^mistakes\.ts\((\d+),/.exec(line)?.[1]))
+      expect(new Set(found)).toEqual(new Set(mistakes.map((_, index) => index + 3)))
     },
   )
 
@@ -158,12 +158,14 @@ describe('the package', () => {
       import { createMuster, MusterError, verifyWebhook } from '@muster/client'
       const { url, key, secret, delivery, headers } = JSON.parse(process.argv[2])
       const muster = createMuster({ baseUrl: url, apiKey: key })
-      for (const title of ['One', 'Two', 'Three']) await muster.POST('/public/v1/tasks', { body: { title } })
+      for (const title of ['One', 'Two', 'Three'])
+        await muster.POST('/public/v1/tasks', { body: { title } })
       const titles = []
       for await (const { title } of muster.records('/public/v1/tasks', { 'page[size]': 2 })) titles.push(title)
       const refused = await muster.POST('/public/v1/tasks', { body: {} }).catch((error) => error)
       const { data } = await verifyWebhook(delivery, headers, secret)
-      console.log(JSON.stringify({ titles, refused: [refused instanceof MusterError, refused.errors], data }))
+      const isMusterError = refused instanceof MusterError
+      console.log(JSON.stringify({ titles, refused: [isMusterError, refused.errors], data }))
     `
       await writeFile(join(project, 'program.js'), program)
       const { stdout } = await run(
@@ -180,7 +182,7 @@ describe('the package', () => {
   )
 })
 
-/** Those of the machine that are not the one of the tests: an older one, perhaps. */
+/** Other versions of Node on the PATH. */
 function otherNodes(): string[] {
   const candidates = (process.env.PATH ?? '')
     .split(delimiter)

@@ -1,4 +1,4 @@
-/** Verification by the client, of what the engine really sends and of what somebody else may send. */
+/** The client verifies real deliveries and refuses forged ones. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyWebhook, type WebhookEvent, WebhookRefused } from '../../client/src/index.ts'
 import { writeScope } from '../../records/database/scope.ts'
@@ -22,7 +22,7 @@ const body = ` ${JSON.stringify(EVENT).replace('created', 'cr\\u0065ated')}\n`
 const headers = deliveryHeaders(signingKeys(secret), ID, Buffer.from(body), SIGNED_AT)
 const now = () => SIGNED_AT
 
-async function reasonOf(verified: Promise<unknown>): Promise<string> {
+async function refusalReason(verified: Promise<unknown>): Promise<string> {
   const error = await verified.then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -40,115 +40,119 @@ describe('a real delivery', () => {
     ['text', body],
     ['a Buffer', Buffer.from(body)],
     ['an ArrayBuffer', new Uint8Array(Buffer.from(body)).buffer],
-    ['a part of a larger one', Buffer.from(`xx${body}xx`).subarray(2, -2)],
-  ])('is taken as %s', async (_, given) => {
-    expect(await verifyWebhook(given, headers, secret, { now })).toEqual(EVENT)
+    ['a part of a larger Buffer', Buffer.from(`xx${body}xx`).subarray(2, -2)],
+  ])('is accepted as %s', async (_, input) => {
+    expect(await verifyWebhook(input, headers, secret, { now })).toEqual(EVENT)
   })
 
   it.each([
     ['Headers', new Headers(headers)],
     [
-      'names in capitals',
+      'upper-case names',
       Object.fromEntries(
         Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]),
       ),
     ],
     ['lists', Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]))],
-    ['the one of the specification alone', without(...STANDARD)],
-  ])('is taken with headers as %s', async (_, given) => {
-    expect(await verifyWebhook(body, given, secret, { now })).toEqual(EVENT)
+    ['X-Service-Signature only', without(...STANDARD)],
+  ])('is accepted with headers as %s', async (_, input) => {
+    expect(await verifyWebhook(body, input, secret, { now })).toEqual(EVENT)
   })
 
-  it('is taken with either of two secrets, while they are changed', async () => {
+  it('is accepted with either of two secrets during a rotation', async () => {
     expect(await verifyWebhook(body, headers, [newSecret(), secret], { now })).toEqual(EVENT)
-    expect(await reasonOf(verifyWebhook(body, headers, [newSecret(), newSecret()], { now }))).toBe(
-      'signature',
-    )
+    expect(
+      await refusalReason(verifyWebhook(body, headers, [newSecret(), newSecret()], { now })),
+    ).toBe('signature')
   })
 
   it('narrows data by event_type', async () => {
     const event: WebhookEvent = await verifyWebhook(body, headers, secret, { now })
-    const outcomeOf = (given: WebhookEvent): string | null =>
-      given.event_type === 'job_application.created'
-        ? given.data.screening_outcome
-        : `none of ${given.data.length}`
-    expect(outcomeOf(event)).toBe('meets_all')
+    const toOutcome = (input: WebhookEvent): string | null =>
+      input.event_type === 'job_application.created'
+        ? input.data.screening_outcome
+        : `none of ${input.data.length}`
+    expect(toOutcome(event)).toBe('meets_all')
   })
 })
 
-describe('what is refused', () => {
+describe('refuses', () => {
   const forged =
     headers['x-service-signature']?.replace(/^./, (first) => (first === 'a' ? 'b' : 'a')) ?? ''
 
   it.each([
     ['no signature', without('x-service-signature')],
-    ['an empty one', { ...headers, 'x-service-signature': '' }],
-    ['a forged one', { ...headers, 'x-service-signature': forged }],
+    ['an empty signature', { ...headers, 'x-service-signature': '' }],
+    ['a forged signature', { ...headers, 'x-service-signature': forged }],
     [
-      'a truncated one',
+      'a truncated signature',
       { ...headers, 'x-service-signature': headers['x-service-signature']?.slice(0, -2) },
     ],
     [
-      'one in capitals',
+      'an upper-case signature',
       { ...headers, 'x-service-signature': headers['x-service-signature']?.toUpperCase() },
     ],
     [
-      'a time that was not signed',
+      'an unsigned time',
       { ...headers, 'webhook-timestamp': String(SIGNED_AT.getTime() / 1000 + 1) },
     ],
-    ['an id that was not signed', { ...headers, 'webhook-id': 'another' }],
+    ['an unsigned ID', { ...headers, 'webhook-id': 'another' }],
     ['a time without its signature', without('webhook-signature')],
     [
-      'a signature of another kind',
+      'a signature with an unknown version',
       { ...headers, 'webhook-signature': headers['webhook-signature']?.replace('v1,', 'v1a,') },
     ],
-    ['nothing at all', {}],
-  ])('%s', async (_, given) => {
-    expect(await reasonOf(verifyWebhook(body, given, secret, { now }))).toBe('signature')
+    ['no headers', {}],
+  ])('%s', async (_, input) => {
+    expect(await refusalReason(verifyWebhook(body, input, secret, { now }))).toBe('signature')
   })
 
   it.each([
     ['changed', body.replace('meets_all', 'meets_ALL')],
-    ['written again', JSON.stringify(JSON.parse(body))],
-    ['cut', body.slice(0, -1)],
+    ['reformatted', JSON.stringify(JSON.parse(body))],
+    ['truncated', body.slice(0, -1)],
     ['empty', ''],
-  ])('a body that was %s', async (_, given) => {
-    expect(await reasonOf(verifyWebhook(given, headers, secret, { now }))).toBe('signature')
+  ])('a body: %s', async (_, input) => {
+    expect(await refusalReason(verifyWebhook(input, headers, secret, { now }))).toBe('signature')
   })
 
   it('the signature of another secret', async () => {
-    expect(await reasonOf(verifyWebhook(body, headers, newSecret(), { now }))).toBe('signature')
+    expect(await refusalReason(verifyWebhook(body, headers, newSecret(), { now }))).toBe(
+      'signature',
+    )
   })
 
-  it('a repeat after five minutes, and one from the future', async () => {
+  it('a delivery that is over five minutes old, or from the future', async () => {
     const later = (seconds: number) => ({
       now: () => new Date(SIGNED_AT.getTime() + seconds * 1000),
     })
     for (const seconds of [-300, 300])
       expect(await verifyWebhook(body, headers, secret, later(seconds))).toEqual(EVENT)
     for (const seconds of [-301, 301])
-      expect(await reasonOf(verifyWebhook(body, headers, secret, later(seconds)))).toBe('timestamp')
+      expect(await refusalReason(verifyWebhook(body, headers, secret, later(seconds)))).toBe(
+        'timestamp',
+      )
     expect(
       await verifyWebhook(body, headers, secret, { ...later(3000), toleranceSeconds: 3600 }),
     ).toEqual(EVENT)
   })
 
-  it('one without a time, where that is asked for', async () => {
+  it('a delivery without a signed time if requireTimestamp is set', async () => {
     expect(
-      await reasonOf(
+      await refusalReason(
         verifyWebhook(body, without(...STANDARD), secret, { now, requireTimestamp: true }),
       ),
     ).toBe('timestamp')
   })
 
-  it('what is rightly signed and no delivery', async () => {
+  it('a signed body that is not a delivery', async () => {
     for (const odd of ['[]', 'null', '{', '{"id": 1}', '']) {
       const signed = deliveryHeaders(signingKeys(secret), ID, Buffer.from(odd), SIGNED_AT)
-      expect(await reasonOf(verifyWebhook(odd, signed, secret, { now }))).toBe('body')
+      expect(await refusalReason(verifyWebhook(odd, signed, secret, { now }))).toBe('body')
     }
   })
 
-  it('mistakes of the caller are said: no secret, and a body that was parsed', async () => {
+  it('throws a TypeError for a missing secret or a parsed body', async () => {
     for (const missing of ['', []])
       await expect(verifyWebhook(body, headers, missing)).rejects.toThrow(
         'The signing secret is missing',
@@ -166,7 +170,7 @@ describe('the engine', () => {
   })
   afterAll(() => app[Symbol.asyncDispose]())
 
-  it('sends what verifies', async () => {
+  it('sends deliveries that verify', async () => {
     await using receiver = await startReceiver()
     const account = await app.newAccount()
     const webhook = { url: receiver.url, description: '', eventTypes: ['*'], createdBy: null }
@@ -174,14 +178,14 @@ describe('the engine', () => {
     await transaction(app.db, (trx) =>
       insertWebhook(writeScope(trx, account.accountId), webhook, seal, new Date()),
     )
-    const made = await app.as(account).post('/participants', { full_name: 'Ada Lovelace' })
+    const participant = await app.as(account).post('/participants', { full_name: 'Ada Lovelace' })
     const [request] = await receiver.received(1)
     const event = await verifyWebhook(request?.body ?? '', request?.headers ?? {}, secret, {
       requireTimestamp: true,
     })
     expect(event).toMatchObject({
       event_type: 'participant.created',
-      resource: { type: 'participant', id: made.body.id },
+      resource: { type: 'participant', id: participant.body.id },
       data: [],
     })
   })
