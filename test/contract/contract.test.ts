@@ -495,7 +495,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
       const [first, again] = [await muster.run(args), await muster.run(args)]
       const shrunk = (stdout: string) =>
         (JSON.parse(stdout).cases as Found[]).find(
-          ({ name }) => name === 'takes valid data at random',
+          ({ name }) => name === 'accepts random valid data',
         )?.failures[0]
       expect(shrunk(first.stdout)).toMatchObject({ check: 'not_a_server_error', what: 'at random' })
       expect(shrunk(first.stdout)?.curl).toMatch(/--data-raw '\{"title":"[^"]{1,3}"\}'$/)
