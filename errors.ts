@@ -17,7 +17,7 @@ export class InvalidInput extends Error {
   readonly errors: FieldErrors
 
   constructor(errors: FieldErrors) {
-    super('The given data was invalid.')
+    super('The input is invalid.')
     this.errors = errors
   }
 }

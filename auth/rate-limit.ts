@@ -38,7 +38,7 @@ export interface RateLimiter {
 
 /** The network that counts as one client: an IPv4 address, or the /64 of an IPv6 address, because a
  *  subscriber has a whole /64. */
-export function networkOf(ip: string): string {
+export function toNetwork(ip: string): string {
   if (!ipaddr.isValid(ip)) return ip
   const address = ipaddr.process(ip)
   if (address.kind() === 'ipv4') return address.toString()

@@ -47,7 +47,7 @@ const SYSTEMS: [RegExp, string][] = [
 ]
 
 /** For example `Firefox on Linux`. The first match counts, because most browsers also name other browsers. */
-export function deviceOf(userAgent: string): string {
+export function describeDevice(userAgent: string): string {
   const find = (names: [RegExp, string][]): string | undefined =>
     names.find(([pattern]) => pattern.test(userAgent))?.[1]
   const browser = find(BROWSERS)

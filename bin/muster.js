@@ -6,35 +6,35 @@ import module from 'node:module'
 import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
-/** The first version with argon2 in node:crypto and type stripping by default. */
-const NEEDED = [24, 7]
-const LINGER_MS = 500
+/** The first version of Node.js with argon2 in node:crypto and type stripping by default. */
+const MIN_VERSION = [24, 7]
+const EXIT_DELAY_MS = 500
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 const [major, minor] = process.versions.node.split('.').map(Number)
-// DNS lookups and SQLite take threads of libuv. With the default of four, a few slow lookups would block
-// all others.
+// DNS lookups and SQLite run on threads of libuv. With the default of four threads, a few slow lookups
+// would block the others.
 process.env.UV_THREADPOOL_SIZE ??= '128'
 
-const serves = major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])
+const isSupported = major > MIN_VERSION[0] || (major === MIN_VERSION[0] && minor >= MIN_VERSION[1])
 
-if (serves) {
-  endWithParent()
-  // Halves the time of a short command. An unwritable cache folder is not an error.
+if (isSupported) {
+  exitWithParent()
+  // Halves the duration of a short command. Node ignores a cache folder that it cannot write.
   module.enableCompileCache(
     fileURLToPath(new URL('../node_modules/.cache/muster', import.meta.url)),
   )
   const { main } = await import('../cli/main.ts')
   process.exitCode = await main(process.argv.slice(2), process.env)
-  // Does not wait for open handles, for example idle connections.
-  setTimeout(() => process.exit(), LINGER_MS).unref()
+  // Open handles, for example idle connections, do not delay the exit any longer.
+  setTimeout(() => process.exit(), EXIT_DELAY_MS).unref()
 } else {
   const node = installedNode()
   if (node === undefined || node === realpathSync(process.execPath)) {
     console.error(
-      `Muster needs Node.js ${NEEDED.join('.')} or newer; this is ${process.versions.node}.`,
+      `Muster needs Node.js ${MIN_VERSION.join('.')} or newer. This is Node.js ${process.versions.node}.`,
     )
-    console.error('Run "npm ci" in the folder of Muster. It installs the right version.')
+    console.error('Run "npm ci" in the folder of Muster to install the right version.')
     process.exit(1)
   }
   runUnder(node)
@@ -50,7 +50,7 @@ function installedNode() {
 }
 
 function runUnder(node) {
-  // The IPC channel closes when this process dies in any way. The child then exits, too: see endWithParent.
+  // The IPC channel closes even when this process is killed. Then the child exits: see exitWithParent.
   const child = spawn(
     node,
     [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)],
@@ -60,7 +60,7 @@ function runUnder(node) {
   )
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal))
   child.on('error', (error) => {
-    console.error(`${node} cannot be run: ${error.message}`)
+    console.error(`Cannot run ${node}: ${error.message}`)
     process.exit(1)
   })
   child.on('exit', (code, signal) =>
@@ -68,8 +68,8 @@ function runUnder(node) {
   )
 }
 
-/** Without this, a killed parent would leave the child behind with the port and the lock. */
-function endWithParent() {
+/** Exits when the parent is killed. Otherwise this process would keep the port and the lock. */
+function exitWithParent() {
   if (!process.channel) return
   process.channel.unref()
   process.once('disconnect', () => process.exit(1))

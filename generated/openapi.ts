@@ -1960,7 +1960,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "message": "The given data was invalid.",
+                 *       "message": "The input is invalid.",
                  *       "errors": {
                  *         "full_name": [
                  *           "is required."
@@ -1996,7 +1996,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "message": "Something went wrong on our side. When you report it, name request 0193d7a7-8e21-7d94-b6f5-2c4a6e8d0b13."
+                 *       "message": "An unexpected error occurred. If you report it, include the request ID 0193d7a7-8e21-7d94-b6f5-2c4a6e8d0b13."
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];
@@ -2012,7 +2012,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "message": "The service is not available just now. Try again in a few seconds."
+                 *       "message": "The service is temporarily unavailable. Try again in a few seconds."
                  *     }
                  */
                 "application/json": components["schemas"]["Error"];

@@ -26,8 +26,7 @@ const CHUNK_BYTES = 256 * 1024
 /** A fraction of the lease, for batches that are slow to read or do not fill a chunk. */
 const RENEWAL_MS = 15_000
 const RETRY_DELAY_MS = 5_000
-const FAILURE =
-  'Something went wrong on our side, several times in a row. Please request a new one.'
+const FAILURE = 'An unexpected error occurred several times. Create a new export.'
 
 /** Writes one export, if it is due. Throws the error for the log, after the export is queued again or
  *  failed. When `signal` aborts, it stops, and another process can continue. */

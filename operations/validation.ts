@@ -29,16 +29,16 @@ function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string)
   // No prototype, so that "constructor" and "__proto__" are ordinary names.
   const fields: FieldErrors = Object.create(null)
   for (const error of errors.slice(0, MAX_ERRORS)) {
-    const message = messageOf(error)
+    const message = toMessage(error)
     if (message === undefined) continue
-    const field = fieldOf(pathOf(error))
+    const field = fieldOf(toPath(error))
     fields[field] ??= []
     if (!fields[field].includes(message)) fields[field].push(message)
   }
   return fields
 }
 
-function pathOf(error: ErrorObject): string[] {
+function toPath(error: ErrorObject): string[] {
   const path = error.instancePath
     .split('/')
     .slice(1)
@@ -57,15 +57,25 @@ const TYPES: Record<string, string> = {
   null: 'null',
 }
 
+const DATE_TIME = 'must be an RFC 3339 date and time, for example 2026-03-02T09:30:00Z.'
+
 const FORMATS: Record<string, string> = {
   uuid: 'must be a UUID.',
   email: 'must be an email address.',
-  'date-time': 'must be an RFC 3339 date and time, such as 2026-03-02T09:30:00Z.',
+  'date-time': DATE_TIME,
+}
+
+/** By the exact pattern in openapi.yaml. */
+const PATTERNS: Record<string, string> = {
+  '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$': DATE_TIME,
+  '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$':
+    'must be 1 to 64 letters, digits, _, . and -, and begin with a letter, digit or _.',
+  '^[\\x21-\\x7e]+$': 'must contain printable ASCII characters only, without spaces.',
 }
 
 /** A sentence that follows the name of the field. Undefined when another error of the same value is
  *  clearer. */
-function messageOf({ keyword, params, message, schemaPath }: ErrorObject): string | undefined {
+function toMessage({ keyword, params, message, schemaPath }: ErrorObject): string | undefined {
   switch (keyword) {
     case 'required':
       return 'is required.'
@@ -79,13 +89,11 @@ function messageOf({ keyword, params, message, schemaPath }: ErrorObject): strin
     case 'oneOf':
       return 'has a value of a type that is not accepted here.'
     case 'enum':
-      return `must be one of ${params.allowedValues.map((value: unknown) => (value === null ? 'null' : value)).join(', ')}.`
+      return `must be one of ${params.allowedValues.map(String).join(', ')}.`
     case 'format':
-      return FORMATS[params.format] ?? `must be in the form of ${params.format}.`
+      return FORMATS[params.format] ?? `must have the format ${params.format}.`
     case 'pattern':
-      return params.pattern.startsWith('^[12]\\d{3}-')
-        ? FORMATS['date-time']
-        : 'does not match the required pattern.'
+      return PATTERNS[params.pattern] ?? 'has an invalid format.'
     case 'minLength':
       return params.limit === 1
         ? 'must not be empty.'

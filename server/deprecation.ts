@@ -8,11 +8,11 @@ export function deprecationHeaders({
   if (deprecation === null) return {}
   const { since, sunset } = deprecation
   return {
-    Deprecation: `@${startOf(since).getTime() / 1000}`,
-    ...(sunset === null ? {} : { Sunset: startOf(sunset).toUTCString() }),
+    Deprecation: `@${startOfDay(since).getTime() / 1000}`,
+    ...(sunset === null ? {} : { Sunset: startOfDay(sunset).toUTCString() }),
   }
 }
 
-function startOf(day: string): Date {
+function startOfDay(day: string): Date {
   return new Date(`${day}T00:00:00Z`)
 }

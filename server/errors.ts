@@ -13,8 +13,7 @@ export function answerErrors(log: Logger) {
   return async (ctx: Context, next: Next): Promise<void> => {
     try {
       await next()
-      if (ctx.status === 404 && ctx.body == null)
-        ctx.throw(404, 'There is nothing at this address.')
+      if (ctx.status === 404 && ctx.body == null) ctx.throw(404, 'There is nothing at this URL.')
       if (ctx.status >= 400 && ctx.body == null)
         ctx.throw(ctx.status, `${ctx.method} is not possible here.`)
     } catch (error) {
@@ -43,7 +42,7 @@ function answer(ctx: Context, error: unknown, log: Logger): void {
     )
     ctx.set('Retry-After', String(RETRY_AFTER_SECONDS))
     reply(ctx, 503, {
-      message: 'The service is not available just now. Try again in a few seconds.',
+      message: 'The service is temporarily unavailable. Try again in a few seconds.',
     })
   } else {
     log.error(
@@ -57,7 +56,7 @@ function answer(ctx: Context, error: unknown, log: Logger): void {
       'A request failed',
     )
     reply(ctx, 500, {
-      message: `Something went wrong on our side. When you report it, name request ${requestId}.`,
+      message: `An unexpected error occurred. If you report it, include the request ID ${requestId}.`,
     })
   }
 }

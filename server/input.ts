@@ -30,7 +30,7 @@ export function readQuery(ctx: Context, operation: OperationRow): Record<string,
   for (const part of ctx.querystring.split('&')) {
     if (part === '') continue
     const [name, value] = decodePair(ctx, part)
-    if (Object.hasOwn(query, name)) errors[name] = ['must be given once.']
+    if (Object.hasOwn(query, name)) errors[name] = ['must appear only once.']
     else if (!isStorable(name) || !isStorable(value)) errors[name.toWellFormed()] = [UNSTORABLE]
     // Not an assignment, because "__proto__" must become an ordinary name.
     else

@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { isWellFormed } from '../auth/api-key.ts'
 import { countingAuthenticator } from '../auth/authenticator.ts'
-import { networkOf, newRateLimiter, type RateLimitState } from '../auth/rate-limit.ts'
+import { newRateLimiter, type RateLimitState, toNetwork } from '../auth/rate-limit.ts'
 import { Refused } from '../errors.ts'
 import { handlers } from '../generated/handlers.ts'
 import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
@@ -102,7 +102,7 @@ function newAuthentication({ db, config }: OperationServices): (ctx: Context) =>
     }
     // A malformed key costs no lookup, so it is not counted.
     if (isWellFormed(token)) {
-      const state = await unknownKeys.consume(networkOf(ctx.ip))
+      const state = await unknownKeys.consume(toNetwork(ctx.ip))
       if (!state.allowed) throwTooManyRequests(ctx, state)
     }
     return false

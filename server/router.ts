@@ -82,7 +82,7 @@ function findRoute(ctx: Context, match: (path: string) => Match | undefined): Ma
     ctx.throw(400, 'The URL has a broken percent-encoding.')
   }
   const found = match(ctx.path)
-  if (found === undefined) ctx.throw(404, 'There is nothing at this address.')
+  if (found === undefined) ctx.throw(404, 'There is nothing at this URL.')
   return found
 }
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { deviceOf, hashOfToken, newToken } from '../../auth/session.ts'
+import { describeDevice, hashOfToken, newToken } from '../../auth/session.ts'
 
 const WEBKIT = 'AppleWebKit/537.36 (KHTML, like Gecko)'
 
-describe('deviceOf', () => {
+describe('describeDevice', () => {
   it.each([
     ['Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0', 'Firefox on Linux'],
     [
@@ -37,7 +37,7 @@ describe('deviceOf', () => {
     ['curl/8.19.0', 'Unknown device'],
     ['', 'Unknown device'],
   ])('%s', (userAgent, device) => {
-    expect(deviceOf(userAgent)).toBe(device)
+    expect(describeDevice(userAgent)).toBe(device)
   })
 })
 

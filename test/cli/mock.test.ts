@@ -166,7 +166,7 @@ describe('a request that the service refuses', () => {
 
   it('invalid fields: the same messages as the service', async () => {
     expect(await json(await post(asJson, '{"title": 1, "titel": "x"}'))).toEqual({
-      message: 'The given data was invalid.',
+      message: 'The input is invalid.',
       errors: { title: ['must be a string.'], titel: ['is not a recognised field.'] },
     })
   })
@@ -175,7 +175,7 @@ describe('a request that the service refuses', () => {
     const nowhere = await fetch(`${url}/public/v1/nowhere`)
     expect([nowhere.status, await nowhere.json()]).toEqual([
       404,
-      { message: 'There is nothing at this address.' },
+      { message: 'There is nothing at this URL.' },
     ])
     const method = await fetch(`${url}/public/v1/tasks`, { method: 'PUT' })
     expect([method.status, method.headers.get('allow')]).toEqual([405, 'GET, POST, HEAD, OPTIONS'])

@@ -250,7 +250,7 @@ describe('bin/muster.js', () => {
       environment: { NODE_OPTIONS: `--import="${pretendOlderNode}"` },
     })
     expect(status).toBe(1)
-    expect(stderr).toContain('Muster needs Node.js 24.7 or newer; this is 20.1.0.')
+    expect(stderr).toContain('Muster needs Node.js 24.7 or newer. This is Node.js 20.1.0.')
     expect(stderr).toContain('npm ci')
   })
 

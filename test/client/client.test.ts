@@ -79,7 +79,7 @@ describe('errors', () => {
     expect(await catchError(muster.POST('/public/v1/tasks', { body }))).toMatchObject({
       name: 'MusterError',
       status: 422,
-      message: 'The given data was invalid.',
+      message: 'The input is invalid.',
       errors: { title: ['must not be empty.'], participant_id: ['must be a UUID.'] },
       requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
       retryAfterSeconds: null,

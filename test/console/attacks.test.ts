@@ -1,6 +1,6 @@
 /** What strangers and faithless insiders try on the console. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { networkOf } from '../../auth/rate-limit.ts'
+import { toNetwork } from '../../auth/rate-limit.ts'
 import { modules } from '../../records/users.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { newPerson, PASSWORD, visitor } from './visitors.ts'
@@ -13,7 +13,7 @@ it.each([
   { ip: '::1', network: '0:0:0:0::/64' },
   { ip: 'unknown', network: 'unknown' },
 ])('$ip counts as $network', ({ ip, network }) => {
-  expect(networkOf(ip)).toBe(network)
+  expect(toNetwork(ip)).toBe(network)
 })
 
 describe('the console under attack', () => {

@@ -211,7 +211,7 @@ describe('the documentation', () => {
         expect((await fetch(new URL(target, response.url))).status, target).toBe(200)
     // No page has a path this long, so the API's 404 is enough.
     expect((await app.call('GET', '/docs/a/b/c/d/e')).body).toEqual({
-      message: 'There is nothing at this address.',
+      message: 'There is nothing at this URL.',
     })
     expect((await app.call('GET', '/docs/%3Cscript%3Ealert(1)%3C/script%3E')).text).not.toContain(
       '<script>alert',

@@ -476,7 +476,7 @@ describe('making', () => {
     expect(failed).toMatchObject({
       status: 'failed',
       row_count: null,
-      error: expect.stringMatching(/^Something went wrong on our side/),
+      error: expect.stringMatching(/^An unexpected error occurred several times/),
     })
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({
       status: 409,

@@ -71,7 +71,7 @@ export function* dayOfRequests({ accountId, keys, users, now }: Traffic): Genera
         responseBody:
           status < 300
             ? '{"id":"0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11","full_name":"Ada Lovelace","status":"active"}'
-            : '{"message":"The given data was invalid.","errors":{"email":["must be an email address."]}}',
+            : '{"message":"The input is invalid.","errors":{"email":["must be an email address."]}}',
         at: now - minute * MINUTE + Math.floor(random() * MINUTE),
       }
     }

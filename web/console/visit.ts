@@ -1,6 +1,6 @@
 /** Builds what a page's handler gets: see page.ts. */
 import type { Context } from 'koa'
-import { networkOf } from '../../auth/rate-limit.ts'
+import { toNetwork } from '../../auth/rate-limit.ts'
 import { execute, validate } from '../../operations/execute.ts'
 import { assertStorable } from '../../operations/storable.ts'
 import { insertAuditEntry } from '../../records/audit-log.ts'
@@ -30,7 +30,7 @@ export function newGuestVisit(
     form,
     now: now(),
     ip: ctx.ip,
-    network: networkOf(ctx.ip),
+    network: toNetwork(ctx.ip),
     db,
     config,
     ctx,

@@ -1,7 +1,7 @@
 /** The profile of the signed-in user: name, email, password, sessions, theme. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { TooOften } from '../../../auth/rate-limit.ts'
-import { deviceOf } from '../../../auth/session.ts'
+import { describeDevice } from '../../../auth/session.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
 import { assertName } from '../../../records/names.ts'
 import {
@@ -158,7 +158,7 @@ function sessionCells(
 ): Content[] {
   return [
     html`<span class="two-lines">
-<span title="${userAgent}">${deviceOf(userAgent)} ${isCurrent && pill('ok', 'This device')}</span>
+<span title="${userAgent}">${describeDevice(userAgent)} ${isCurrent && pill('ok', 'This device')}</span>
 <small class="muted mono">${ip}</small>
 </span>`,
     timeElement(lastSeenAt, now),
@@ -309,7 +309,7 @@ async function endSession(visit: Visit): Promise<PageResult> {
   }
   const session = (await listSessions(visit.scope, user.id, now)).find((one) => one.id === id)
   if (!session) return visit.ctx.throw(404)
-  const device = deviceOf(session.userAgent)
+  const device = describeDevice(session.userAgent)
   await visit.change(async (scope) => {
     await deleteSession(scope, user.id, session.id)
     await visit.audit(scope, {

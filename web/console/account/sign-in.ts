@@ -2,7 +2,7 @@
 import { deviceMark, isDeviceOf } from '../../../auth/device.ts'
 import { verifyPassword } from '../../../auth/password.ts'
 import { TooOften } from '../../../auth/rate-limit.ts'
-import { deviceOf } from '../../../auth/session.ts'
+import { describeDevice } from '../../../auth/session.ts'
 import { Refused } from '../../../errors.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
 import {
@@ -128,7 +128,7 @@ export async function signInAs(
 ): Promise<void> {
   const { ctx, config, ip, now } = visit
   const target = { type: 'user', id: user.id, name: user.fullName } as const
-  const details = { device: deviceOf(ctx.get('User-Agent')) }
+  const details = { device: describeDevice(ctx.get('User-Agent')) }
   await visit.signIn(user, async (scope) => {
     const current = await findUser(scope, user.id, { forUpdate: true })
     if (current?.status !== 'active' || (await findPasswordHash(scope, user.id)) !== passwordHash)
