@@ -56,44 +56,70 @@ async function makeFile(
   signal: AbortSignal,
 ): Promise<void> {
   await deleteClaimedChunks(db, claim, now)
-  const hash = createHash('sha256')
-  let waiting = Buffer.alloc(0)
-  let rowCount = 0
-  let byteSize = 0
-  let position = 0
-  let renewedAt = now().getTime()
-
-  async function store(bytes: Buffer): Promise<void> {
-    await transaction(db, async ({ sql }) => {
-      await renewClaim(sql, claim, rowCount, now())
-      await insertChunk(sql, claim, position, bytes)
-    })
-    renewedAt = now().getTime()
-    hash.update(bytes)
-    byteSize += bytes.length
-    position += 1
-  }
-
+  const file = new ExportFile(db, claim, now)
   const records = exportedRecords(db, claim)
-  for await (const part of claim.format === 'csv'
-    ? csv(records, exportFields(claim.resource))
-    : json(records)) {
+  const parts = claim.format === 'csv' ? csv(records, exportFields(claim.resource)) : json(records)
+  for await (const part of parts) {
     signal.throwIfAborted()
-    rowCount += part.records
-    waiting = Buffer.concat([waiting, Buffer.from(part.text)])
-    for (; waiting.length >= CHUNK_BYTES; waiting = waiting.subarray(CHUNK_BYTES))
-      await store(waiting.subarray(0, CHUNK_BYTES))
-    if (now().getTime() - renewedAt < RENEWAL_MS) continue
-    await transaction(db, ({ sql }) => renewClaim(sql, claim, rowCount, now()))
-    renewedAt = now().getTime()
+    await file.append(part)
   }
-  if (waiting.length > 0) await store(waiting)
-
-  const file = { rowCount, byteSize, sha256: hash.digest('hex') }
+  const summary = await file.finish()
   await transaction(db, async (trx) => {
-    await completeExport(trx.sql, claim, file, now())
-    await tell(trx, 'export.completed', claim, now())
+    await completeExport(trx.sql, claim, summary, now())
+    await emitExport(trx, 'export.completed', claim, now())
   })
+}
+
+/** Stores a file in chunks, and renews the claim on the export meanwhile. */
+class ExportFile {
+  readonly #db: Db
+  readonly #claim: ExportClaim
+  readonly #now: () => Date
+  readonly #hash = createHash('sha256')
+  #buffer = Buffer.alloc(0)
+  #chunkCount = 0
+  #rowCount = 0
+  #byteSize = 0
+  #renewedAt: number
+
+  constructor(db: Db, claim: ExportClaim, now: () => Date) {
+    this.#db = db
+    this.#claim = claim
+    this.#now = now
+    this.#renewedAt = now().getTime()
+  }
+
+  async append({ text, records }: Part): Promise<void> {
+    this.#rowCount += records
+    this.#buffer = Buffer.concat([this.#buffer, Buffer.from(text)])
+    while (this.#buffer.length >= CHUNK_BYTES) {
+      await this.#store(this.#buffer.subarray(0, CHUNK_BYTES))
+      this.#buffer = this.#buffer.subarray(CHUNK_BYTES)
+    }
+    if (this.#now().getTime() - this.#renewedAt >= RENEWAL_MS) await this.#store()
+  }
+
+  async finish(): Promise<{ rowCount: number; byteSize: number; sha256: string }> {
+    if (this.#buffer.length > 0) await this.#store(this.#buffer)
+    return {
+      rowCount: this.#rowCount,
+      byteSize: this.#byteSize,
+      sha256: this.#hash.digest('hex'),
+    }
+  }
+
+  /** Renews the claim, and stores a chunk if there is one. */
+  async #store(chunk?: Buffer): Promise<void> {
+    await transaction(this.#db, async ({ sql }) => {
+      await renewClaim(sql, this.#claim, this.#rowCount, this.#now())
+      if (chunk) await insertChunk(sql, this.#claim, this.#chunkCount, chunk)
+    })
+    this.#renewedAt = this.#now().getTime()
+    if (chunk === undefined) return
+    this.#hash.update(chunk)
+    this.#byteSize += chunk.length
+    this.#chunkCount += 1
+  }
 }
 
 /** A part of the file, and the number of records in it. */
@@ -147,11 +173,11 @@ async function fail(db: Db, claim: ExportClaim, now: () => Date): Promise<void> 
   await deleteClaimedChunks(db, claim, now)
   await transaction(db, async (trx) => {
     await failExport(trx.sql, claim, FAILURE, now())
-    await tell(trx, 'export.failed', claim, now())
+    await emitExport(trx, 'export.failed', claim, now())
   })
 }
 
-function tell(
+function emitExport(
   trx: Trx,
   eventType: 'export.completed' | 'export.failed',
   { id, accountId }: ExportClaim,

@@ -74,12 +74,11 @@ function parse(ctx: Context, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    const where = (error as Error).message.match(
-      /position \d+ \(line \d+ column \d+\)|position \d+|end of JSON input/i,
-    )?.[0]
-    ctx.throw(
-      400,
-      `The body is not valid JSON${where ? `: look at ${where.replace('end of JSON input', 'its end')}` : ''}.`,
-    )
+    const [position] =
+      (error as Error).message.match(
+        /position \d+ \(line \d+ column \d+\)|position \d+|end of JSON input/i,
+      ) ?? []
+    const hint = position ? `: look at ${position.replace('end of JSON input', 'its end')}` : ''
+    ctx.throw(400, `The body is not valid JSON${hint}.`)
   }
 }

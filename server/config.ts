@@ -110,7 +110,8 @@ const delays = makeValidator<number[]>((input) => {
     !seconds.every((value) => value >= 0 && value <= 7 * 86_400)
   )
     throw new Error(
-      `must be ${RETRY_DELAYS_SECONDS.length} comma-separated numbers of seconds, such as "${RETRY_DELAYS_SECONDS.join(',')}"`,
+      `must be ${RETRY_DELAYS_SECONDS.length} comma-separated numbers of seconds, ` +
+        `such as "${RETRY_DELAYS_SECONDS.join(',')}"`,
     )
   return seconds
 })
@@ -208,8 +209,8 @@ function readOrCreateSecretKey(dataDir: string): string {
     })
   }
   if (!existsSync(file)) {
-    // Written to a draft and linked: nobody reads half a key, and when two processes start at once, one of
-    // them wins.
+    // A linked draft is complete, so no process reads half a key. When two processes start at once, both
+    // use the key of the first link.
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flush: true })
     try {
