@@ -1,13 +1,19 @@
-/** `muster contract`: nothing to say about the service, and something about each way to break the contract. */
+/** `muster contract` finds no failure of the service, and finds each way to break the contract. */
 import { execFile, spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { newMuster } from '../cli/muster.ts'
 import { operationIds, startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import {
+  type Fault,
+  json,
+  noContent,
+  serverError,
+  startFaultyProxy,
+  withoutHeader,
+} from './faulty-proxy.ts'
 
 const LONG_MS = 600_000
 const onSqlite = test.runIf(inject('database') === 'sqlite')
@@ -33,7 +39,7 @@ interface Found {
 }
 
 test(
-  'a deployed copy: the contract holds, every cell was seen, and the records of the run are gone',
+  'a running service: the contract holds, every cell was seen, and the test records are deleted',
   async () => {
     await using muster = await newMuster()
     const [html, xml] = [join(muster.dataDir, 'report.html'), join(muster.dataDir, 'junit.xml')]
@@ -79,7 +85,7 @@ test(
 )
 
 onSqlite(
-  'this installation: is started for it; the matrix and the seed are shown',
+  'without --url: starts the service; prints the matrix and the seed',
   async () => {
     await using muster = await newMuster()
     const { status, stdout, stderr } = await muster.run([
@@ -97,7 +103,7 @@ onSqlite(
   LONG_MS,
 )
 
-onSqlite('wrong usage: a url without a key, an operation that there is not', async () => {
+onSqlite('wrong usage: a URL without a key, an unknown operation', async () => {
   await using muster = await newMuster()
   for (const [args, message] of [
     [['--url', app.url], /need each other/],
@@ -110,7 +116,7 @@ onSqlite('wrong usage: a url without a key, an operation that there is not', asy
   }
 })
 
-onSqlite('a key that is none → a sentence, and 1', async () => {
+onSqlite('an invalid key → an error message and exit code 1', async () => {
   await using muster = await newMuster()
   const { status, stdout, stderr } = await muster.run([
     'contract',
@@ -125,139 +131,33 @@ onSqlite('a key that is none → a sentence, and 1', async () => {
   )
 })
 
-/** What a broken server makes of a request before the service gets it, and of the answer before the client does. */
-interface Passing {
-  method: string
-  path: string
-  headers: Record<string, string>
-  body: string
-}
-
-interface Answered {
-  status: number
-  headers: Record<string, string>
-  body: string
-}
-
-interface Broken {
-  request?(passing: Passing): Partial<Passing>
-  /** Answers in the service's place. */
-  instead?(passing: Passing): Answered | undefined
-  answer?(answered: Answered, passing: Passing): Partial<Answered>
-}
-
-/** In front of the service, and broken as said. */
-async function startBroken({
-  request,
-  instead,
-  answer,
-}: Broken): Promise<{ url: string } & AsyncDisposable> {
-  const server: Server = createServer(async (incoming, outgoing) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of incoming) chunks.push(chunk)
-    const {
-      host: _,
-      connection: __,
-      'content-length': ___,
-      'transfer-encoding': ____,
-      ...headers
-    } = incoming.headers
-    const { method = '', url = '' } = incoming
-    const original: Passing = {
-      method,
-      path: url,
-      headers: headers as Record<string, string>,
-      body: Buffer.concat(chunks).toString(),
-    }
-    const passing = { ...original, ...request?.(original) }
-    const answered = instead?.(passing) ?? (await pass(passing))
-    const changed = { ...answered, ...answer?.(answered, passing) }
-    outgoing.writeHead(changed.status, changed.headers).end(changed.body)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
-  }
-}
-
-async function pass({ method, path, headers, body }: Passing): Promise<Answered> {
-  const response = await fetch(app.url + path, {
-    method,
-    headers,
-    body: body === '' ? undefined : body,
-  })
-  const text = await response.text()
-  const {
-    'content-length': _,
-    connection: __,
-    'keep-alive': ___,
-    'transfer-encoding': ____,
-    ...kept
-  } = Object.fromEntries(response.headers)
-  return { status: response.status, headers: kept, body: text }
-}
-
-const withoutHeader = (headers: Record<string, string>, name: string): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name))
-
-const json = (text: string): Record<string, unknown> => {
-  try {
-    return JSON.parse(text) ?? {}
-  } catch {
-    return {}
-  }
-}
-
-const mistake: Answered = {
-  status: 500,
-  headers: { 'content-type': 'application/json' },
-  body: '{"message":"Oops"}',
-}
-
-const noContent: Answered = {
-  status: 204,
-  headers: {
-    'x-request-id': 'x',
-    'x-ratelimit-limit': '1',
-    'x-ratelimit-remaining': '1',
-    'x-ratelimit-reset': '1',
-    ratelimit: '"default";r=1;t=1',
-    'ratelimit-policy': '"default";q=1;w=60',
-  },
-  body: '',
-}
-
-const faults: { broken: string; check: string; only: string; by: Broken }[] = [
+const faults: { broken: string; check: string; only: string; by: Fault }[] = [
   {
-    broken: 'answers 500 to a negative number',
+    broken: 'returns 500 for a negative number',
     check: 'not_a_server_error',
     only: 'createPayment',
-    by: { instead: ({ body }) => (Number(json(body).amount_minor) < 0 ? mistake : undefined) },
+    by: { instead: ({ body }) => (Number(json(body).amount_minor) < 0 ? serverError : undefined) },
   },
   {
-    broken: 'answers with a status of its own',
+    broken: 'returns a status that is not in the contract',
     check: 'status_code_conformance',
     only: 'getTask',
     by: { answer: ({ status }) => (status === 404 ? { status: 418 } : {}) },
   },
   {
-    broken: 'says text/html',
+    broken: 'returns text/html',
     check: 'content_type_conformance',
     only: 'getTask',
     by: { answer: ({ headers }) => ({ headers: { ...headers, 'content-type': 'text/html' } }) },
   },
   {
-    broken: 'leaves a header out',
+    broken: 'omits a header',
     check: 'response_headers_conformance',
     only: 'getTask',
     by: { answer: ({ headers }) => ({ headers: withoutHeader(headers, 'x-request-id') }) },
   },
   {
-    broken: 'leaves a required field out',
+    broken: 'omits a required field',
     check: 'response_schema_conformance',
     only: 'createTask',
     by: { answer: ({ body }) => ({ body: body.replace(/"due_at":("[^"]*"|null),/, '') }) },
@@ -269,19 +169,19 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
     by: { request: ({ body }) => (String(json(body).title).length > 150 ? { body: '{}' } : {}) },
   },
   {
-    broken: 'takes a field that there is not',
+    broken: 'accepts an unknown field',
     check: 'negative_data_rejection',
     only: 'createTask',
     by: { request: ({ body }) => ({ body: body.replace(/,"not_a_field":1/, '') }) },
   },
   {
-    broken: 'takes the same parameter twice',
+    broken: 'accepts a repeated parameter',
     check: 'negative_data_rejection',
     only: 'listTasks',
     by: { request: ({ path }) => ({ path: path.replace(/([?&])([^&=]+=[^&]*)&\2/, '$1$2') }) },
   },
   {
-    broken: 'has methods that there are not',
+    broken: 'supports an undocumented method',
     check: 'unsupported_method',
     only: 'getTask',
     by: {
@@ -290,13 +190,13 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
     },
   },
   {
-    broken: 'does not say which methods it has',
+    broken: 'omits the Allow header',
     check: 'allow_header_conformance',
     only: 'getTask',
     by: { answer: ({ headers }) => ({ headers: withoutHeader(headers, 'allow') }) },
   },
   {
-    broken: 'takes any key',
+    broken: 'accepts any key',
     check: 'ignored_auth',
     only: 'getTask',
     by: {
@@ -306,7 +206,7 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
     },
   },
   {
-    broken: 'takes any key for all that a key can do',
+    broken: 'ignores the permissions of a key',
     check: 'ignored_permission',
     only: 'deleteTask',
     by: {
@@ -326,7 +226,7 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
     },
   },
   {
-    broken: 'makes what is not there',
+    broken: 'returns the Location of no record',
     check: 'ensure_resource_availability',
     only: 'createTask',
     by: {
@@ -338,19 +238,19 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
     },
   },
   {
-    broken: 'does not know Idempotency-Key',
+    broken: 'ignores Idempotency-Key',
     check: 'idempotency',
     only: 'createTask',
     by: { request: ({ headers }) => ({ headers: withoutHeader(headers, 'idempotency-key') }) },
   },
   {
-    broken: 'does not know If-Match',
+    broken: 'ignores If-Match',
     check: 'conditional_request',
     only: 'updateTask',
     by: { request: ({ headers }) => ({ headers: withoutHeader(headers, 'if-match') }) },
   },
   {
-    broken: 'emits what it does not declare',
+    broken: 'emits an undeclared event',
     check: 'emitted_events',
     only: 'updateTask',
     by: {
@@ -362,10 +262,10 @@ const faults: { broken: string; check: string; only: string; by: Broken }[] = [
 
 describe.runIf(inject('database') === 'sqlite')('a server that', () => {
   test.each(faults)(
-    '$broken → $check, with a line that shows it',
+    '$broken → $check, with a curl command that reproduces it',
     async ({ check, only, by }) => {
       await using muster = await newMuster()
-      await using server = await startBroken(by)
+      await using server = await startFaultyProxy(app.url, by)
       const keys = ['--key', account.key, '--restricted-key', restrictedKey]
       const { status, stdout, stderr } = await muster.run([
         'contract',
@@ -392,13 +292,13 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
 
   const hasCurl = spawnSync('curl', ['--version']).status === 0
 
-  // Only a machine with curl and a POSIX shell can show it.
+  // Needs curl and a POSIX shell.
   test.runIf(hasCurl)(
-    'is broken → the line that is printed gets the same answer, however long its body',
+    'fails for a long body → the printed curl command reproduces the failure',
     async () => {
       await using muster = await newMuster()
-      await using server = await startBroken({
-        instead: ({ body }) => (body.length > 5_000 ? mistake : undefined),
+      await using server = await startFaultyProxy(app.url, {
+        instead: ({ body }) => (body.length > 5_000 ? serverError : undefined),
       })
       const args = [
         'contract',
@@ -427,10 +327,10 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
   )
 
   test(
-    'never emits an event → the cell is named, in every form of the report',
+    'never emits an event → every report names the cell',
     async () => {
       await using muster = await newMuster()
-      await using server = await startBroken({
+      await using server = await startFaultyProxy(app.url, {
         answer: ({ body }, { path }) =>
           path.includes('/events?')
             ? { body: body.replaceAll('task.completed', 'task.updated') }
@@ -472,11 +372,11 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
   )
 
   test(
-    'fails at some text → the failure is shrunk, and the same seed finds it again',
+    'fails for some texts → the failure is shrunk, and the same seed finds it again',
     async () => {
       await using muster = await newMuster()
-      await using server = await startBroken({
-        instead: ({ body }) => (/[&~|]/.test(String(json(body).title)) ? mistake : undefined),
+      await using server = await startFaultyProxy(app.url, {
+        instead: ({ body }) => (/[&~|]/.test(String(json(body).title)) ? serverError : undefined),
       })
       const args = [
         'contract',

@@ -1,0 +1,29 @@
+import { expect } from 'vitest'
+import type { Db } from '../../records/database/open.ts'
+import type { Client, TestAccount, TestApp } from '../helpers.ts'
+
+export const SECOND = 1_000
+export const DAY = 24 * 60 * 60 * SECOND
+
+export async function newClient(app: TestApp): Promise<{ account: TestAccount; client: Client }> {
+  const account = await app.newAccount()
+  return { account, client: app.as(account) }
+}
+
+/** Returns the ID of the new export. */
+export async function requestExport(client: Client, body: object): Promise<string> {
+  const response = await client.post('/exports', { format: 'csv', ...body })
+  expect(response).toMatchObject({ status: 201 })
+  return response.body.id
+}
+
+/** Most recent first. */
+export async function listEventTypes(client: Client, id: string): Promise<string[]> {
+  const { body } = await client.get(`/events?filter[resource_id]=${id}`)
+  return body.data.map((event: { event_type: string }) => event.event_type)
+}
+
+export async function countChunks(db: Db, id: string): Promise<number> {
+  const [row] = await db.read('export_chunks').where({ export_id: id }).count({ total: '*' })
+  return Number(row?.total)
+}

@@ -1,0 +1,236 @@
+import { createHash } from 'node:crypto'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { v7 as uuidv7 } from 'uuid'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import contract from '../../generated/openapi.json' with { type: 'json' }
+import { makeExport } from '../../operations/export-job.ts'
+import { accountScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import {
+  ClaimLost,
+  claimExport,
+  completeExport,
+  type ExportResource,
+  exportFields,
+  listDueExportIds,
+  renewClaim,
+} from '../../records/exports.ts'
+import { startApp, type TestApp, until } from '../helpers.ts'
+import { countChunks, listEventTypes, newClient, requestExport, SECOND } from './export-helpers.ts'
+
+/** Exports stay queued until a test calls `make`. */
+let idle: TestApp
+let clock = Date.now()
+const now = (): Date => new Date(clock)
+
+beforeAll(async () => {
+  idle = await startApp({ role: 'api', now })
+})
+afterAll(() => idle?.[Symbol.asyncDispose]())
+
+const make = (id: string, signal = new AbortController().signal): Promise<void> =>
+  makeExport(idle.db, id, now, signal)
+
+const findRow = (id: string) => idle.db.read('exports').where({ id }).first()
+
+describe('makeExport', () => {
+  test('after a crash, another process starts again when the lease expires', async () => {
+    const { client } = await newClient(idle)
+    await client.post('/tasks', { title: 'One' })
+    const id = await requestExport(client, { resource: 'tasks', format: 'json' })
+    const claim = await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))
+    await idle.db
+      .write('export_chunks')
+      .insert(
+        [0, 1].map((position) => ({ export_id: id, position, bytes: Buffer.from('left behind') })),
+      )
+    expect(await listDueExportIds(idle.db, now())).not.toContain(id)
+    await make(id)
+    expect((await findRow(id)).status).toBe('processing')
+
+    clock += 61 * SECOND
+    expect(await listDueExportIds(idle.db, now())).toContain(id)
+    await make(id)
+    expect((await client.get(`/exports/${id}/file`)).body).toMatchObject([{ title: 'One' }])
+    expect(await countChunks(idle.db, id)).toBe(1)
+    expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.completed'])
+
+    // The first process continues after its lease expired.
+    if (claim === undefined) throw new Error('The export was not claimed')
+    const file = { rowCount: 0, byteSize: 0, sha256: '' }
+    await expect(
+      transaction(idle.db, ({ sql }) => renewClaim(sql, claim, 1, now())),
+    ).rejects.toThrow(ClaimLost)
+    await expect(
+      transaction(idle.db, ({ sql }) => completeExport(sql, claim, file, now())),
+    ).rejects.toThrow(ClaimLost)
+  })
+
+  test('one of several concurrent processes writes the file', async () => {
+    const { client } = await newClient(idle)
+    const id = await requestExport(client, { resource: 'tasks' })
+    await Promise.all([make(id), make(id), make(id)])
+    expect(await findRow(id)).toMatchObject({ status: 'completed', tries: 1 })
+    expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.completed'])
+  })
+
+  test('three crashes: the export fails', async () => {
+    const { client } = await newClient(idle)
+    const id = await requestExport(client, { resource: 'tasks' })
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      expect(await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))).toMatchObject({
+        tries: attempt,
+      })
+      clock += 61 * SECOND
+    }
+    await make(id)
+    expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed' })
+    expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.failed'])
+  })
+
+  test('a stop queues the export again and does not count as a try', async () => {
+    const { client } = await newClient(idle)
+    const id = await requestExport(client, { resource: 'tasks' })
+    await make(id, AbortSignal.abort())
+    expect(await findRow(id)).toMatchObject({
+      status: 'queued',
+      tries: 0,
+      lease_expires_at: null,
+      row_count: null,
+    })
+    expect(await listDueExportIds(idle.db, now())).toContain(id)
+    await make(id)
+    expect(await findRow(id)).toMatchObject({ status: 'completed', tries: 1 })
+  })
+
+  test('an error: three tries with growing delays, then the export fails with a message', async () => {
+    const { client } = await newClient(idle)
+    const { body: job } = await client.post('/jobs', { title: 'J' })
+    await idle.db.write('jobs').where({ id: job.id }).update({ screening_questions: 'not JSON' })
+    const id = await requestExport(client, { resource: 'jobs' })
+    for (const delay of [5, 10]) {
+      await expect(make(id)).rejects.toThrow(SyntaxError)
+      expect(await findRow(id)).toMatchObject({
+        status: 'queued',
+        lease_expires_at: clock + delay * SECOND,
+      })
+      await make(id)
+      expect((await findRow(id)).status).toBe('queued')
+      clock += delay * SECOND
+    }
+    await expect(make(id)).rejects.toThrow(SyntaxError)
+    const { body: failed } = await client.get(`/exports/${id}`)
+    expect(failed).toMatchObject({
+      status: 'failed',
+      row_count: null,
+      error: expect.stringMatching(/^An unexpected error occurred several times/),
+    })
+    expect(await client.get(`/exports/${id}/file`)).toMatchObject({
+      status: 409,
+      body: { message: `The export failed. ${failed.error}` },
+    })
+    expect(await countChunks(idle.db, id)).toBe(0)
+    expect(await listDueExportIds(idle.db, now())).not.toContain(id)
+    expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.failed'])
+  })
+
+  test('the columns are the fields of the contract', () => {
+    const records: Record<ExportResource, keyof typeof contract.components.schemas> = {
+      participants: 'Participant',
+      tasks: 'Task',
+      jobs: 'Job',
+      job_applications: 'JobApplication',
+      payments: 'Payment',
+    }
+    for (const [resource, name] of Object.entries(records) as [
+      ExportResource,
+      keyof typeof contract.components.schemas,
+    ][])
+      expect(exportFields(resource)).toEqual(
+        (contract.components.schemas[name] as { required?: string[] }).required,
+      )
+  })
+})
+
+describe('50,000 records', () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
+  const measureMemory = (): number => {
+    collectGarbage()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return heapUsed + arrayBuffers
+  }
+
+  /** The growth of memory in bytes. Counts only what two consecutive samples found, because Node frees
+   *  unused buffers shortly after their collection. */
+  async function growthDuring(work: () => Promise<void>): Promise<number> {
+    const before = measureMemory()
+    let most = before
+    let last = before
+    const timer = setInterval(() => {
+      const now = measureMemory()
+      most = Math.max(most, Math.min(now, last))
+      last = now
+    }, 200)
+    await work().finally(() => clearInterval(timer))
+    return most - before
+  }
+
+  test('are written and read in constant memory; a disconnect ends the reading', {
+    timeout: 120_000,
+  }, async () => {
+    const { account, client } = await newClient(idle)
+    const task = {
+      title: 'Task',
+      description: 'x'.repeat(2_000),
+      status: 'open',
+      created_at: clock,
+      updated_at: clock,
+    }
+    await transaction(idle.db, async (trx) => {
+      const scope = accountScope(trx, account.accountId)
+      for (let count = 0; count < 50_000; count += 500)
+        await scope.insert(
+          'tasks',
+          Array.from({ length: 500 }, () => ({ id: uuidv7(), ...task })),
+        )
+    })
+    const id = await requestExport(client, { resource: 'tasks' })
+
+    const making = await growthDuring(() => make(id))
+    const { body: record } = await client.get(`/exports/${id}`)
+    expect(record).toMatchObject({ status: 'completed', row_count: 50_000 })
+    expect(record.byte_size).toBeGreaterThan(100_000_000)
+    expect(making).toBeLessThan(record.byte_size / 2)
+
+    const download = (signal?: AbortSignal) =>
+      fetch(`${idle.url}/public/v1/exports/${id}/file`, {
+        headers: { Authorization: `Bearer ${account.key}` },
+        signal,
+      })
+    const hash = createHash('sha256')
+    const reading = await growthDuring(async () => {
+      for await (const bytes of (await download()).body ?? []) hash.update(bytes)
+    })
+    expect(hash.digest('hex')).toBe(record.sha256)
+    expect(reading).toBeLessThan(record.byte_size / 2)
+
+    let chunksRead = 0
+    const count = ({ sql }: { sql: string }): void => {
+      if (sql.includes('export_chunks')) chunksRead++
+    }
+    idle.db.read.on('query', count)
+    const leaving = new AbortController()
+    const reader = (await download(leaving.signal)).body?.getReader()
+    await reader?.read()
+    leaving.abort()
+    await until('the reading has stopped', async () => {
+      const before = chunksRead
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      return chunksRead === before
+    })
+    idle.db.read.off('query', count)
+    expect(chunksRead).toBeLessThan(record.byte_size / (256 * 1024) / 2)
+  })
+})
