@@ -44,10 +44,10 @@ const calls = {
       noHandleSignals: true,
       taskList: {
         async deliver(payload) {
-          const planned = payload as { deliveryId: string; webhookId: string }
-          const id = planned.deliveryId
+          const attempt = payload as { deliveryId: string; webhookId: string }
+          const id = attempt.deliveryId
           const delivery = (
-            await loadRequests({ dialect: db.dialect, sql: db.read }, [planned])
+            await loadRequests({ dialect: db.dialect, sql: db.read }, [attempt])
           ).get(id)
           if (!delivery?.endpoint) return
           const { endpoint, body } = delivery

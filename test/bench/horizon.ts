@@ -11,21 +11,21 @@ import { startQueue } from '../../webhooks/queue/queue.ts'
 import { figure, percentile, type Result } from './result.ts'
 import { type Bench, emitEvents, subscribe, withRecords } from './set-up.ts'
 
-const PLANNED = 1_000_000
+const SCHEDULED = 1_000_000
 const TIMES = 200
 const HOUR_MS = 3_600_000
 
 export async function horizon(bench: Bench): Promise<Result[]> {
   const environment = await bench.newEnvironment()
   await emitEvents(environment, await subscribe(environment, ['http://127.0.0.1:9']), 1)
-  const planned = bench.quick ? PLANNED / 20 : PLANNED
-  bench.progress(`planning ${planned.toLocaleString('en')} attempts`)
+  const scheduled = bench.quick ? SCHEDULED / 20 : SCHEDULED
+  bench.progress(`scheduling ${scheduled.toLocaleString('en')} attempts`)
   await withRecords(environment, async ({ dialect, sql }) => {
     // Copies of one delivery, scheduled from one hour ahead.
     const numbers =
       dialect === 'postgres'
-        ? `generate_series(1, ${planned}) as number`
-        : `(with recursive counted(number) as (select 1 union all select number + 1 from counted where number < ${planned}) select number from counted)`
+        ? `generate_series(1, ${scheduled}) as number`
+        : `(with recursive counted(number) as (select 1 union all select number + 1 from counted where number < ${scheduled}) select number from counted)`
     const id = dialect === 'postgres' ? 'gen_random_uuid()' : `lower(hex(randomblob(16)))`
     await sql.raw(
       `insert into deliveries (id, account_id, webhook_id, event_id, event_type, body, state, attempts, next_attempt_at, next_trigger, created_at, updated_at)
@@ -42,19 +42,19 @@ export async function horizon(bench: Bench): Promise<Result[]> {
   const databaseUrl = 'databaseUrl' in config.database ? config.database.databaseUrl : undefined
   const queue = await startQueue({ databaseUrl, attemptTimeoutMs: 15_000, log: newLogger('warn') })
   try {
-    bench.progress('fetching and sweeping')
-    const fetch = await milliseconds(() => queue.attempts.lease(512, { limit: 16, skip: [] }))
+    bench.progress('leasing and sweeping')
+    const lease = await milliseconds(() => queue.attempts.lease(512, { limit: 16, skip: [] }))
     const sweep = await milliseconds(async () => {
       const now = new Date()
       await listUnqueued(db, new Date(now.getTime() + HOUR_MS / 12), [], 1_000)
       await findNextQueuedAt(db, now)
       await listOverdueQueued(db, now, now, 500)
     })
-    const what = `with ${planned.toLocaleString('en')} planned`
+    const what = `with ${scheduled.toLocaleString('en')} scheduled`
     return [
       figure(
-        { what: `an empty fetch ${what}, p50`, unit: 'ms', goal: { atMost: 1 } },
-        percentile(fetch, 0.5),
+        { what: `an empty lease ${what}, p50`, unit: 'ms', goal: { atMost: 1 } },
+        percentile(lease, 0.5),
       ),
       figure({ what: `a sweep ${what}, p50`, unit: 'ms' }, percentile(sweep, 0.5)),
     ]

@@ -36,7 +36,7 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   },
   workers: { run: workers, about: 'two worker processes compared with one (PostgreSQL)' },
   peer: { run: peer, about: 'the same deliveries with graphile-worker (PostgreSQL)' },
-  horizon: { run: horizon, about: 'fetch and sweep with a million later attempts' },
+  horizon: { run: horizon, about: 'lease and sweep with a million later attempts' },
   lateness: { run: lateness, about: 'how late scheduled attempts start' },
   memory: { run: memory, about: 'memory over 200,000 deliveries' },
   latency: {

@@ -21,13 +21,13 @@ const calls = {
     const config = readConfig(environment)
     const open = secretOpener(config.secretKey)
     const db = openDatabase(config.database)
-    const planned = await listUnqueued(db, new Date(), [], 1_000_000)
+    const pending = await listUnqueued(db, new Date(), [], 1_000_000)
     posts = []
-    for (let from = 0; from < planned.length; from += LOADED_AT_ONCE) {
+    for (let from = 0; from < pending.length; from += LOADED_AT_ONCE) {
       for (const { deliveryId: id, body, endpoint } of (
         await loadRequests(
           { dialect: db.dialect, sql: db.read },
-          planned.slice(from, from + LOADED_AT_ONCE),
+          pending.slice(from, from + LOADED_AT_ONCE),
         )
       ).values())
         if (endpoint)

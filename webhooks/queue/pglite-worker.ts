@@ -51,6 +51,7 @@ const MAX_STATEMENTS = 60
 const port = parentPort
 if (!port) throw new Error('This file must run in a worker thread')
 
+// Module state: this thread runs one database, with one connection and its prepared statements.
 const { cacheDir, settings } = workerData as PgliteOptions
 const pglite = await start(cacheDir)
 await pglite.exec(
@@ -119,6 +120,7 @@ interface Statement {
 
 /** Longer lists need a plan of their own, with a hash lookup. */
 const MAX_PREPARED_LIST = 32
+/** Module state: the prepared statements of the only connection, by text. */
 const statements = new Map<string, Statement>()
 let prepared = 0
 

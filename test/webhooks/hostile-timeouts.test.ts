@@ -1,0 +1,132 @@
+/** Receivers with responses that never end. */
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { guardedAgent } from '../../webhooks/transport/egress.ts'
+import { send } from '../../webhooks/transport/send.ts'
+import { startNameServer } from '../dns.ts'
+import { until } from '../helpers.ts'
+import { type Answer, startListener, startReceiver } from '../receiver.ts'
+import { newAuthority } from '../tls.ts'
+import { type Deliveries, startDeliveries } from './deliveries.ts'
+import {
+  drip,
+  expectFailure,
+  flood,
+  HEAD,
+  LATEST_MS,
+  type Result,
+  says,
+  TIMEOUT_MS,
+  trust,
+} from './hostile.ts'
+
+let engine: Deliveries
+beforeAll(async () => {
+  engine = await startDeliveries({
+    WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
+    WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
+  })
+})
+afterAll(() => engine[Symbol.asyncDispose]())
+describe.concurrent('a response that never ends: the attempt ends at its deadline', () => {
+  const noResponse = {
+    outcome: 'timeout',
+    status: null,
+    error: 'There was no response within 1 second.',
+  } as const
+  const noEnd = {
+    outcome: 'timeout',
+    status: 200,
+    error: 'The response did not finish within 1 second.',
+  } as const
+
+  test.each<{ what: string; answer: Answer; want: Result }>([
+    { what: 'nothing', answer: 'hang', want: noResponse },
+    { what: 'dripping headers', answer: drip('x: y\r\n', HEAD), want: noResponse },
+    { what: 'a dripping status line', answer: drip('a', 'HTTP/1.1 200 '), want: noResponse },
+    {
+      what: 'dripping interim responses',
+      answer: drip('HTTP/1.1 102 Processing\r\n\r\n'),
+      want: noResponse,
+    },
+    { what: 'a status line without end', answer: flood('a', 'HTTP/1.1 200 '), want: noResponse },
+    {
+      what: 'a dripping body',
+      answer: drip('.', `${HEAD}\r\n`),
+      want: { ...noEnd, responseBody: expect.stringMatching(/^\.+$/) as unknown as string },
+    },
+    {
+      what: 'dripping chunks',
+      answer: drip('1\r\n.\r\n', `${HEAD}transfer-encoding: chunked\r\n\r\n`),
+      want: noEnd,
+    },
+    {
+      what: 'a body that stops',
+      answer: says(`${HEAD}content-length: 10\r\n\r\nhello`),
+      want: { ...noEnd, responseBody: 'hello' },
+    },
+    {
+      what: 'a chunk size without end',
+      answer: flood('a', `${HEAD}transfer-encoding: chunked\r\n\r\n5;`),
+      want: noEnd,
+    },
+  ])('$what', async ({ answer, want }) => {
+    await using receiver = await startReceiver({ answers: [answer, 204] })
+    expectFailure(await engine.deliver(receiver.url), want)
+    expect(receiver.requests).toHaveLength(2)
+    await until(
+      'the connection of the first attempt is closed',
+      () => receiver.openConnections() <= 1,
+    )
+  })
+
+  test('a TLS handshake', async ({ onTestFinished }) => {
+    const authority = await newAuthority()
+    await using receiver = await startReceiver({ tls: await authority.issue() })
+    let first = true
+    await using listener = await startListener({
+      onConnection(socket) {
+        if (first) socket.resume()
+        else socket.pipe(connect(receiver.port, '127.0.0.1')).pipe(socket)
+        first = false
+      },
+    })
+    trust(authority, onTestFinished)
+    expectFailure(await engine.deliver(`https://127.0.0.1:${listener.port}/`), {
+      outcome: 'timeout',
+      status: null,
+      address: '127.0.0.1',
+      error: 'The TLS handshake with 127.0.0.1 did not finish within 1 second.',
+      phases: {
+        dns: null,
+        connect: expect.any(Number),
+        tls: expect.any(Number),
+        first_byte: null,
+        body: null,
+      },
+    })
+    await until(
+      'the connection of the first attempt is closed',
+      () => listener.openConnections() <= 1,
+    )
+  })
+
+  test('a look-up', async () => {
+    await using names = await startNameServer(() => 'silence')
+    const agent = guardedAgent([], names)
+    const result = await send(agent, {
+      url: 'https://name.test/',
+      headers: {},
+      body: Buffer.from('{}'),
+      timeoutMs: TIMEOUT_MS,
+    })
+    expect(result).toMatchObject({
+      outcome: 'timeout',
+      address: null,
+      error: 'The name name.test was not resolved within 1 second.',
+      phases: { dns: expect.any(Number), connect: null, tls: null, first_byte: null, body: null },
+    })
+    expect(result.durationMs).toBeLessThan(LATEST_MS)
+    await agent.destroy()
+  })
+})
