@@ -85,7 +85,7 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
         to: addressOf(resource, error.id),
         notice: {
           kind: 'ok',
-          text: `This form was submitted before. ${capital(noun(resource))} created.`,
+          text: `The ${noun(resource)} was already created.`,
         },
       }
     }
