@@ -1,4 +1,4 @@
-/** Charts, in SVG. There is no style in it, which the policy forbids: x is in per cent and so as wide as the page, y in pixels. */
+/** SVG charts. The content security policy forbids inline styles, so x is in percent of the width and y in pixels. */
 import { type Content, type Html, html } from '../shared/html.ts'
 import { count } from './format.ts'
 import { table } from './ui.ts'
@@ -12,27 +12,27 @@ export type ChartTone = 'first' | 'second' | 'third'
 export interface Series {
   name: string
   tone: ChartTone
-  /** One of each bucket. */
+  /** One value per bucket. */
   values: number[]
 }
 
 export interface StackedBars {
   title: string
-  /** When each bucket begins, epoch milliseconds, one after the other. */
+  /** The start of each bucket in epoch milliseconds, ascending. */
   startsAt: number[]
-  /** Of a bucket, in milliseconds. */
+  /** The length of a bucket in milliseconds. */
   width: number
-  /** From the bottom to the top. */
+  /** Bottom to top. */
   series: Series[]
 }
 
 const PLOT_HEIGHT = 180
-/** Above the bars: what is small is made high enough to be seen, and may go beyond its height. */
+/** Space above the bars, because small values are drawn higher than they are. */
 const TOP = 8
 const LABELS_HEIGHT = 24
 const LEAST_HEIGHT = 2
 
-/** Bars of a time, each of several parts, with a legend and the same as a table. */
+/** Stacked bars over time, with a legend and a table of the same values. */
 export function stackedBars({ title, startsAt, width, series }: StackedBars): Html {
   const totals = startsAt.map((_, index) =>
     series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0),
@@ -41,7 +41,8 @@ export function stackedBars({ title, startsAt, width, series }: StackedBars): Ht
   const top = ticks.at(-1) ?? 1
   const yOf = (value: number): number => TOP + PLOT_HEIGHT - (value / top) * PLOT_HEIGHT
   const slot = 100 / startsAt.length
-  const label = `${title}. ${series.map(({ name, values }) => `${name}: ${count(total(values))}`).join(', ')}. All figures are in the table below.`
+  const sums = series.map(({ name, values }) => `${name}: ${count(total(values))}`).join(', ')
+  const label = `${title}. ${sums}. All figures are in the table below.`
 
   const lines = ticks.map(
     (tick) => html`<line x1="0" x2="100%" y1="${yOf(tick)}" y2="${yOf(tick)}"/>`,
@@ -81,7 +82,7 @@ function legend(series: Series[]): Html {
   return html`<ul class="legend">${series.map(({ name, tone, values }) => html`<li><i class="${tone}"></i>${name} <strong>${count(total(values))}</strong></li>`)}</ul>`
 }
 
-/** What is not zero. */
+/** A table of the buckets that are not zero. */
 function asTable(
   title: string,
   rows: { start: number; index: number }[],
@@ -90,7 +91,7 @@ function asTable(
 ): Html {
   return html`<details class="as-table"><summary>Show as table</summary>${
     rows.length === 0
-      ? html`<p class="muted">There is nothing in this time.</p>`
+      ? html`<p class="muted">No data in this period.</p>`
       : table(
           ['Time (UTC)', ...series.map(({ name }) => ({ label: name, isNumber: true }))],
           rows.map(({ start, index }) => ({
@@ -101,7 +102,7 @@ function asTable(
   }</details>`
 }
 
-/** A line without a scale, for how something went. It says nothing that is not written beside it. */
+/** A line without a scale. Hidden from screen readers; the text beside it has the values. */
 export function sparkline(values: number[]): Html {
   const top = Math.max(...values, 1)
   const step = 100 / Math.max(1, values.length - 1)
@@ -111,7 +112,7 @@ export function sparkline(values: number[]): Html {
   return html`<svg class="sparkline" viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true"><polygon points="0,28 ${points} 100,28"/><polyline points="${points}"/></svg>`
 }
 
-/** How much of something, from 0 to 1, beside the words that say it. */
+/** A bar for a share from 0 to 1. Hidden from screen readers; the text beside it has the value. */
 export function meter(share: number, tone: ChartTone): Html {
   return html`<svg class="meter" width="100%" height="6" aria-hidden="true"><rect width="100%" height="6" rx="3"/><rect class="${tone}" width="${percent(Math.min(1, share) * 100)}" height="6" rx="3"/></svg>`
 }
@@ -127,7 +128,7 @@ function compact(value: number): string {
     : value.toLocaleString('en', { notation: 'compact' }).replace('K', 'k')
 }
 
-/** Some round numbers from 0 up to at least the given one. */
+/** Round numbers from 0 up to at least `highest`. */
 function ticksUpTo(highest: number): number[] {
   const rough = Math.max(1, highest) / 4
   const power = 10 ** Math.floor(Math.log10(rough))
@@ -166,7 +167,7 @@ function labelsOf(startsAt: number[], width: number): { index: number; text: str
   const labels: { index: number; text: string }[] = []
   for (let at = Math.ceil(first / step) * step; at < first + length; at += step) {
     const index = Math.floor((at - first) / width)
-    // At the edges half of it would be cut off.
+    // The edge would cut off half of the label.
     if (index / startsAt.length > 0.02 && index / startsAt.length < 0.98)
       labels.push({ index, text: step < DAY ? hourOf(at) : dayOf(at) })
   }
@@ -180,7 +181,7 @@ function dayOf(at: number): string {
   return DAYS.format(at)
 }
 
-/** `14:30`; midnight is the day that begins. */
+/** `14:30`, or the date at midnight. */
 function hourOf(at: number): string {
   return at % DAY === 0 ? dayOf(at) : timeOfDay(at)
 }

@@ -1,8 +1,8 @@
 import type { Context } from 'koa'
 
-/** Throws 403 for a change that another site sends. SameSite cookies still come from other ports and hosts of this site; the
- *  headers with which browsers name a request's origin do not lie. A client without these headers is no browser, so no
- *  other site can make it send the cookie. */
+/** Throws 403 for a change that another site sends. SameSite cookies do not suffice: other ports and hosts of this
+ *  site can send them. Browsers always send an origin header with such requests. A client without one is not a
+ *  browser, so no other site can make it send the cookie. */
 export function assertSameOrigin(ctx: Context, baseUrl: string): void {
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return
   const site = ctx.get('Sec-Fetch-Site')

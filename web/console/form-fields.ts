@@ -1,5 +1,4 @@
-/** The parts of forms. */
-
+/** Form fields. */
 import { Refused } from '../../errors.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { button, buttonLink, note } from './ui.ts'
@@ -9,14 +8,14 @@ export type Errors = Record<string, string[]>
 export interface FieldOptions {
   name: string
   label: Content
-  /** Under the label, in a sentence. */
+  /** One sentence under the label. */
   hint?: Content
   value?: string
   errors?: Errors
   isRequired?: boolean
 }
 
-/** What a form says of a field: it is its label, then its input, then what is wrong with it. The ids join them for those who cannot see. */
+/** Label, hint, input and error of a field. IDs connect them for screen readers. */
 export function field(
   { name, label, hint, errors = {}, isRequired }: FieldOptions,
   input: (attributes: Html) => Html,
@@ -44,7 +43,7 @@ export function textField(
   )
 }
 
-/** A password, with a button that shows it; without JavaScript there is none. Whatever was typed does not come again. */
+/** A password field with a Show button (JavaScript only). Never repeats the submitted password. */
 export function passwordField(
   options: FieldOptions & { autocomplete: 'current-password' | 'new-password' },
 ): Html {
@@ -55,7 +54,7 @@ export function passwordField(
   )
 }
 
-/** What is wrong with each field: what its check throws as `Refused`. */
+/** The errors by field. A check fails by throwing `Refused`. */
 export function problemsOf(checks: Record<string, () => unknown>): Errors {
   const problems: Errors = {}
   for (const [name, check] of Object.entries(checks)) {
@@ -71,7 +70,7 @@ export function problemsOf(checks: Record<string, () => unknown>): Errors {
 
 export function textArea(options: FieldOptions & { rows?: number; isCode?: boolean }): Html {
   const { value = '', rows = 4, isCode } = options
-  // The first line break after the tag is not part of the text.
+  // HTML ignores the first line break after the tag.
   return field(
     options,
     (attributes) =>
@@ -97,7 +96,7 @@ export function selectField(options: FieldOptions & { choices: Choice[]; none?: 
   )
 }
 
-/** One or several of some choices, all in view. */
+/** Radio buttons, or checkboxes with `isMultiple`. */
 export function choiceField(options: {
   name: string
   legend: Content
@@ -120,14 +119,14 @@ interface FormOptions {
   to: string
   submit: string
   style?: 'primary' | 'danger' | ''
-  /** Where to go back to without doing it. */
+  /** The page behind Cancel, below /console. */
   cancel?: string
-  /** What is wrong with all of it. */
+  /** An error of the whole form. */
   problem?: string
   errors?: Errors
 }
 
-/** A form that fills a page. What is wrong is said at its head and at each field. */
+/** The form of a page, with the errors at its top and at each field. */
 export function form(
   { to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions,
   fields: Content,

@@ -22,8 +22,8 @@ const MAX_PRETTY_DEPTH = 32
 const MAX_PRETTY_LENGTH = 256 * 1024
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
 
-/** Indented JSON, or undefined: not JSON, too deep or too long. Copies every value as it is written, so that large numbers are not rounded and
- *  duplicate names stay. */
+/** Indented JSON, or undefined for text that is not JSON, too deep or too long. Copies every value unchanged, so
+ *  that large numbers are not rounded and duplicate names stay. */
 export function prettyJson(text: string): string | undefined {
   if (!isJson(text)) return undefined
   let pretty = ''

@@ -1,4 +1,4 @@
-/** What every page of the console has around it. */
+/** The frame of every console page: head, navigation and notices. */
 import type { Notice } from '../../records/sessions.ts'
 import type { User } from '../../records/users.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
@@ -7,23 +7,24 @@ import { navigation } from './navigation.ts'
 import type { ConsolePage } from './page.ts'
 
 export const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
+  "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 export interface Frame {
-  /** Of this page, such as `/console/webhooks`. */
+  /** The page's path, for example `/console/webhooks`. */
   path: string
-  /** Of the assets. */
+  /** The URL path of the assets. */
   folder: string
   theme: Theme
   notice: Notice | null
-  /** Undefined: nobody is signed in. */
+  /** Undefined for guests. */
   visitor?: { user: User; account: { name: string } }
 }
 
 export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
 
-/** A page as it is sent. There is no script and no style in it: the policy forbids them. */
+/** The page's HTML. The content security policy forbids inline scripts and styles. */
 export function layout(page: ConsolePage, frame: Frame): string {
   const { folder, theme, notice, visitor } = frame
   const asset = (name: string): string => `${folder}/${name}`
@@ -53,16 +54,18 @@ ${page.body}
 </html>`}\n`
 }
 
-/** A refused action answers with the page as it was and a notice. What fails on our side must not take its piece of the page with it. */
+/** htmx must not replace a part of the page with an error. */
 const HTMX = JSON.stringify({ noSwap: [204, 304, '4xx', '5xx'], includeIndicatorCSS: false })
 
-/** Always there, so that what is put into it is read out. */
+/** Always in the page, because screen readers announce only changes of an existing element. */
 function toast(notice: Notice | null): Html {
-  return html`<div id="toast" role="status" aria-live="polite">${notice && html`<p class="toast ${notice.kind}">${notice.text}</p>`}</div>`
+  const text = notice && html`<p class="toast ${notice.kind}">${notice.text}</p>`
+  return html`<div id="toast" role="status" aria-live="polite">${text}</div>`
 }
 
 function crumbs(items: { label: string; to: string }[]): Html {
-  return html`<nav class="crumbs" aria-label="Where you are"><ol>${items.map(({ label, to }) => html`<li><a href="/console${to}">${label}</a></li>`)}</ol></nav>`
+  const links = items.map(({ label, to }) => html`<li><a href="/console${to}">${label}</a></li>`)
+  return html`<nav class="crumbs" aria-label="Where you are"><ol>${links}</ol></nav>`
 }
 
 function side(
@@ -108,7 +111,6 @@ function initials(name: string): string {
     .toUpperCase()
 }
 
-/** For errors: a page that needs nothing but what it says. */
 export function errorPage(status: number, title: string, text: Content): ConsolePage {
   return {
     title,

@@ -1,5 +1,4 @@
-/** Where one can go, by what one may see. */
-
+/** The navigation: the pages that the user may open. */
 import { resources } from '../../generated/resources.ts'
 import type { User } from '../../records/users.ts'
 import { isAdmin, isOwner } from './page.ts'

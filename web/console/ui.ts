@@ -1,5 +1,4 @@
-/** The parts that pages are made of. */
-
+/** Components of the console's pages. */
 import { randomUUID } from 'node:crypto'
 import { codeFrame } from '../shared/code-block.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
@@ -8,7 +7,7 @@ import { icon } from './icons.ts'
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'quiet'
 
-/** A state: a tint, a dot and a word, so that it is never told by colour alone. */
+/** A state, shown by color and by a word. */
 export function pill(tone: Tone, label: Content): Html {
   return html`<span class="pill ${tone}">${label}</span>`
 }
@@ -26,12 +25,12 @@ export function buttonLink(
   return html`<a class="button ${style}" href="/console${to}">${label}</a>`
 }
 
-/** An id, short and whole for those who ask. */
+/** An ID with a button that copies it. */
 export function copyableId(id: string): Html {
   return html`<span class="id">${code(id)}${copyButton(id, 'id')}</span>`
 }
 
-/** Without the beginning, which is the time and equal for neighbours. */
+/** The last 12 characters. The first ones of a UUIDv7 are the time, which neighbors share. */
 export function shortId(id: string): string {
   return id.slice(-12)
 }
@@ -40,9 +39,14 @@ export function code(text: string): Html {
   return html`<code>${text}</code>`
 }
 
-/** Copies a text. Where there is no JavaScript it is not shown. */
+/** Copies a text. Hidden without JavaScript. */
 export function copyButton(text: string, what: string): Html {
-  return html`<button type="button" class="copy icon" data-copy="${text}" aria-label="Copy the ${what}">${icon('copy')}</button>`
+  return html`<button
+    type="button"
+    class="copy icon"
+    data-copy="${text}"
+    aria-label="Copy the ${what}"
+  >${icon('copy')}</button>`
 }
 
 /** Code with a button that copies `text`. `label` names it for screen readers; `content` may be marked up. */
@@ -50,16 +54,18 @@ export function codeBlock(text: string, label: string, content: Content = text):
   return codeFrame(label, content, copyButton(text, label))
 }
 
-/** How long ago, or in how long, in words; the exact time in UTC for those who ask. */
+/** A relative time, with the exact time in UTC as tooltip. */
 export function timeElement(at: number | null, now: Date, never = 'Never'): Content {
   if (at === null) return html`<span class="muted">${never}</span>`
   const iso = new Date(at).toISOString()
   return html`<time datetime="${iso}" title="${utc(at)}">${relative(at - now.getTime())}</time>`
 }
 
-/** In how long, to the second: it counts down while the page stays open. */
+/** The time until `at`, counted down while the page is open. */
 export function countdownTo(at: number, now: Date): Html {
-  return html`<time datetime="${new Date(at).toISOString()}" title="${utc(at)}" data-countdown>${remaining(at - now.getTime())}</time>`
+  const iso = new Date(at).toISOString()
+  const text = remaining(at - now.getTime())
+  return html`<time datetime="${iso}" title="${utc(at)}" data-countdown>${text}</time>`
 }
 
 /** A surface with a title. */
@@ -73,17 +79,16 @@ export function card(
 
 export interface Column {
   label: Content
-  /** Numbers stand at the right. */
+  /** Right-aligned. */
   isNumber?: boolean
-  /** For the eye alone there is no heading: of buttons. */
+  /** The heading is for screen readers only. */
   isHidden?: boolean
-  /** What a narrow screen calls its cells, where the heading is more than a text. */
+  /** The label of its cells on narrow screens. Needed when `label` is not a string. */
   name?: string
-  /** How the rows are in order by it. */
   sort?: 'ascending' | 'descending'
 }
 
-/** A table in a card. Under 640 px each row becomes a block with its cells named. */
+/** A table in a card. Under 640 px each row becomes a block of labeled cells. */
 export function table(
   columns: (Column | string)[],
   rows: { id?: string; cells: Content[]; to?: string }[],
@@ -105,17 +110,16 @@ export function table(
   )}</tbody></table></div>`
 }
 
-/** Where there is nothing yet: what it is for, and how to begin. */
+/** An empty list: its purpose, and how to start. */
 export function empty(title: string, text: Content, action?: Content): Html {
   return html`<div class="empty"><h2>${title}</h2><p>${text}</p>${action}</div>`
 }
 
-/** Facts by their names. */
 export function facts(rows: [string, Content][]): Html {
   return html`<dl class="facts">${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
-/** Figures in one joined strip. */
+/** Figures in one strip. */
 export function stats(
   items: { label: string; value: Content; note?: Content; chart?: Content }[],
 ): Html {
@@ -127,7 +131,7 @@ export function stats(
 
 const BARS_HEIGHT = 28
 
-/** Small bars side by side, each of parts on top of each other. `label` says it in words. */
+/** Small stacked bars. `label` is the text for screen readers. */
 export function bars(columns: { value: number; tone: Tone }[][], label: string): Html {
   const totals = columns.map((parts) => parts.reduce((sum, { value }) => sum + value, 0))
   const most = Math.max(1, ...totals)
@@ -155,11 +159,11 @@ interface ActionOptions {
   label: Content
   style?: '' | 'primary' | 'danger' | 'quiet'
   fields?: Record<string, string>
-  /** The id of what changes in place; without it, or without JavaScript, the page that it leads to is shown. */
+  /** The ID of the element that htmx replaces. Without it, the browser opens the next page. */
   target?: string
 }
 
-/** One button that does something. */
+/** A form with one button and hidden fields. */
 export function action({ to, label, style = '', fields = {}, target }: ActionOptions): Html {
   return html`<form class="action" method="post" action="/console${to}"${target && inPlace('post', `/console${to}`, target)}>${Object.entries(
     fields,
@@ -168,20 +172,20 @@ export function action({ to, label, style = '', fields = {}, target }: ActionOpt
   )}${button(label, style)}</form>`
 }
 
-/** Attributes with which htmx puts the same piece of the page that comes in place of this one. */
+/** htmx attributes that replace the element `target` with its new version. */
 export function inPlace(method: 'get' | 'post', address: string, target: string): Html {
   return html` hx-${method}="${address}" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML ignoreTitle:true" hx-select-oob="#toast"`
 }
 
-/** What nobody asked for just now leaves the notice to the page that somebody did ask for. */
+/** Marks automatic requests, so that they do not consume the notice for the user's next page. */
 export const POLL = html` hx-headers='{"Muster-Poll":"1"}'`
 
-/** Attributes of what brings itself up to date every so many seconds. The element needs the id `target`. */
+/** htmx attributes that refresh the element with the ID `target` every `seconds`. */
 export function live(address: string, target: string, seconds: number): Html {
   return html` hx-get="${address}" hx-trigger="every ${seconds}s" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML"${POLL}`
 }
 
-/** A button that first asks. Works without JavaScript. */
+/** A button that opens a confirmation dialog. Works without JavaScript. */
 export function confirmed(
   label: Content,
   question: { title: string; text: Content; body: Content; style?: 'danger' | 'quiet' | '' },
@@ -190,7 +194,6 @@ export function confirmed(
   return html`<button type="button" class="button ${question.style ?? 'danger'}" popovertarget="${id}">${label}</button><div class="ask" id="${id}" popover role="dialog" aria-labelledby="${id}-title"><h2 id="${id}-title">${question.title}</h2><p>${question.text}</p><div class="form-actions">${question.body}<button type="button" class="button quiet" popovertarget="${id}" popovertargetaction="hide">Cancel</button></div></div>`
 }
 
-/** Links of which one is where one is. */
 export function tabs(
   label: string,
   items: { label: Content; to: string; isCurrent: boolean }[],
@@ -201,7 +204,7 @@ export function tabs(
   )}</nav>`
 }
 
-/** The page before and after, by a cursor or a number: what is there is a link. */
+/** Links to the previous and the next page, as far as they exist. */
 export function pager({
   previous,
   next,
