@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
-import { type Attempt, listAttempts } from '../records/attempts.ts'
+import { listAttempts, type RecordedAttempt } from '../records/attempts.ts'
 import type { Db } from '../records/database/open.ts'
 import {
   type Delivery,
@@ -210,7 +210,7 @@ function undeliveredTable(deliveries: Undelivered[]): string {
   )
 }
 
-function attemptDocument(attempt: Attempt) {
+function attemptDocument(attempt: RecordedAttempt) {
   return {
     number: attempt.number,
     trigger: attempt.trigger,
@@ -226,7 +226,7 @@ function attemptDocument(attempt: Attempt) {
   }
 }
 
-function attemptTable(attempts: Attempt[]): string {
+function attemptTable(attempts: RecordedAttempt[]): string {
   return formatTable(
     ['NO', 'TRIGGER', 'STARTED', 'DURATION', 'OUTCOME', 'STATUS', 'ERROR'],
     attempts.map((attempt) => [

@@ -1,5 +1,5 @@
 import { assertFound } from '../errors.ts'
-import { changesOf } from '../records/changes.ts'
+import { findChanges } from '../records/changes.ts'
 import { findJob, type Job, updateJobFields } from '../records/jobs.ts'
 import type { Call } from './call.ts'
 
@@ -9,7 +9,7 @@ export async function updateJob(call: Call<'updateJob'>): Promise<Job> {
   assertFound(current, 'job')
   assertMatch(current)
 
-  const changes = changesOf(current, input)
+  const changes = findChanges(current, input)
   if (changes === undefined) return current
   const updated = await updateJobFields(scope, current, changes, now)
   await emit('job.updated', current.id)

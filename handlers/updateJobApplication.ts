@@ -1,5 +1,5 @@
 import { assertFound } from '../errors.ts'
-import { changesOf } from '../records/changes.ts'
+import { findChanges } from '../records/changes.ts'
 import {
   findJobApplication,
   type JobApplication,
@@ -15,7 +15,7 @@ export async function updateJobApplication(
   assertFound(current, 'job application')
   assertMatch(current)
 
-  const changes = changesOf(current, input)
+  const changes = findChanges(current, input)
   if (changes === undefined) return current
   const updated = await updateJobApplicationFields(scope, current, changes, now)
   await emit('job_application.updated', current.id)

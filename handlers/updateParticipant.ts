@@ -1,5 +1,5 @@
 import { assertFound } from '../errors.ts'
-import { changesOf } from '../records/changes.ts'
+import { findChanges } from '../records/changes.ts'
 import {
   findParticipant,
   type Participant,
@@ -13,7 +13,7 @@ export async function updateParticipant(call: Call<'updateParticipant'>): Promis
   assertFound(current, 'participant')
   assertMatch(current)
 
-  const changes = changesOf(current, input)
+  const changes = findChanges(current, input)
   if (changes === undefined) return current
   const updated = await updateParticipantFields(scope, current, changes, now)
   await emit('participant.updated', current.id)

@@ -1,5 +1,5 @@
 import { assertFound } from '../errors.ts'
-import { changesOf } from '../records/changes.ts'
+import { findChanges } from '../records/changes.ts'
 import { findPayment, type Payment, updatePaymentFields } from '../records/payments.ts'
 import type { Call } from './call.ts'
 
@@ -9,7 +9,7 @@ export async function updatePayment(call: Call<'updatePayment'>): Promise<Paymen
   assertFound(current, 'payment')
   assertMatch(current)
 
-  const changes = changesOf(current, input)
+  const changes = findChanges(current, input)
   if (changes === undefined) return current
   const updated = await updatePaymentFields(scope, current, changes, now)
   await emit('payment.updated', current.id)

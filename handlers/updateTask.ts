@@ -1,5 +1,5 @@
 import { assertFound } from '../errors.ts'
-import { changesOf } from '../records/changes.ts'
+import { findChanges } from '../records/changes.ts'
 import { findTask, type Task, updateTaskFields } from '../records/tasks.ts'
 import type { Call } from './call.ts'
 
@@ -9,7 +9,7 @@ export async function updateTask(call: Call<'updateTask'>): Promise<Task> {
   assertFound(current, 'task')
   assertMatch(current)
 
-  const changes = changesOf(current, input)
+  const changes = findChanges(current, input)
   if (changes === undefined) return current
   const updated = await updateTaskFields(scope, current, changes, now)
   await emit('task.updated', current.id)

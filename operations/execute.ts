@@ -9,9 +9,9 @@ import type { Call, Caller, ValidInput } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
+import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
 import type { ResponseChecker } from './response-check.ts'
-import { assertValid } from './validation.ts'
 
 /** What a client or a form sent. Its text is storable: see `assertStorable`. */
 export interface RawInput {

@@ -12,14 +12,13 @@ import {
   completeExport,
   deleteClaimedChunks,
   type ExportClaim,
-  exportedRecords,
-  exportFields,
   failExport,
   insertChunk,
   MAX_TRIES,
   releaseExport,
   renewClaim,
-} from '../records/exports.ts'
+} from '../records/export-runs.ts'
+import { exportedRecords, exportFields } from '../records/exports.ts'
 import { emit } from '../webhooks/emit.ts'
 
 const CHUNK_BYTES = 256 * 1024

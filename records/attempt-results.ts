@@ -1,11 +1,11 @@
 /** Stores the results of attempts and updates their deliveries, for all accounts. */
-import type { Attempt } from './attempts.ts'
+import type { RecordedAttempt } from './attempts.ts'
 import { jsonRows } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import type { DeliveryState, FailureReason, Trigger } from './deliveries.ts'
 import { ATTEMPTS_SCHEDULED, type ScheduledAttempt } from './due-work.ts'
 
-export interface SentAttempt extends Omit<Attempt, 'deliveryId' | 'number'> {
+export interface SentAttempt extends Omit<RecordedAttempt, 'deliveryId' | 'number'> {
   /** The time of `Retry-After`, in epoch milliseconds. */
   retryAfterAt: number | null
 }

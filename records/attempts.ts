@@ -3,7 +3,7 @@ import type { Trigger } from './deliveries.ts'
 
 export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
 
-export interface Attempt {
+export interface RecordedAttempt {
   deliveryId: string
   /** 1-based. */
   number: number
@@ -49,7 +49,7 @@ interface AttemptRow {
   phases: string | null
 }
 
-function attemptFromRow(row: AttemptRow): Attempt {
+function attemptFromRow(row: AttemptRow): RecordedAttempt {
   return {
     deliveryId: row.delivery_id,
     number: row.number,
@@ -70,7 +70,7 @@ function attemptFromRow(row: AttemptRow): Attempt {
 }
 
 /** Oldest first. */
-export async function listAttempts(scope: Scope, deliveryId: string): Promise<Attempt[]> {
+export async function listAttempts(scope: Scope, deliveryId: string): Promise<RecordedAttempt[]> {
   const rows: AttemptRow[] = await scope
     .rows('attempts')
     .where({ delivery_id: deliveryId })
@@ -83,7 +83,7 @@ export async function listLastAttempts(
   scope: Scope,
   deliveryId: string,
   limit: number,
-): Promise<Attempt[]> {
+): Promise<RecordedAttempt[]> {
   const rows: AttemptRow[] = await scope
     .rows('attempts')
     .where({ delivery_id: deliveryId })
@@ -94,7 +94,7 @@ export async function listLastAttempts(
 
 /** An attempt without its response. */
 export type AttemptSummary = Pick<
-  Attempt,
+  RecordedAttempt,
   'deliveryId' | 'number' | 'trigger' | 'durationMs' | 'outcome' | 'status' | 'error'
 >
 

@@ -5,7 +5,7 @@ import { withStoredIds } from './references.ts'
 
 /** The fields whose value differs from the record, with IDs as they are stored. Undefined: nothing changes.
  *  Times are compared as instants. */
-export function changesOf<T extends object>(
+export function findChanges<T extends object>(
   current: T,
   input: Partial<Record<keyof T, unknown>>,
 ): Partial<T> | undefined {

@@ -192,16 +192,8 @@ export async function listUsers(scope: Scope): Promise<User[]> {
 
 /** Searches all accounts. */
 export async function findUserByEmail(sql: Sql, email: string): Promise<User | undefined> {
-  return (await findCredentials(sql, email))?.user
-}
-
-/** Searches all accounts. The hash is null when the user has not set a password. */
-export async function findCredentials(
-  sql: Sql,
-  email: string,
-): Promise<{ user: User; passwordHash: string | null } | undefined> {
   const row = await sql('users').where('email_key', emailKey(email)).first<UserRow | undefined>()
-  return row && { user: userFromRow(row), passwordHash: row.password_hash }
+  return row && userFromRow(row)
 }
 
 /** Activates or deactivates a user. The API keys of a deactivated user stop working at once. False: the
@@ -309,32 +301,6 @@ export async function updateEmail(
     .where({ id })
     .update({ email, email_key: emailKey(email), updated_at: now.getTime() })
     .catch((error: unknown) => refuseTaken(error, email))
-}
-
-/** Null: the user has not set a password. */
-export async function findPasswordHash(scope: Scope, id: string): Promise<string | null> {
-  const row = await scope
-    .rows('users')
-    .where({ id })
-    .first<{ password_hash: string | null } | undefined>('password_hash')
-  return row?.password_hash ?? null
-}
-
-export async function updatePassword(
-  scope: Scope,
-  id: string,
-  passwordHash: string,
-  now: Date,
-): Promise<void> {
-  await scope
-    .rows('users')
-    .where({ id })
-    .update({ password_hash: passwordHash, updated_at: now.getTime() })
-}
-
-/** The users who have set a password. */
-export async function listJoinedIds(scope: Scope): Promise<string[]> {
-  return scope.rows('users').whereNotNull('password_hash').pluck('id')
 }
 
 /** Deletes a user who has not set a password, which frees the email. False: there is no such user. */

@@ -4,7 +4,7 @@ import * as validators from '../generated/validators.js'
 import type { ValidInput } from '../handlers/call.ts'
 import { validate } from '../operations/execute.ts'
 import { isStorable, UNSTORABLE } from '../operations/storable.ts'
-import { convertParameter } from '../operations/validation.ts'
+import { convertParameter } from '../validation.ts'
 import { readJson } from './body.ts'
 import type { Context } from './context.ts'
 

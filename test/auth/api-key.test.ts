@@ -18,7 +18,8 @@ import {
 import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { accountScope } from '../../records/database/scope.ts'
-import { findCredentials, insertUser, updateAccess, updateUserStatus } from '../../records/users.ts'
+import { findCredentials } from '../../records/passwords.ts'
+import { insertUser, updateAccess, updateUserStatus } from '../../records/users.ts'
 import { newMuster } from '../cli/muster.ts'
 
 const NOW = new Date('2026-11-21T09:00:00.000Z')

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { authenticator } from '../../auth/api-key.ts'
 import { verifyPassword } from '../../auth/password.ts'
 import { openDatabase } from '../../records/database/open.ts'
-import { findCredentials } from '../../records/users.ts'
+import { findCredentials } from '../../records/passwords.ts'
 import { until } from '../helpers.ts'
 import { type Muster, newAccount, newMuster, PASSWORD, type Started } from './muster.ts'
 

@@ -11,11 +11,10 @@ import {
   ClaimLost,
   claimExport,
   completeExport,
-  type ExportResource,
-  exportFields,
   listDueExportIds,
   renewClaim,
-} from '../../records/exports.ts'
+} from '../../records/export-runs.ts'
+import { type ExportResource, exportFields } from '../../records/exports.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { countChunks, listEventTypes, newClient, requestExport, SECOND } from './export-helpers.ts'
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { claimExport, deleteExpiredFiles } from '../../records/exports.ts'
+import { claimExport, deleteExpiredFiles } from '../../records/export-runs.ts'
 import { type Answer, type Client, startApp, type TestApp, until } from '../helpers.ts'
 import {
   countChunks,

@@ -1,6 +1,6 @@
 /** The whole service with its delivery engine, for tests of single deliveries. */
 import { randomUUID } from 'node:crypto'
-import { type Attempt, listAttempts } from '../../records/attempts.ts'
+import { listAttempts, type RecordedAttempt } from '../../records/attempts.ts'
 import { accountScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { type Delivery, findDelivery } from '../../records/deliveries.ts'
@@ -11,7 +11,7 @@ import { startApp, until } from '../helpers.ts'
 
 export interface Deliveries extends AsyncDisposable {
   /** Creates a webhook and one event, and waits until its delivery has ended. Does not check the URL. */
-  deliver(url: string): Promise<{ delivery: Delivery; attempts: Attempt[] }>
+  deliver(url: string): Promise<{ delivery: Delivery; attempts: RecordedAttempt[] }>
 }
 
 export async function startDeliveries(environment: Record<string, string>): Promise<Deliveries> {

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import tls from 'node:tls'
 import { expect } from 'vitest'
-import type { Attempt } from '../../records/attempts.ts'
+import type { RecordedAttempt } from '../../records/attempts.ts'
 import type { Delivery } from '../../records/deliveries.ts'
 import type { Answer } from '../receiver.ts'
 import type { Authority } from '../tls.ts'
@@ -39,11 +39,11 @@ export function drip(text: string, start = ''): Answer {
   }
 }
 
-export type Result = Partial<Omit<Attempt, 'error'>> & { error: string | null }
+export type Result = Partial<Omit<RecordedAttempt, 'error'>> & { error: string | null }
 
 /** One attempt with this result, then one that succeeds. */
 export function expectFailure(
-  { delivery, attempts }: { delivery: Delivery; attempts: Attempt[] },
+  { delivery, attempts }: { delivery: Delivery; attempts: RecordedAttempt[] },
   want: Result,
 ): void {
   expect(attempts).toMatchObject([
@@ -51,7 +51,7 @@ export function expectFailure(
     { number: 2, outcome: 'success' },
   ])
   expect(delivery).toMatchObject({ state: 'delivered', attempts: 2 })
-  const { outcome, durationMs } = attempts[0] as Attempt
+  const { outcome, durationMs } = attempts[0] as RecordedAttempt
   if (outcome === 'timeout') expect(durationMs).toBeGreaterThanOrEqual(TIMEOUT_MS - 1)
   expect(durationMs).toBeLessThan(LATEST_MS)
 }

@@ -4,6 +4,7 @@ import { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
 import { assertName } from '../../../records/names.ts'
+import { updatePassword } from '../../../records/passwords.ts'
 import {
   deleteSession,
   deleteSessions,
@@ -16,7 +17,6 @@ import {
   modules,
   updateEmail,
   updateFullName,
-  updatePassword,
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import {

@@ -1,7 +1,7 @@
 /** Password fields, and the check of the user's own password. */
 import { MIN_LENGTH, verifyPassword } from '../../../auth/password.ts'
 import { TooOften } from '../../../auth/rate-limit.ts'
-import { findPasswordHash } from '../../../records/users.ts'
+import { findPasswordHash } from '../../../records/passwords.ts'
 import { type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 

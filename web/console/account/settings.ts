@@ -2,7 +2,8 @@
 import { updateAccountName } from '../../../records/accounts.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
 import { assertName } from '../../../records/names.ts'
-import { listJoinedIds, listUsers, transferOwnership, type User } from '../../../records/users.ts'
+import { listJoinedIds } from '../../../records/passwords.ts'
+import { listUsers, transferOwnership, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import {
   type Errors,

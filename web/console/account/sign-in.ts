@@ -5,13 +5,8 @@ import { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { Refused } from '../../../errors.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
-import {
-  emailKey,
-  findCredentials,
-  findPasswordHash,
-  findUser,
-  type User,
-} from '../../../records/users.ts'
+import { findCredentials, findPasswordHash } from '../../../records/passwords.ts'
+import { emailKey, findUser, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, form, passwordField, textField } from '../form-fields.ts'
 import { themes } from '../layout.ts'

@@ -1,7 +1,8 @@
 /** A user of the account, as the People pages show them. */
 import type { AuditTarget } from '../../../records/audit-log.ts'
 import { listExpiries } from '../../../records/invitations.ts'
-import { listJoinedIds, listUsers, type User } from '../../../records/users.ts'
+import { listJoinedIds } from '../../../records/passwords.ts'
+import { listUsers, type User } from '../../../records/users.ts'
 import type { Html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 import { pill } from '../ui.ts'

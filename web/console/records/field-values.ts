@@ -1,7 +1,7 @@
 /** Conversions between the texts of a form and the values of the contract. */
 
-import { convertParameter } from '../../../operations/validation.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
+import { convertParameter } from '../../../validation.ts'
 import { type Draft, kindName, withLineFeeds } from './draft.ts'
 import type { FormField, ReadContext } from './field.ts'
 

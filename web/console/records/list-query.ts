@@ -1,7 +1,7 @@
 /** The query of a list page. Its parameters have the names of the API. */
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
-import { convertParameter } from '../../../operations/validation.ts'
+import { convertParameter } from '../../../validation.ts'
 import { toInstant } from './field-values.ts'
 
 export type Pairs = [name: string, value: string][]

@@ -1,5 +1,5 @@
 /** The details of a delivery: its state, its attempts with their responses, and its payload. */
-import { type Attempt, listLastAttempts, type Phases } from '../../../records/attempts.ts'
+import { listLastAttempts, type Phases, type RecordedAttempt } from '../../../records/attempts.ts'
 import {
   type Delivery,
   type FailureReason,
@@ -107,7 +107,7 @@ function cancelButton(delivery: Delivery, view: RowView): Html {
   })
 }
 
-function attemptList({ attempts: total }: Delivery, attempts: Attempt[], now: Date): Html {
+function attemptList({ attempts: total }: Delivery, attempts: RecordedAttempt[], now: Date): Html {
   if (total === 0) return html`<p class="muted">No attempts yet.</p>`
   const hidden = total - attempts.length
   const hiddenText =
@@ -128,7 +128,7 @@ const TRIGGER_TAGS: Record<Trigger, string | false> = {
 }
 
 /** The details of the last attempt are open; those of earlier ones are folded. */
-function attemptItem(attempt: Attempt, now: Date, isLast: boolean): Html {
+function attemptItem(attempt: RecordedAttempt, now: Date, isLast: boolean): Html {
   const { number, trigger, outcome, durationMs, startedAt, error } = attempt
   const tag = TRIGGER_TAGS[trigger]
   const detail = isBare(attempt) ? false : attemptDetail(attempt)
@@ -145,10 +145,10 @@ function attemptItem(attempt: Attempt, now: Date, isLast: boolean): Html {
   </li>`
 }
 
-const isBare = ({ address, phases, responseHeaders, responseBody }: Attempt): boolean =>
+const isBare = ({ address, phases, responseHeaders, responseBody }: RecordedAttempt): boolean =>
   address === null && phases === null && responseHeaders === null && responseBody === null
 
-function attemptDetail(attempt: Attempt): Html {
+function attemptDetail(attempt: RecordedAttempt): Html {
   const { address, phases, responseHeaders, responseBody, durationMs } = attempt
   return html`<div class="attempt-response">
     ${phases && phaseBar(phases, durationMs)}

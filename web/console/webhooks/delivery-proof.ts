@@ -1,5 +1,5 @@
 /** The exact request of a delivery, with commands that verify its signature and send it again. */
-import type { Attempt } from '../../../records/attempts.ts'
+import type { RecordedAttempt } from '../../../records/attempts.ts'
 import type { Delivery } from '../../../records/deliveries.ts'
 import { findSealedSecrets, type Webhook } from '../../../records/webhooks.ts'
 import { openSecret, SecretUnreadable, signingKeys } from '../../../webhooks/transport/secret.ts'
@@ -15,7 +15,7 @@ interface SentRequest {
   /** Undefined: the body is no longer stored. */
   body?: Buffer
   /** Newest first. */
-  attempts: Attempt[]
+  attempts: RecordedAttempt[]
 }
 
 export async function deliveryProof(
@@ -41,7 +41,7 @@ export async function deliveryProof(
   ]
 }
 
-function headersPart(headers: Record<string, string>, last: Attempt | undefined): Html {
+function headersPart(headers: Record<string, string>, last: RecordedAttempt | undefined): Html {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   const source = last ? `Headers of attempt ${last.number}` : 'Headers of an attempt made now'
   return html`<details>

@@ -1,8 +1,8 @@
 /** Checks values with the generated validators, and turns their errors into sentences. */
 import type { ErrorObject } from 'ajv'
-import { type FieldErrors, InvalidInput } from '../errors.ts'
-import type { QueryParameter } from '../generated/operations.ts'
-import type { Validator } from '../generated/validators.js'
+import { type FieldErrors, InvalidInput } from './errors.ts'
+import type { QueryParameter } from './generated/operations.ts'
+import type { Validator } from './generated/validators.js'
 
 /** Throws InvalidInput unless `value` is valid. `fieldOf` turns a path into the name that the client used. */
 export function assertValid(

@@ -1,0 +1,39 @@
+/** The password hashes of users. */
+import type { Scope } from './database/scope.ts'
+import type { Sql } from './database/statements.ts'
+import { emailKey, type User, type UserRow, userFromRow } from './users.ts'
+
+/** Searches all accounts. The hash is null when the user has not set a password. */
+export async function findCredentials(
+  sql: Sql,
+  email: string,
+): Promise<{ user: User; passwordHash: string | null } | undefined> {
+  const row = await sql('users').where('email_key', emailKey(email)).first<UserRow | undefined>()
+  return row && { user: userFromRow(row), passwordHash: row.password_hash }
+}
+
+/** Null: the user has not set a password. */
+export async function findPasswordHash(scope: Scope, id: string): Promise<string | null> {
+  const row = await scope
+    .rows('users')
+    .where({ id })
+    .first<{ password_hash: string | null } | undefined>('password_hash')
+  return row?.password_hash ?? null
+}
+
+export async function updatePassword(
+  scope: Scope,
+  id: string,
+  passwordHash: string,
+  now: Date,
+): Promise<void> {
+  await scope
+    .rows('users')
+    .where({ id })
+    .update({ password_hash: passwordHash, updated_at: now.getTime() })
+}
+
+/** The users who have set a password. */
+export async function listJoinedIds(scope: Scope): Promise<string[]> {
+  return scope.rows('users').whereNotNull('password_hash').pluck('id')
+}
