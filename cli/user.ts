@@ -3,6 +3,7 @@ import { invite } from '../auth/invitation.ts'
 import { hashPassword } from '../auth/password.ts'
 import { Refused } from '../errors.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
+import type { Db } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import {
@@ -73,45 +74,40 @@ function addCreate(user: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action((options: CreateOptions) =>
-        shell.records(async ({ db }): Promise<Output> => {
-          const { account, email, role, finance } = options
-          await assertAccount(db, account)
-          const passwordHash = await hashPassword(readSecret(options.password))
-          const fullName = options.fullName ?? toDefaultName(email)
-          const newUser = {
-            email,
-            fullName,
-            passwordHash,
-            role,
-            grants: options.grant,
-            permissions: { finance },
-          }
-          const userId = await transaction(db, async (trx) => {
-            const scope = writeScope(trx, account)
-            const now = new Date()
-            const id = await insertUser(scope, newUser, now)
-            const target = { type: 'user', id, name: fullName.trim() } as const
-            await insertAuditEntry(
-              scope,
-              {
-                user: null,
-                action: 'user.created',
-                target,
-                details: { email, role, finance, grants: options.grant },
-                ip: null,
-              },
-              now,
-            )
-            return id
-          })
-          return {
-            document: { user_id: userId },
-            text: `User ${userId} was created: ${email}, ${role}.\n${createKeyHint(email)}`,
-          }
-        }),
-      ),
+      shell.action((options: CreateOptions) => shell.records(({ db }) => createUser(db, options))),
     )
+}
+
+async function createUser(db: Db, options: CreateOptions): Promise<Output> {
+  const { account, email, role, finance } = options
+  await assertAccount(db, account)
+  const passwordHash = await hashPassword(readSecret(options.password))
+  const fullName = options.fullName ?? toDefaultName(email)
+  const newUser = {
+    email,
+    fullName,
+    passwordHash,
+    role,
+    grants: options.grant,
+    permissions: { finance },
+  }
+  const userId = await transaction(db, async (trx) => {
+    const scope = writeScope(trx, account)
+    const now = new Date()
+    const id = await insertUser(scope, newUser, now)
+    const target = { type: 'user', id, name: fullName.trim() } as const
+    const details = { email, role, finance, grants: options.grant }
+    await insertAuditEntry(
+      scope,
+      { user: null, action: 'user.created', target, details, ip: null },
+      now,
+    )
+    return id
+  })
+  return {
+    document: { user_id: userId },
+    text: [`User ${userId} was created: ${email}, ${role}.`, createKeyHint(email)].join('\n'),
+  }
 }
 
 function addLink(user: Command, shell: Shell): void {

@@ -33,8 +33,10 @@ function selectItems(accountId: string, stage: BulkStage, selection: BulkSelecti
       ? []
       : [{ sql: `event_type in (${eventTypes.map(() => '?').join(', ')})`, bindings: eventTypes }]
   if (stage === 'missed') {
-    const none =
-      'not exists (select 1 from deliveries where deliveries.event_id = events.id and deliveries.webhook_id = ?)'
+    const none = `not exists (
+      select 1 from deliveries
+      where deliveries.event_id = events.id and deliveries.webhook_id = ?
+    )`
     return {
       table: 'events',
       range: {
@@ -45,12 +47,15 @@ function selectItems(accountId: string, stage: BulkStage, selection: BulkSelecti
     }
   }
   const failed: Condition = {
-    sql: `deliveries.account_id = ? and state = 'failed' and next_attempt_at is null and event_type <> '${TEST_EVENT}'
+    sql: `deliveries.account_id = ? and state = 'failed' and next_attempt_at is null
+          and event_type <> '${TEST_EVENT}'
           and deliveries.updated_at >= ? and deliveries.updated_at < ?`,
     bindings: [accountId, since, until],
   }
-  const enabled =
-    'webhook_id in (select webhooks.id from webhooks where webhooks.account_id = ? and enabled and deleted_at is null)'
+  const enabled = `webhook_id in (
+    select webhooks.id from webhooks
+    where webhooks.account_id = ? and enabled and deleted_at is null
+  )`
   return {
     table: 'deliveries',
     range:
@@ -106,7 +111,13 @@ export async function readBatch(db: Db, job: RunningBulkJob, size: number): Prom
     db.read,
     // The subquery keeps PostgreSQL from planning to read all rows of the account.
     `select ${table}.id, case when ${wanted.sql} then 1 else 0 end as wanted
-     from (select * from ${table} where ${range.sql} and ${table}.id > ? order by ${table}.id limit ${MAX_ROWS_READ}) as ${table} order by ${table}.id`,
+     from (
+       select * from ${table}
+       where ${range.sql} and ${table}.id > ?
+       order by ${table}.id
+       limit ${MAX_ROWS_READ}
+     ) as ${table}
+     order by ${table}.id`,
     [...wanted.bindings, ...range.bindings, job.cursor],
   )
   const found = rows.flatMap(({ id, wanted }, index) => (wanted ? [{ id, index }] : []))

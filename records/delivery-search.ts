@@ -82,7 +82,11 @@ function searchRange(
   // With an `or`, SQLite reads all deliveries of the webhook.
   if (id !== undefined)
     range.whereRaw(
-      'deliveries.id in (select id from deliveries where id = ? union all select id from deliveries where event_id = ?)',
+      `deliveries.id in (
+         select id from deliveries where id = ?
+         union all
+         select id from deliveries where event_id = ?
+       )`,
       [id, id],
     )
   if (since !== undefined) range.where('deliveries.id', '>=', lowestIdAt(since))

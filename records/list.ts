@@ -60,7 +60,10 @@ export async function listPage<Row, Item>(
     ),
     select<Row>(
       scope.sql,
-      `select ${listing.table}.* from ${listing.table} where ${where.sql} order by ${order(listing, query.sort ?? [])} limit ? offset ?`,
+      `select ${listing.table}.* from ${listing.table}
+       where ${where.sql}
+       order by ${order(listing, query.sort ?? [])}
+       limit ? offset ?`,
       [...where.bindings, size, (number - 1) * size],
     ),
   ])

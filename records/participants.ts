@@ -45,7 +45,9 @@ export const participantListing: Listing<ParticipantRow, Participant> = {
     email: (value) => ({ sql: 'participants.email_key = ?', bindings: [value.toLowerCase()] }),
     search: (value) => containing('participants.search_text', value),
     tag: (value, { accountId }) => ({
-      sql: 'participants.id in (select participant_id from participant_tags where account_id = ? and tag = ?)',
+      sql: `participants.id in (
+        select participant_id from participant_tags where account_id = ? and tag = ?
+      )`,
       bindings: [accountId, value],
     }),
   },

@@ -240,8 +240,13 @@ export async function listRequests(
   const rows = await select<RequestRow>(
     scope.sql,
     `select ${COLUMNS}, ${NAME_COLUMNS} from (
-       select id as found_id from request_log where ${where.sql}${beyond} order by created_at ${direction}, id ${direction} limit ?
-     ) as found join request_log as logged on logged.id = found.found_id ${JOIN_NAMES}
+       select id as found_id from request_log
+       where ${where.sql}${beyond}
+       order by created_at ${direction}, id ${direction}
+       limit ?
+     ) as found
+     join request_log as logged on logged.id = found.found_id
+     ${JOIN_NAMES}
      order by logged.created_at desc, logged.id desc`,
     [...where.bindings, ...(cursor ? [cursor.createdAt, cursor.id] : []), limit],
   )
@@ -265,7 +270,9 @@ export async function* eachRequest(
 export async function findRequest(scope: Scope, id: string): Promise<RequestDetail | undefined> {
   const [row] = await select<RequestRow>(
     scope.sql,
-    `select ${COLUMNS}, logged.request_body, logged.response_body, ${NAME_COLUMNS} from request_log as logged ${JOIN_NAMES}
+    `select ${COLUMNS}, logged.request_body, logged.response_body, ${NAME_COLUMNS}
+     from request_log as logged
+     ${JOIN_NAMES}
      where logged.account_id = ? and logged.id = ?`,
     [scope.accountId, id],
   )

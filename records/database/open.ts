@@ -67,7 +67,9 @@ function openPostgres(connection: string, queryTimeoutMs?: number): Db {
       ...PIPELINED,
       connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
       query_timeout: queryTimeoutMs,
-      options: `-c lock_timeout=${LOCK_TIMEOUT_MS} -c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
+      options:
+        `-c lock_timeout=${LOCK_TIMEOUT_MS} ` +
+        `-c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
     },
     pool: { min: 0, max: POSTGRES_CONNECTIONS },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,

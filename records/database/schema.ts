@@ -26,7 +26,8 @@ const SQLITE_CATALOGUE = `
       select 'primary' as name, 'primary key (' || group_concat(name, ', ') || ')' as sql
         from (select name from pragma_table_info(tables.name) where pk > 0 order by pk) having count(*) > 0
       union all
-      select "from", 'foreign key references ' || "table" || ' (' || "to" || ') on delete ' || lower(on_delete)
+      select "from", 'foreign key references ' || "table" || ' (' || "to" || ') on delete '
+          || lower(on_delete)
         from pragma_foreign_key_list(tables.name)
       order by name)) as keys,
     (select json_group_object(name, sql) from (

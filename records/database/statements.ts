@@ -46,8 +46,10 @@ export function insertText(table: string, columns: string[], rows: number): stri
  *  One parameter for any number of rows keeps one plan. */
 export function jsonRows(dialect: Dialect, columns: Record<string, string>): string {
   const names = Object.keys(columns)
-  if (dialect === 'postgres')
-    return `json_to_recordset(?::json) as input(${names.map((name) => `"${name}" ${columns[name]}`).join(', ')})`
+  if (dialect === 'postgres') {
+    const typed = names.map((name) => `"${name}" ${columns[name]}`).join(', ')
+    return `json_to_recordset(?::json) as input(${typed})`
+  }
   const values = names.map((name) => `json_extract(value, '$.${name}') as "${name}"`).join(', ')
   return `(select ${values} from json_each(?)) as input`
 }

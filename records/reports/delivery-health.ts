@@ -109,12 +109,19 @@ async function sampleHours(
   const rows = await select<{ webhook: string; hour: number; counts: string }>(
     scope.sql,
     `select input.webhook, input.hour, (
-       select count(case when state = 'delivered' then 1 end) || ' ' || count(case when state = 'failed' then 1 end) || ' ' || count(*)
-       from (select state from deliveries
-             where webhook_id = webhooks.id and id >= input.low and id < input.high and event_type <> '${TEST_EVENT}'
-             order by id desc limit ${size}) as newest
+       select count(case when state = 'delivered' then 1 end)
+         || ' ' || count(case when state = 'failed' then 1 end)
+         || ' ' || count(*)
+       from (
+         select state from deliveries
+         where webhook_id = webhooks.id and id >= input.low and id < input.high
+           and event_type <> '${TEST_EVENT}'
+         order by id desc
+         limit ${size}
+       ) as newest
      ) as counts
-     from ${jsonRows(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })} ${JOIN_OWN_WEBHOOKS}`,
+     from ${jsonRows(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })}
+     ${JOIN_OWN_WEBHOOKS}`,
     [JSON.stringify(ranges), scope.accountId],
   )
   const found = new Map<string, HourHealth[]>(webhookIds.map((id) => [id, []]))
@@ -141,17 +148,26 @@ async function countUndelivered(
   now: Date,
 ): Promise<Map<string, UndeliveredCounts>> {
   const inState = (state: UnfinishedState | 'failed'): string =>
-    `from deliveries where webhook_id = webhooks.id and ${undeliveredCondition(scope, state)} and event_type <> '${TEST_EVENT}'`
+    `from deliveries
+     where webhook_id = webhooks.id and ${undeliveredCondition(scope, state)}
+       and event_type <> '${TEST_EVENT}'`
   const newest = (state: UnfinishedState | 'failed', more = ''): string =>
-    `(select count(*) from (select id ${inState(state)}${more} order by id desc limit ${countedUpTo}) as newest) as ${state}`
+    `(select count(*) from (
+       select id ${inState(state)}${more} order by id desc limit ${countedUpTo}
+     ) as newest) as ${state}`
   const oldest = (state: UnfinishedState): string =>
     `(select created_at ${inState(state)} order by id limit 1) as oldest_${state}`
+  const columns = [
+    newest('failed', ' and id >= ?'),
+    ...UNFINISHED_STATES.map((state) => newest(state)),
+    ...UNFINISHED_STATES.map(oldest),
+  ]
   const rows = await select<
     { webhook: string } & Record<UnfinishedState | 'failed', number> &
       Record<`oldest_${UnfinishedState}`, number | null>
   >(
     scope.sql,
-    `select input.webhook, ${newest('failed', ' and id >= ?')}, ${UNFINISHED_STATES.map((state) => newest(state)).join(', ')}, ${UNFINISHED_STATES.map(oldest).join(', ')}
+    `select input.webhook, ${columns.join(', ')}
      from ${jsonRows(scope.dialect, { webhook: 'uuid' })} ${JOIN_OWN_WEBHOOKS}`,
     [
       lowestIdAt(now.getTime() - HOURS * HOUR_MS),

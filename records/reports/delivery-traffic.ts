@@ -85,8 +85,11 @@ function countHours(
 ): Promise<CountRow[]> {
   const inHour = 'webhook_id = input.webhook and id >= input.low and id < input.high'
   const counted = (name: string, where: string): string =>
-    `(select count(*) from (select 1 as one from deliveries where ${where} and ${inHour} limit ${countedUpTo}) as bounded) as ${name}`
+    `(select count(*) from (
+       select 1 as one from deliveries where ${where} and ${inHour} limit ${countedUpTo}
+     ) as bounded) as ${name}`
   const inState = (state: string): string => counted(state, `${UNDELIVERED} and state = '${state}'`)
+  const counts = [counted('total', 'true'), ...['failed', 'retrying', 'pending'].map(inState)]
   const ranges = webhookIds.flatMap((webhook) =>
     hours.map(({ startsAt }, hour) => ({
       webhook,
@@ -97,7 +100,7 @@ function countHours(
   )
   return select<CountRow>(
     scope.sql,
-    `select input.webhook, input.hour, ${[counted('total', 'true'), ...['failed', 'retrying', 'pending'].map(inState)].join(', ')}
+    `select input.webhook, input.hour, ${counts.join(', ')}
      from ${jsonRows(scope.dialect, { webhook: 'uuid', hour: 'int', low: 'uuid', high: 'uuid' })}`,
     [JSON.stringify(ranges)],
   )

@@ -115,8 +115,9 @@ async function addCounts(
 }
 
 function upsertText({ name, keys, counts }: CountTable, rows: number): string {
+  const sums = counts.map((count) => `${count}=c.${count}+excluded.${count}`).join(',')
   return `${insertText(`${name} as c`, [...keys, ...counts], rows)}
-    on conflict (${keys.join(',')}) do update set ${counts.map((count) => `${count}=c.${count}+excluded.${count}`).join(',')}`
+    on conflict (${keys.join(',')}) do update set ${sums}`
 }
 
 /** Deletes the counts of minutes and hours that ended before a time, in epoch milliseconds. */

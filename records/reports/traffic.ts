@@ -63,9 +63,13 @@ async function findSearchableStart(scope: Scope, filter: RequestFilter): Promise
     total: number | null
   }>(
     scope.sql,
-    `select min(case when running <= ${MAX_SEARCHED_REQUESTS} then minute end) as first, max(minute) as newest, max(running) as total
-     from (select minute, sum(ok + client_errors + server_errors) over (order by minute desc) as running
-           from request_minutes where ${sql}) as minutes`,
+    `select min(case when running <= ${MAX_SEARCHED_REQUESTS} then minute end) as first,
+       max(minute) as newest, max(running) as total
+     from (
+       select minute, sum(ok + client_errors + server_errors) over (order by minute desc) as running
+       from request_minutes
+       where ${sql}
+     ) as minutes`,
     bindings,
   )
   if (Number(found?.total ?? 0) <= MAX_SEARCHED_REQUESTS) return filter.from
@@ -137,7 +141,7 @@ function percentile(bins: Bin[], share: number): number {
 }
 
 /** The cast is for SQLite, where numbers from JavaScript are not integers. */
-const bucketOf = (column: string): string => `cast(floor((${column} - ?) / ?) as integer)`
+const toBucket = (column: string): string => `cast(floor((${column} - ?) / ?) as integer)`
 
 function emptyBuckets({ from, width, buckets }: Range): Bucket[] {
   return Array.from({ length: buckets }, (_, index) => ({
@@ -172,7 +176,7 @@ async function countByMinutes(scope: Scope, range: Range): Promise<Counted> {
     .join(', ')
   const rows = await select<MinuteRow>(
     scope.sql,
-    `select ${bucketOf('minute')} as bucket, ${sums} from request_minutes where ${sql} group by 1`,
+    `select ${toBucket('minute')} as bucket, ${sums} from request_minutes where ${sql} group by 1`,
     [range.from, range.width, ...bindings],
   )
   const buckets = emptyBuckets(range)
@@ -206,14 +210,13 @@ async function countOperations(
           [MINUTE_MS, lastHour, end],
         ]
       : [[MINUTE_MS, from, end]]
+  const part = `select operation_id, status, requests from request_counts
+     where account_id = ? and span_ms = ? and starts_at >= ? and starts_at < ?`
   const rows = await select<{ operation_id: string; status: number; requests: number }>(
     scope.sql,
-    `select operation_id, status, sum(requests) as requests from (${parts
-      .map(
-        () =>
-          'select operation_id, status, requests from request_counts where account_id = ? and span_ms = ? and starts_at >= ? and starts_at < ?',
-      )
-      .join(' union all ')}) as counted group by 1, 2`,
+    `select operation_id, status, sum(requests) as requests
+     from (${parts.map(() => part).join(' union all ')}) as counted
+     group by 1, 2`,
     parts.flatMap((part) => [scope.accountId, ...part]),
   )
   return rows.map((row) => ({
@@ -224,8 +227,9 @@ async function countOperations(
 }
 
 /** Bins that are 4 % wide. */
-const DURATION_BIN =
-  'cast(floor(ln(cast(case when duration_ms < 0.01 then 0.01 else duration_ms end as double precision)) * 25) as integer)'
+const DURATION_BIN = `cast(floor(
+  ln(cast(case when duration_ms < 0.01 then 0.01 else duration_ms end as double precision)) * 25
+) as integer)`
 
 /** Columns that a part does not have are null. */
 interface ReadRow {
@@ -245,31 +249,42 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
   const rows = await select<ReadRow>(
     scope.sql,
     `with found as materialized (
-       select ${bucketOf('created_at')} as bucket, status, duration_ms, operation_id from request_log where ${sql}
+       select ${toBucket('created_at')} as bucket, status, duration_ms, operation_id
+       from request_log
+       where ${sql}
      ), binned as (
-       select count(*) as requests, min(duration_ms) as low, max(duration_ms) as high from found group by ${DURATION_BIN}
+       select count(*) as requests, min(duration_ms) as low, max(duration_ms) as high
+       from found
+       group by ${DURATION_BIN}
      )
-     select 'buckets' as part, bucket, status, cast(null as text) as operation_id, count(*) as requests, ${none} as low, ${none} as high
-     from found group by bucket, status
-     union all select 'durations', null, null, null, requests, low, high from binned
-     union all select 'operations', null, status, operation_id, count(*), null, null from found group by status, operation_id
+     select 'buckets' as part, bucket, status, cast(null as text) as operation_id,
+       count(*) as requests, ${none} as low, ${none} as high
+     from found
+     group by bucket, status
+     union all
+     select 'durations', null, null, null, requests, low, high
+     from binned
+     union all
+     select 'operations', null, status, operation_id, count(*), null, null
+     from found
+     group by status, operation_id
      order by low`,
     [range.from, range.width, ...bindings],
   )
-  const rowsOf = (part: ReadRow['part']): ReadRow[] => rows.filter((row) => row.part === part)
+  const rowsIn = (part: ReadRow['part']): ReadRow[] => rows.filter((row) => row.part === part)
   const buckets = emptyBuckets(range)
-  for (const row of rowsOf('buckets')) {
+  for (const row of rowsIn('buckets')) {
     const bucket = buckets[Math.min(row.bucket, buckets.length - 1)]
     if (bucket)
       bucket[row.status < 400 ? 'ok' : row.status < 500 ? 'clientErrors' : 'serverErrors'] +=
         row.requests
   }
-  const operations = rowsOf('operations').map((row) => ({
+  const operations = rowsIn('operations').map((row) => ({
     operationId: row.operation_id,
     status: row.status,
     requests: row.requests,
   }))
-  return toTraffic({ buckets, bins: rowsOf('durations') }, operations)
+  return toTraffic({ buckets, bins: rowsIn('durations') }, operations)
 }
 
 export interface RateLimitUse {
@@ -295,12 +310,22 @@ export async function listRateLimitUse(
     refused: number
   }>(
     scope.sql,
-    `select busy.user_id, users.full_name, busy.busiest, busy.refused from (
-       select user_id, max(requests) as busiest, sum(refused) as refused from (
-         select user_id, ${bucketOf('created_at')} as minute, count(*) as requests, count(case when status = 429 then 1 end) as refused
-         from request_log where account_id = ? and created_at >= ? group by 1, 2
-       ) as minutes group by user_id order by 2 desc, 1 limit ?
-     ) as busy left join users on users.id = busy.user_id order by busy.busiest desc, busy.user_id`,
+    `select busy.user_id, users.full_name, busy.busiest, busy.refused
+     from (
+       select user_id, max(requests) as busiest, sum(refused) as refused
+       from (
+         select user_id, ${toBucket('created_at')} as minute, count(*) as requests,
+           count(case when status = 429 then 1 end) as refused
+         from request_log
+         where account_id = ? and created_at >= ?
+         group by 1, 2
+       ) as minutes
+       group by user_id
+       order by 2 desc, 1
+       limit ?
+     ) as busy
+     left join users on users.id = busy.user_id
+     order by busy.busiest desc, busy.user_id`,
     [from, MINUTE_MS, scope.accountId, from, limit],
   )
   return rows.map((row) => ({

@@ -10,7 +10,9 @@ import * as predicates from '../../records/index-predicates.ts'
 import { createDatabase } from '../postgres.ts'
 
 const dialect = inject('database')
-const HOW_TO_REFRESH = `records/schema.${dialect}.json does not match the migrations. Run "npm run update-schema" and commit it.`
+const HOW_TO_REFRESH =
+  `records/schema.${dialect}.json does not match the migrations. ` +
+  'Run "npm run update-schema" and commit it.'
 
 let directory: string
 let db: Db

@@ -1,4 +1,4 @@
-/** All of a transaction or nothing, whatever its work does wrong. */
+/** Transactions are atomic, also when their work misuses them. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,75 +31,74 @@ interface Rows {
   rows: { text: string }[]
 }
 
-const kept = (): Promise<string[]> => db.read('notes').orderBy('text').pluck('text')
-const note = ({ sql }: Trx, text: string | null) => sql('notes').insert({ text })
+const storedTexts = (): Promise<string[]> => db.read('notes').orderBy('text').pluck('text')
+const insertNote = ({ sql }: Trx, text: string | null) => sql('notes').insert({ text })
 
-test('what is written is there once it is committed, and to nobody before', async () => {
+test('shows its writes to others only after the commit', async () => {
   const result = await transaction(db, async (trx) => {
-    await note(trx, 'one')
+    await insertNote(trx, 'one')
     await trx.sql.raw('insert into notes (text) values (?)', ['two'])
-    expect(await kept()).toEqual([])
+    expect(await storedTexts()).toEqual([])
     return 'done'
   })
-  expect([result, await kept()]).toEqual(['done', ['one', 'two']])
+  expect([result, await storedTexts()]).toEqual(['done', ['one', 'two']])
 })
 
 test.each([
   ['throws', async () => Promise.reject(new Error('no'))],
-  ['writes what cannot be', (trx: Trx) => note(trx, null)],
-])('nothing is kept of a transaction that %s', async (_, fail) => {
+  ['runs a statement that fails', (trx: Trx) => insertNote(trx, null)],
+])('rolls back a transaction that %s', async (_, fail) => {
   const written = transaction(db, async (trx) => {
-    await note(trx, 'one')
+    await insertNote(trx, 'one')
     await fail(trx)
   })
   await expect(written).rejects.toThrow()
-  expect(await kept()).toEqual([])
+  expect(await storedTexts()).toEqual([])
 })
 
-test('nor what was still being written when it failed', async () => {
+test('rolls back statements that were running when another one failed', async () => {
   for (let round = 0; round < 50; round++) {
     const written = transaction(db, async (trx) => {
       await Promise.all([
-        note(trx, null),
-        note(trx, `a ${round}`),
-        note(trx, `b ${round}`),
-        note(trx, `c ${round}`),
+        insertNote(trx, null),
+        insertNote(trx, `a ${round}`),
+        insertNote(trx, `b ${round}`),
+        insertNote(trx, `c ${round}`),
       ])
     })
     await expect(written).rejects.toThrow(/null/i)
   }
-  expect(await kept()).toEqual([])
+  expect(await storedTexts()).toEqual([])
 })
 
-test('a statement that comes after the end is refused, and is in no other transaction', async () => {
+test('rejects a statement after the end of its transaction', async () => {
   let ended: Trx | undefined
-  const begunBefore = await transaction(db, async (trx) => {
+  const earlier = await transaction(db, async (trx) => {
     ended = trx
-    return { unsent: note(trx, 'too late') }
+    return { unsent: insertNote(trx, 'too late') }
   })
   await transaction(db, async (trx) => {
-    await note(trx, 'one')
-    await expect(begunBefore.unsent).rejects.toThrow('after the end of its transaction')
+    await insertNote(trx, 'one')
+    await expect(earlier.unsent).rejects.toThrow('after the end of its transaction')
     if (ended)
-      await expect(note(ended, 'too late')).rejects.toThrow('after the end of its transaction')
+      await expect(insertNote(ended, 'too late')).rejects.toThrow(
+        'after the end of its transaction',
+      )
   })
-  expect(await kept()).toEqual(['one'])
+  expect(await storedTexts()).toEqual(['one'])
+})
+
+test.runIf(onPostgres)('rolls back when the work ignores a failed statement', async () => {
+  const written = transaction(db, async (trx) => {
+    await insertNote(trx, 'one')
+    await insertNote(trx, null).catch(() => undefined)
+  })
+  await expect(written).rejects.toThrow('one of its statements had failed')
+  expect(await storedTexts()).toEqual([])
 })
 
 test.runIf(onPostgres)(
-  'a failure that the work does not mention is one of the transaction',
-  async () => {
-    const written = transaction(db, async (trx) => {
-      await note(trx, 'one')
-      await note(trx, null).catch(() => undefined)
-    })
-    await expect(written).rejects.toThrow('one of its statements had failed')
-    expect(await kept()).toEqual([])
-  },
-)
-
-test.runIf(onPostgres)(
-  'a connection that is lost, or comes too late to be undone, is not used again',
+  'does not reuse a connection that was lost or did not roll back in time',
   async () => {
     const lost = transaction(db, ({ sql }) =>
       sql.raw('select pg_terminate_backend(pg_backend_pid())'),
@@ -111,8 +110,8 @@ test.runIf(onPostgres)(
     })
     await expect(slow).rejects.toThrow('no')
     for (let number = 0; number < 5; number++)
-      await transaction(db, (trx) => note(trx, String(number)))
-    expect(await kept()).toEqual(['0', '1', '2', '3', '4'])
+      await transaction(db, (trx) => insertNote(trx, String(number)))
+    expect(await storedTexts()).toEqual(['0', '1', '2', '3', '4'])
   },
 )
 
@@ -120,9 +119,9 @@ test.runIf(onPostgres).each([
   ['awaits', async (statement: PromiseLike<Rows>) => await statement],
   ['chains', (statement: PromiseLike<Rows>) => statement.then((result) => result)],
 ])(
-  'withLockedRows: what was read and locked stays so until it was used, by work that %s',
+  'withLockedRows keeps the rows locked until they are used, by work that %s',
   async (_, result) => {
-    await transaction(db, (trx) => note(trx, 'one'))
+    await transaction(db, (trx) => insertNote(trx, 'one'))
     const change = (): Promise<unknown> =>
       transaction(db, async ({ sql }) => {
         await sql.raw("set local lock_timeout = '50ms'")
@@ -139,17 +138,17 @@ test.runIf(onPostgres).each([
       (texts) => void used.push(texts),
     )
     await change()
-    expect([used, await kept()]).toEqual([[['one']], ['changed']])
+    expect([used, await storedTexts()]).toEqual([[['one']], ['changed']])
   },
 )
 
-test('those who wait for the end are told of it, committed or not', async () => {
-  const told: string[] = []
-  await transaction(db, async (trx) => trx.onEnd(() => told.push('committed')))
+test('calls onEnd after a commit and after a rollback', async () => {
+  const calls: string[] = []
+  await transaction(db, async (trx) => trx.onEnd(() => calls.push('committed')))
   const undone = transaction(db, async (trx) => {
-    trx.onEnd(() => told.push('undone'))
+    trx.onEnd(() => calls.push('undone'))
     throw new Error('no')
   })
   await expect(undone).rejects.toThrow('no')
-  expect(told).toEqual(['committed', 'undone'])
+  expect(calls).toEqual(['committed', 'undone'])
 })
