@@ -55,7 +55,7 @@ export async function toSearchable(scope: Scope, filter: RequestFilter): Promise
 }
 
 /** The start of the searchable part: at least one minute. */
-async function findSearchableStart(scope: Scope, filter: RequestFilter): Promise<number> {
+export async function findSearchableStart(scope: Scope, filter: RequestFilter): Promise<number> {
   const { sql, bindings } = minutesInRange(scope, filter)
   const [found] = await select<{
     first: number | null
@@ -141,7 +141,7 @@ function percentile(bins: Bin[], share: number): number {
 }
 
 /** The cast is for SQLite, where numbers from JavaScript are not integers. */
-const toBucket = (column: string): string => `cast(floor((${column} - ?) / ?) as integer)`
+export const toBucket = (column: string): string => `cast(floor((${column} - ?) / ?) as integer)`
 
 function emptyBuckets({ from, width, buckets }: Range): Bucket[] {
   return Array.from({ length: buckets }, (_, index) => ({
@@ -285,54 +285,6 @@ async function readTraffic(scope: Scope, range: Range): Promise<Traffic> {
     requests: row.requests,
   }))
   return toTraffic({ buckets, bins: rowsIn('durations') }, operations)
-}
-
-export interface RateLimitUse {
-  user: { id: string; fullName: string }
-  /** In the busiest minute of the last hour. */
-  requests: number
-  /** Responses with 429 in the last hour. */
-  refused: number
-}
-
-/** The users who came closest to their rate limit in the last hour, or in its searchable part. */
-export async function listRateLimitUse(
-  scope: Scope,
-  now: Date,
-  limit: number,
-): Promise<RateLimitUse[]> {
-  const hour = { from: now.getTime() - (now.getTime() % MINUTE_MS) - 59 * MINUTE_MS, until: null }
-  const from = await findSearchableStart(scope, hour)
-  const rows = await select<{
-    user_id: string
-    full_name: string | null
-    busiest: number
-    refused: number
-  }>(
-    scope.sql,
-    `select busy.user_id, users.full_name, busy.busiest, busy.refused
-     from (
-       select user_id, max(requests) as busiest, sum(refused) as refused
-       from (
-         select user_id, ${toBucket('created_at')} as minute, count(*) as requests,
-           count(case when status = 429 then 1 end) as refused
-         from request_log
-         where account_id = ? and created_at >= ?
-         group by 1, 2
-       ) as minutes
-       group by user_id
-       order by 2 desc, 1
-       limit ?
-     ) as busy
-     left join users on users.id = busy.user_id
-     order by busy.busiest desc, busy.user_id`,
-    [from, MINUTE_MS, scope.accountId, from, limit],
-  )
-  return rows.map((row) => ({
-    user: { id: row.user_id, fullName: row.full_name ?? 'A former user' },
-    requests: Number(row.busiest),
-    refused: Number(row.refused),
-  }))
 }
 
 const BATCH_ROWS = 1_000

@@ -4,13 +4,9 @@ import {
   type DeliveryTraffic,
   findDeliveryTraffic,
 } from '../../records/reports/delivery-traffic.ts'
+import { listRateLimitUse, type RateLimitUse } from '../../records/reports/rate-limit-use.ts'
 import { HOUR_MS, MINUTE_MS } from '../../records/reports/request-counts.ts'
-import {
-  findTraffic,
-  listRateLimitUse,
-  type RateLimitUse,
-  type Traffic,
-} from '../../records/reports/traffic.ts'
+import { findTraffic, type Traffic } from '../../records/reports/traffic.ts'
 import { findOwner } from '../../records/users.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.ts'
 import { type Content, type Html, html } from '../shared/html.ts'

@@ -1,0 +1,52 @@
+import type { Scope } from '../database/scope.ts'
+import { select } from '../database/statements.ts'
+import { MINUTE_MS } from './request-counts.ts'
+import { findSearchableStart, toBucket } from './traffic.ts'
+
+export interface RateLimitUse {
+  user: { id: string; fullName: string }
+  /** In the busiest minute of the last hour. */
+  requests: number
+  /** Responses with 429 in the last hour. */
+  refused: number
+}
+
+/** The users who came closest to their rate limit in the last hour, or in its searchable part. */
+export async function listRateLimitUse(
+  scope: Scope,
+  now: Date,
+  limit: number,
+): Promise<RateLimitUse[]> {
+  const hour = { from: now.getTime() - (now.getTime() % MINUTE_MS) - 59 * MINUTE_MS, until: null }
+  const from = await findSearchableStart(scope, hour)
+  const rows = await select<{
+    user_id: string
+    full_name: string | null
+    busiest: number
+    refused: number
+  }>(
+    scope.sql,
+    `select busy.user_id, users.full_name, busy.busiest, busy.refused
+     from (
+       select user_id, max(requests) as busiest, sum(refused) as refused
+       from (
+         select user_id, ${toBucket('created_at')} as minute, count(*) as requests,
+           count(case when status = 429 then 1 end) as refused
+         from request_log
+         where account_id = ? and created_at >= ?
+         group by 1, 2
+       ) as minutes
+       group by user_id
+       order by 2 desc, 1
+       limit ?
+     ) as busy
+     left join users on users.id = busy.user_id
+     order by busy.busiest desc, busy.user_id`,
+    [from, MINUTE_MS, scope.accountId, from, limit],
+  )
+  return rows.map((row) => ({
+    user: { id: row.user_id, fullName: row.full_name ?? 'A former user' },
+    requests: Number(row.busiest),
+    refused: Number(row.refused),
+  }))
+}
