@@ -18,8 +18,8 @@ export interface FirstAccount {
 const EMAIL = 'owner@muster.local'
 const NAME = 'My account'
 
-/** Creates the first account. The password and the token are returned and not stored. Undefined when
- *  there is an account already. Call it inside `withSetupLock`, so that two processes do not both create
+/** Creates the first account. Returns the password and the token once; only their hashes are stored. Returns
+ *  undefined if an account exists. Call it inside `withSetupLock`, so that two processes cannot both create
  *  one. */
 export async function createFirstAccount(db: Db, now: Date): Promise<FirstAccount | undefined> {
   if (await hasAccount(db.write)) return undefined

@@ -23,7 +23,7 @@ const CODE = [
   'web',
   'webhooks',
 ]
-/** Excludes the temporary files of editors. */
+/** Code files, without the temporary files of editors. */
 const CODE_FILE = /^[^.#].*\.(ts|js|cjs|mjs|json|css|svg|md)$/
 /** Editors write a file in several steps, and the generator writes several files. */
 const SETTLE_MS = 50
@@ -32,8 +32,8 @@ export function addDev(program: Command, shell: Shell): void {
   program
     .command('dev')
     .description(
-      'Run the service during development. A change of openapi.yaml or asyncapi.yaml runs the generator; ' +
-        'a change of code restarts the service. Errors are printed, and the next change tries again.',
+      'Run the service in development. Changes to openapi.yaml or asyncapi.yaml rerun the generator; ' +
+        'code changes restart the service. Errors are printed, and the next change tries again.',
     )
     .addHelpText(
       'after',
@@ -55,7 +55,7 @@ Ctrl-C stops the service and the command.
     )
 }
 
-/** Prints faults of the contract. The service continues with the files of the last successful run. */
+/** Prints errors in the contract. The service continues with the files of the last successful run. */
 function newGenerator(shell: Shell): () => Promise<void> {
   let printedOrphans = ''
   return async () => {
@@ -88,27 +88,28 @@ function debounce(work: () => Promise<void>): () => void {
 
 /** Watches the two files, and the list of handlers. */
 function watchContract(work: () => Promise<void>): FSWatcher[] {
-  const soon = debounce(work)
+  const schedule = debounce(work)
   return [
     // Watch the folder: an editor may replace the file.
     watch(ROOT, (_, file) => {
-      if (file !== null && CONTRACTS.includes(file)) soon()
+      if (file !== null && CONTRACTS.includes(file)) schedule()
     }),
     watch(join(ROOT, 'handlers'), (event) => {
-      if (event === 'rename') soon()
+      if (event === 'rename') schedule()
     }),
   ]
 }
 
-/** Watches each folder of code. Node's own `--watch` follows a replaced file and misses later changes. */
-function watchCode(change: () => void): { close(): void } {
+/** Watches the code: the files in the root folder and all folders of code. Node's own `--watch` stops seeing
+ *  changes to a file after an editor replaces it. */
+function watchCode(onChange: () => void): { close(): void } {
   const watchers = new Map<string, FSWatcher>()
   const add = (folder: string): void => {
     if (watchers.has(folder)) return
     const watcher = watch(folder, (event, file) => {
       // It may be a new folder.
       if (event === 'rename') addAllBelow(folder)
-      if (file !== null && CODE_FILE.test(file)) change()
+      if (file !== null && CODE_FILE.test(file)) onChange()
     })
     watchers.set(folder, watcher)
     watcher.on('error', () => watcher.close())
@@ -126,8 +127,12 @@ function watchCode(change: () => void): { close(): void } {
     }
   }
   for (const name of CODE) addAllBelow(join(ROOT, name))
+  const root = watch(ROOT, (_, file) => {
+    if (file?.endsWith('.ts')) onChange()
+  })
   return {
     close() {
+      root.close()
       for (const watcher of watchers.values()) watcher.close()
     },
   }
@@ -140,7 +145,7 @@ async function serveWatched(shell: Shell): Promise<void> {
   const restart = debounce(async () => {
     if (isStopping) return
     shell.print('Code changed. Restarting the service.')
-    // The service has no handler for SIGHUP, so it ends at once. A crash loses nothing.
+    // The service has no handler for SIGHUP, so it ends at once. That is safe: a crash loses no data.
     await stopService(service, 'SIGHUP')
     if (!isStopping) service = startService()
   })

@@ -54,8 +54,10 @@ export async function listUnqueuedWithinQuota(
   const unqueued = UNQUEUED_BY_WEBHOOK
   const [isNotSkipped, ids] = noneOf(dialect, skip)
   const free = [...queued].map(([webhook_id, count]) => ({ webhook_id, free: quota - count }))
-  const listRows =
-    dialect === 'postgres' ? 'json_agg(json_build_array' : 'json_group_array(json_array'
+  const entries =
+    dialect === 'postgres'
+      ? 'json_agg(json_build_array(id, attempts, next_attempt_at))'
+      : 'json_group_array(json_array(id, attempts, next_attempt_at))'
   // The recursion steps from each webhook to the next by index.
   const text = `
     with recursive backlog(webhook_id) as (
@@ -68,13 +70,13 @@ export async function listUnqueuedWithinQuota(
         order by webhook_id limit 1
       ) from backlog where webhook_id is not null)
     select webhook_id, (
-      select ${listRows}(id, attempts, next_attempt_at)) from (
+      select ${entries} from (
         select id, attempts, next_attempt_at, row_number() over (order by next_attempt_at, id) as place
         from deliveries
         where webhook_id = below_quota.webhook_id and queued_at is null and next_attempt_at <= ?
           and ${isNotSkipped}
         order by next_attempt_at, id limit ?
-      ) as due where place <= below_quota.free
+      ) as candidates where place <= below_quota.free
     ) as due
     from (
       select backlog.webhook_id, coalesce(input.free, ?) as free
@@ -131,7 +133,7 @@ export async function listOverdueQueued(
     .read('deliveries')
     .where('next_attempt_at', '<=', overdueAt.getTime())
     .where('queued_at', '<=', queuedUntil.getTime())
-    // By the time of queueing, which is then set anew: so a round never returns the same rows again.
+    // Oldest mark first. The caller then renews the marks, so one round never returns a row twice.
     .orderBy('queued_at')
     .limit(limit)
     .select(COLUMNS)
@@ -176,8 +178,8 @@ export async function listStillScheduled(
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Marks no attempt as queued: an embedded queue starts empty. */
-export async function markNoneQueued(db: Db): Promise<void> {
+/** Clears the queued mark of every attempt: an embedded queue starts empty. */
+export async function clearQueuedMarks(db: Db): Promise<void> {
   await db
     .write('deliveries')
     .whereNotNull('queued_at')
@@ -185,8 +187,8 @@ export async function markNoneQueued(db: Db): Promise<void> {
     .update({ queued_at: null })
 }
 
-/** The time of the first queued attempt after `now`. */
-export async function findNextQueuedAt(db: Db, now: Date): Promise<number | undefined> {
+/** The due time of the earliest queued attempt after `now`. */
+export async function findNextQueuedDueAt(db: Db, now: Date): Promise<number | undefined> {
   const row: { next_attempt_at: number } | undefined = await db
     .read('deliveries')
     .whereNotNull('queued_at')
@@ -225,22 +227,23 @@ export async function findEarliestScheduledAt(db: Db): Promise<number | undefine
   return times.length > 0 ? Math.min(...times) : undefined
 }
 
-/** Schedules the first delivery of an ordering key when none of the key is scheduled, for example
- *  after a delivery before it was cancelled. */
+/** Schedules the first pending delivery of each ordering key that has no scheduled delivery, for example
+ *  because the delivery before it was cancelled. */
 export async function scheduleStuckInOrder(db: Db, now: Date, limit: number): Promise<void> {
-  // A scheduled delivery has the turn even with a later ID: clocks that create IDs differ slightly.
-  const isUnfinished = (table: string): string =>
+  // A scheduled delivery goes first even if its ID is later: the clocks of the nodes that create IDs
+  // differ slightly.
+  const isUnfinishedInOrder = (table: string): string =>
     `${table}.ordering_key is not null and ${table}.state in ('pending', 'retrying')`
   const stuck: { id: string }[] = await db
     .read('deliveries')
-    .whereRaw(isUnfinished('deliveries'))
+    .whereRaw(isUnfinishedInOrder('deliveries'))
     .where('deliveries.state', 'pending')
     .whereNull('deliveries.next_attempt_at')
     .whereRaw(
-      `not exists (select 1 from deliveries as earlier where earlier.webhook_id = deliveries.webhook_id
-         and earlier.ordering_key = deliveries.ordering_key and ${isUnfinished('earlier')}
-         and (earlier.id < deliveries.id
-           or (earlier.next_attempt_at is not null and earlier.id > deliveries.id)))`,
+      `not exists (select 1 from deliveries as other where other.webhook_id = deliveries.webhook_id
+         and other.ordering_key = deliveries.ordering_key and ${isUnfinishedInOrder('other')}
+         and (other.id < deliveries.id
+           or (other.next_attempt_at is not null and other.id > deliveries.id)))`,
     )
     .limit(limit)
     .select('deliveries.id')

@@ -1,5 +1,5 @@
-/** Serves the operations of openapi.yaml: match, authenticate, limit, permit, read, execute, respond. */
-
+/** Serves the operations of openapi.yaml: match, authenticate, limit, authorize, parse the input, execute,
+ *  respond. */
 import type { Logger } from 'pino'
 import { isWellFormed } from '../auth/api-key.ts'
 import { countingAuthenticator } from '../auth/authenticator.ts'
@@ -38,11 +38,11 @@ const UNKNOWN_KEYS_PER_MINUTE = 120
 
 const operationIds = Object.keys(operations) as OperationId[]
 
-/** The middleware for every path of the contract. All other paths below it are 404. Throws `Refused`
- *  when an operation needs no API key, and in production when a handler is not implemented. */
+/** The middleware for every path of the contract. Other paths get 404. Throws `Refused` when an
+ *  operation needs no API key, and in production when a handler is not implemented. */
 export function serveOperations(services: OperationServices): (ctx: Context) => Promise<void> {
-  assertNonePublic()
-  reportNotImplemented(services)
+  assertAllRequireApiKey()
+  checkHandlersImplemented(services)
   const match = compileRoutes(operations)
   const deprecations = new Map(operationIds.map((id) => [id, deprecationHeaders(operations[id])]))
   const dispatch = newDispatcher({
@@ -63,7 +63,7 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
 }
 
 /** An operation without an API key would have no account to work on. */
-function assertNonePublic(): void {
+function assertAllRequireApiKey(): void {
   const open = operationIds.filter((id) => operations[id].isPublic)
   if (open.length > 0)
     throw new Refused(
@@ -72,7 +72,7 @@ function assertNonePublic(): void {
     )
 }
 
-function reportNotImplemented({ config, log }: OperationServices): void {
+function checkHandlersImplemented({ config, log }: OperationServices): void {
   const missing = operationIds.filter((id) => isNotImplemented(handlers[id]))
   if (missing.length === 0) return
   if (config.isProduction)
@@ -136,7 +136,7 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
   if (operation.access === 'read')
     return sendResult(services, id, ctx, await execute(services, id, execution))
 
-  /** Responds in the transaction: a response that breaks the contract rolls the changes back. */
+  /** Builds and checks the response before the commit: one that breaks the contract rolls the changes back. */
   const write = (store?: (trx: Trx) => Promise<void>): Promise<unknown> =>
     execute(services, id, {
       ...execution,

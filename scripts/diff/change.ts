@@ -1,8 +1,8 @@
 /** One change between two revisions of the contract. */
 import type { Contract } from '../model/contract.ts'
-import { follow } from '../model/references.ts'
+import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import { at, type Place, type Placed } from '../model/source.ts'
+import { type Located, type Place, valueAt } from '../model/source.ts'
 import { type Level, RULES } from './rules.ts'
 import { type Comparison, compareSchemas } from './schemas.ts'
 
@@ -62,8 +62,8 @@ function formatPosition({ source, path }: Place): { file: string; line: number }
 export function compareSchemaParts(
   subject: Subject,
   name: string,
-  old: Placed<Schema>,
-  now: Placed<Schema>,
+  old: Located<Schema>,
+  now: Located<Schema>,
   direction: Comparison['direction'],
   schemaSubject: string,
   propertySubject: string,
@@ -95,11 +95,11 @@ export function compareSchemaParts(
 /** Lowers the level of a removal after the sunset of a deprecated part. */
 export function excuseRemoval(
   subject: Subject,
-  schema: Placed,
+  schema: Located,
   found: Change,
   holder?: Place,
 ): Change {
-  const target = follow(subject.base.sources, schema)
+  const target = dereference(subject.base.sources, schema)
   const { isDeprecated, sunset } =
     [schema, target, ...(holder ? [holder] : [])]
       .map(readSchemaDeprecation)
@@ -114,7 +114,7 @@ export function readSchemaDeprecation({ source, path }: Place): {
   isDeprecated: boolean
   sunset: string | undefined
 } {
-  const value = (key: string): unknown => at(source.root, [...path, key])
+  const value = (key: string): unknown => valueAt(source.root, [...path, key])
   return {
     isDeprecated: value('deprecated') === true || value('x-deprecated-since') !== undefined,
     sunset: value('x-sunset') as string | undefined,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Refused } from '../../errors.ts'
 import { buildContract, type Contract } from '../model/contract.ts'
-import { at, ContractError } from '../model/source.ts'
+import { ContractError, valueAt } from '../model/source.ts'
 import { parseYaml, readContract } from '../model/yaml.ts'
 import type { Change } from './change.ts'
 import { compareContracts } from './compare.ts'
@@ -109,5 +109,5 @@ function show(root: string, revision: string, file: string): Promise<string> {
 }
 
 function readVersion({ openapi }: Contract): string {
-  return String(at(openapi.root, ['info', 'version']))
+  return String(valueAt(openapi.root, ['info', 'version']))
 }

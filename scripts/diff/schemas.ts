@@ -1,15 +1,15 @@
 /** Compares two revisions of a schema and follows their references. */
 import { isDeepStrictEqual } from 'node:util'
-import { follow } from '../model/references.ts'
+import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import type { Placed, Sources } from '../model/source.ts'
+import type { Located, Sources } from '../model/source.ts'
 import { compareKeywords, show } from './keywords.ts'
 import { type Direction, findLevel, type Level, type SchemaChange, toRuleId } from './rules.ts'
 
 /** A schema in one revision of the contract. */
 export interface Edition {
   sources: Sources
-  schema: Placed<Schema>
+  schema: Located<Schema>
 }
 
 export interface Comparison {
@@ -30,7 +30,7 @@ export interface SchemaFinding {
   path: string[]
   what: string
   /** In the revision, or in the base if the part is gone. */
-  place: Placed
+  place: Located
   isGone: boolean
 }
 
@@ -40,13 +40,13 @@ export function compareSchemas(
   inside: readonly unknown[] = [],
 ): SchemaFinding[] {
   const { base, revision, path } = comparison
-  const before = follow(base.sources, base.schema) as Placed<Schema>
-  const after = follow(revision.sources, revision.schema) as Placed<Schema>
+  const before = dereference(base.sources, base.schema) as Located<Schema>
+  const after = dereference(revision.sources, revision.schema) as Located<Schema>
   // A recursive schema is already being compared.
   if (inside.includes(after.value)) return []
   const into = (
-    old: Placed<Schema>,
-    now: Placed<Schema>,
+    old: Located<Schema>,
+    now: Located<Schema>,
     name?: string,
     subject = comparison.subject,
   ): SchemaFinding[] => {
@@ -91,9 +91,9 @@ export function compareSchemas(
 }
 
 function child(
-  { source, path, value }: Placed<Schema>,
+  { source, path, value }: Located<Schema>,
   ...steps: (string | number)[]
-): Placed<Schema> {
+): Located<Schema> {
   const inner = steps.reduce<unknown>(
     (node, step) => (node as Record<string, unknown>)[step],
     value,
@@ -101,7 +101,7 @@ function child(
   return { source, path: [...path, ...steps], value: inner as Schema }
 }
 
-function listAlternatives(schema: Placed<Schema>): Placed<Schema>[] | undefined {
+function listAlternatives(schema: Located<Schema>): Located<Schema>[] | undefined {
   const keyword = schema.value.oneOf ? 'oneOf' : 'anyOf'
   return schema.value[keyword]?.map((_, index) => child(schema, keyword, index))
 }
@@ -177,14 +177,14 @@ function compareProperties(here: Comparison, old: Schema, now: Schema): SchemaFi
 /** Pairs equal alternatives first, then those of the same type in order. */
 function compareAlternatives(
   here: Comparison,
-  before: Placed<Schema>[],
-  after: Placed<Schema>[],
-  compare: (old: Placed<Schema>, now: Placed<Schema>) => SchemaFinding[],
+  before: Located<Schema>[],
+  after: Located<Schema>[],
+  compare: (old: Located<Schema>, now: Located<Schema>) => SchemaFinding[],
 ): SchemaFinding[] {
   const findings: SchemaFinding[] = []
   const left = [...before]
-  const unpaired: Placed<Schema>[] = []
-  const take = (index: number): Placed<Schema> | undefined =>
+  const unpaired: Located<Schema>[] = []
+  const take = (index: number): Located<Schema> | undefined =>
     index < 0 ? undefined : left.splice(index, 1)[0]
   for (const now of after) {
     const old = take(left.findIndex(({ value }) => isDeepStrictEqual(value, now.value)))

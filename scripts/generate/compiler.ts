@@ -2,9 +2,9 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import addFormats from 'ajv-formats'
-import { follow, locate } from '../model/references.ts'
+import { dereference, locate } from '../model/references.ts'
 import { mapSubschemas, type Schema } from '../model/schema.ts'
-import { fail, type Place, type Placed, type Sources } from '../model/source.ts'
+import { fail, type Located, type Place, type Sources } from '../model/source.ts'
 
 /** `closed` refuses additional properties unless the schema allows them. It is for bodies that the
  *  service sends. */
@@ -12,7 +12,7 @@ export type Openness = 'open' | 'closed'
 
 export interface Compiler {
   /** The schema for Ajv, with its references replaced by IDs of this compiler. */
-  prepare(placed: Placed<Schema>, openness: Openness): Schema
+  prepare(placed: Located<Schema>, openness: Openness): Schema
   /** Compiles a prepared schema and returns the name of its function. Equal schemas share one function.
    *  Throws `ContractError` at `place` if Ajv refuses the schema. */
   add(name: string, schema: Schema, place: Place): string
@@ -43,9 +43,9 @@ export function newCompiler(sources: Sources): Compiler {
   /** Schema ID by function name. */
   const functions: Record<string, string> = {}
 
-  function prepare({ source, path, value }: Placed<Schema>, openness: Openness): Schema {
+  function prepare({ source, path, value }: Located<Schema>, openness: Openness): Schema {
     if (value.$ref)
-      return { $ref: component(locate(sources, source, value.$ref) as Placed<Schema>, openness) }
+      return { $ref: component(locate(sources, source, value.$ref) as Located<Schema>, openness) }
     checkNullable({ source, path, value })
     if (openness === 'closed') checkClosable(sources, { source, path, value })
     const schema = mapSubschemas(withoutAnnotations(value), (subschema, steps) =>
@@ -55,7 +55,7 @@ export function newCompiler(sources: Sources): Compiler {
   }
 
   /** Registers the component with Ajv and returns its ID. */
-  function component(target: Placed<Schema>, openness: Openness): string {
+  function component(target: Located<Schema>, openness: Openness): string {
     const { source, path } = target
     const id = `/${openness}/${source.file}/${path.map((step) => encodeURIComponent(step)).join('/')}`
     if (!components.has(id)) {
@@ -149,7 +149,7 @@ function checkNullable({
   source,
   path,
   value: { nullable, type, enum: options },
-}: Placed<Schema>): void {
+}: Located<Schema>): void {
   if (!nullable) return
   if (type === undefined) fail(source, path, 'is nullable without a type: add a type')
   if (options && !options.includes(null))
@@ -157,9 +157,9 @@ function checkNullable({
 }
 
 /** In a composition, each closed part refuses the properties of the other parts. */
-function checkClosable(sources: Sources, { source, path, value }: Placed<Schema>): void {
+function checkClosable(sources: Sources, { source, path, value }: Located<Schema>): void {
   const isObject = (schema: Schema) =>
-    isObjectSchema(follow(sources, { source, path, value: schema }).value as Schema)
+    isObjectSchema(dereference(sources, { source, path, value: schema }).value as Schema)
   if (value.allOf?.some(isObject))
     fail(
       source,

@@ -1,9 +1,9 @@
 /** generated/operations.ts: the operations as data, and the types of their parts by operationId. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
-import { follow, inlineReferences } from '../model/references.ts'
+import { dereference, inlineReferences } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import { fail, type Placed, type Sources } from '../model/source.ts'
+import { fail, type Located, type Sources } from '../model/source.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
 export function operations(contract: Contract): string {
@@ -202,6 +202,6 @@ function writeBodyDefaults(sources: Sources, { id, body }: Operation): string {
   return names.length === 0 ? '' : `\n  ${id}: ${names.map((name) => `'${name}'`).join(' | ')}`
 }
 
-function followSchema(sources: Sources, schema: Placed<Schema>): Schema {
-  return follow(sources, schema).value
+function followSchema(sources: Sources, schema: Located<Schema>): Schema {
+  return dereference(sources, schema).value
 }

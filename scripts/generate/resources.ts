@@ -1,9 +1,9 @@
 /** generated/resources.ts: the resources that the console lists, shows and edits. */
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
-import { follow, inlineReferences } from '../model/references.ts'
+import { dereference, inlineReferences } from '../model/references.ts'
 import { mapSubschemas, type Schema } from '../model/schema.ts'
-import { type Finding, fail, type Placed, type Sources } from '../model/source.ts'
+import { type Finding, fail, type Located, type Sources } from '../model/source.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
 export function resources(contract: Contract): string {
@@ -118,7 +118,7 @@ function toRow(
     operations.find((operation) => operation.method === method && operation.path === path)
   const create = find('post', list.path)
   const update = find('patch', get.path)
-  const inline = (schema: Placed<Schema>): Schema => inlineForConsole(contract.sources, schema)
+  const inline = (schema: Located<Schema>): Schema => inlineForConsole(contract.sources, schema)
   return {
     slug: list.path.split('/').at(-1),
     type: get.path.slice(list.path.length + 2, -1),
@@ -152,10 +152,10 @@ const CONSOLE_KEYWORDS = new Set([
 /** Like `inlineReferences`, but cuts recursion off with an empty schema and keeps only `CONSOLE_KEYWORDS`. */
 function inlineForConsole(
   sources: Sources,
-  placed: Placed<Schema>,
+  placed: Located<Schema>,
   ancestors: readonly unknown[] = [],
 ): Schema {
-  const { source, path, value } = follow(sources, placed)
+  const { source, path, value } = dereference(sources, placed)
   if (ancestors.includes(value)) return {}
   const whole = mapSubschemas(value, (subschema, steps) =>
     inlineForConsole(sources, { source, path: [...path, ...steps], value: subschema }, [

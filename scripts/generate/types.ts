@@ -4,7 +4,7 @@ import { Refused } from '../../errors.ts'
 import type { Contract } from '../model/contract.ts'
 import { locate, renameReferences } from '../model/references.ts'
 import { type Schema, toJsonSchema } from '../model/schema.ts'
-import { fail, lineOf, type Placed } from '../model/source.ts'
+import { fail, type Located, lineOf } from '../model/source.ts'
 import { HEADER, union } from './typescript-text.ts'
 
 /** generated/openapi.ts: `paths`, `components`, `operations`, and each component schema by its name.
@@ -50,8 +50,8 @@ export type EventData = { [T in EventType]: EventPayloads[T]['data'] }
 /** The payloads and every schema they refer to, by name, with local references. */
 function listPayloadSchemas({ sources, events }: Contract): Record<string, Schema> {
   const schemas: Record<string, Schema> = {}
-  const origins = new Map<string, Placed<Schema>>()
-  const add = (target: Placed<Schema>): string => {
+  const origins = new Map<string, Located<Schema>>()
+  const add = (target: Located<Schema>): string => {
     const name = String(target.path.at(-1))
     const origin = origins.get(name)
     if (origin && origin.value !== target.value) {
@@ -65,7 +65,7 @@ function listPayloadSchemas({ sources, events }: Contract): Record<string, Schem
     return `#/components/schemas/${name}`
   }
   for (const { payload } of events)
-    add(locate(sources, payload.source, payload.value.$ref ?? '') as Placed<Schema>)
+    add(locate(sources, payload.source, payload.value.$ref ?? '') as Located<Schema>)
   return schemas
 }
 

@@ -1,8 +1,8 @@
 import type { Contract } from '../model/contract.ts'
 import type { Operation, OperationResponse } from '../model/operations.ts'
-import { follow } from '../model/references.ts'
+import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import type { Placed, Sources } from '../model/source.ts'
+import type { Located, Sources } from '../model/source.ts'
 import { type Compiler, newCompiler, type Openness } from './compiler.ts'
 import { HEADER, literal } from './typescript-text.ts'
 
@@ -106,7 +106,7 @@ function table<T>(operations: Operation[], row: (operation: Operation) => T): Re
 function compile(
   compiler: Compiler,
   name: string,
-  placed: Placed<Schema>,
+  placed: Located<Schema>,
   openness: Openness,
 ): string {
   return compiler.add(name, compiler.prepare(placed, openness), placed)
@@ -154,7 +154,7 @@ function responseHeaders(
     properties: Object.fromEntries(
       declared.map(([name, { schema }]) => [
         name,
-        headerValue(compiler.prepare(follow(sources, schema), 'open')),
+        headerValue(compiler.prepare(dereference(sources, schema), 'open')),
       ]),
     ),
     required: declared.filter(([, { required }]) => required).map(([name]) => name),

@@ -1,12 +1,12 @@
 import type { Contract } from '../model/contract.ts'
 import { locate } from '../model/references.ts'
-import { at, type Finding, isObject, type Source } from '../model/source.ts'
+import { type Finding, isObject, type Source, valueAt } from '../model/source.ts'
 
 /** Every message belongs to a channel: generators of documents and clients start there. */
 export function eventsOnChannel({ sources, events }: Contract): Finding[] {
   const asyncapi = sources['asyncapi.yaml'] as Source
   const channels = Object.values(
-    (at(asyncapi.root, ['channels']) ?? {}) as Record<string, { messages?: object }>,
+    (valueAt(asyncapi.root, ['channels']) ?? {}) as Record<string, { messages?: object }>,
   )
   const sent = channels
     .flatMap(({ messages = {} }) => Object.values(messages))
@@ -16,7 +16,7 @@ export function eventsOnChannel({ sources, events }: Contract): Finding[] {
         : message,
     )
   return events
-    .filter(({ place }) => !sent.includes(at(asyncapi.root, place.path)))
+    .filter(({ place }) => !sent.includes(valueAt(asyncapi.root, place.path)))
     .map(({ type, place }) => ({
       ...place,
       problem: `no channel sends ${type}: add it to the messages of one`,
@@ -27,7 +27,7 @@ export function eventsOnChannel({ sources, events }: Contract): Finding[] {
 export function eventTypesListed({ sources, events }: Contract): Finding[] {
   const openapi = sources['openapi.yaml'] as Source
   const path = ['components', 'schemas', 'EventType', 'enum']
-  const listed = at(openapi.root, path)
+  const listed = valueAt(openapi.root, path)
   if (!Array.isArray(listed)) return []
   const known = events.filter(({ isSubscribable }) => isSubscribable).map(({ type }) => type)
   const missing = known.filter((type) => !listed.includes(type))

@@ -3,7 +3,7 @@ import { type Compiler, newCompiler } from '../generate/compiler.ts'
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
 import type { Schema } from '../model/schema.ts'
-import { at, type Finding, isObject, type Path, type Placed } from '../model/source.ts'
+import { type Finding, isObject, type Located, type Path, valueAt } from '../model/source.ts'
 
 export function checkExamples({ sources, operations, events }: Contract): Finding[] {
   const compiler = newCompiler(sources)
@@ -20,7 +20,7 @@ export function checkExamples({ sources, operations, events }: Contract): Findin
 
 function checkMessage(compiler: Compiler, { payload, headers }: EventMessage): Finding[] {
   const message = payload.path.slice(0, -1)
-  const list = at(payload.source.root, [...message, 'examples'])
+  const list = valueAt(payload.source.root, [...message, 'examples'])
   return (Array.isArray(list) ? list : []).flatMap((example, index) =>
     Object.entries({ payload, headers }).flatMap(([part, schema]) =>
       isObject(example) && part in example
@@ -30,16 +30,16 @@ function checkMessage(compiler: Compiler, { payload, headers }: EventMessage): F
   )
 }
 
-function checkHeader(compiler: Compiler, schema: Placed<Schema>): Finding[] {
+function checkHeader(compiler: Compiler, schema: Located<Schema>): Finding[] {
   const path = [...schema.path.slice(0, -1), 'example']
-  const example = at(schema.source.root, path)
+  const example = valueAt(schema.source.root, path)
   return example === undefined ? [] : check(compiler, schema, path, example)
 }
 
 /** Undeclared fields are problems, as in the service's responses. */
 function check(
   compiler: Compiler,
-  schema: Placed<Schema>,
+  schema: Located<Schema>,
   path: Path,
   example: unknown,
 ): Finding[] {

@@ -1,9 +1,9 @@
 import { isList } from '../generate/resources.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
-import { follow } from '../model/references.ts'
+import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
-import { at, type Finding } from '../model/source.ts'
+import { type Finding, valueAt } from '../model/source.ts'
 
 /** Lists declare their pages, sorts and filters, and their examples agree. */
 export function lists(contract: Contract): Finding[] {
@@ -58,13 +58,14 @@ function checkList(contract: Contract, { id, place, parameters, success }: Opera
 const ALLOWED_SORTS = ['content', 'application/json', 'example', 'meta', 'allowed_sorts']
 
 function readExampleSorts({ place }: Operation['success']): string[] | undefined {
-  return at(place.source.root, [...place.path, ...ALLOWED_SORTS]) as string[] | undefined
+  return valueAt(place.source.root, [...place.path, ...ALLOWED_SORTS]) as string[] | undefined
 }
 
 function listOptions({ sources }: Contract, { schema }: Parameter): string[] {
-  const { items = {} } = follow(sources, schema).value as Schema
+  const { items = {} } = dereference(sources, schema).value as Schema
   return (
-    ((follow(sources, { ...schema, value: items }).value as Schema).enum as string[] | undefined) ??
-    []
+    ((dereference(sources, { ...schema, value: items }).value as Schema).enum as
+      | string[]
+      | undefined) ?? []
   )
 }

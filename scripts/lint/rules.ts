@@ -2,7 +2,7 @@ import { findMissingModules } from '../generate/resources.ts'
 import { findEmitMismatches, findRepeatedIds, findUnusedComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Schema } from '../model/schema.ts'
-import { at, type Finding } from '../model/source.ts'
+import { type Finding, valueAt } from '../model/source.ts'
 import { dreddSafe } from './dredd.ts'
 import { eventsOnChannel, eventTypesListed } from './events.ts'
 import { checkExamples } from './examples.ts'
@@ -42,10 +42,12 @@ function operationIdForm({ operations }: Contract): Finding[] {
 function currencies({ sources }: Contract): Finding[] {
   const source = sources['openapi.yaml']
   if (!source) return []
-  const schemas = at(source.root, ['components', 'schemas']) as Record<string, Schema> | undefined
+  const schemas = valueAt(source.root, ['components', 'schemas']) as
+    | Record<string, Schema>
+    | undefined
   return Object.entries(schemas ?? {}).flatMap(([schema, { properties = {} }]) =>
     Object.entries(properties).flatMap(([name, property]) => {
-      const currency = at(property, ['x-currency'])
+      const currency = valueAt(property, ['x-currency'])
       if (currency === undefined || Object.hasOwn(properties, String(currency))) return []
       const problem = `x-currency of ${schema}.${name} must name the currency property of ${schema}`
       return [

@@ -2,13 +2,13 @@
 import type { Contract } from './contract.ts'
 import { locate } from './references.ts'
 import {
-  at,
   type Finding,
   isObject,
+  type Located,
   lineOf,
   type Path,
-  type Placed,
   type Source,
+  valueAt,
 } from './source.ts'
 
 /** Operations with the operationId of an earlier one. */
@@ -63,8 +63,8 @@ export function findUnusedComponents({ sources }: Contract): Finding[] {
     for (const value of Object.values(node)) visit(source, value)
   }
   /** A reference into a component uses the whole component. */
-  const markUsed = ({ source, path }: Placed): void => {
-    const component = at(source.root, path.slice(0, COMPONENT_PATH_LENGTH))
+  const markUsed = ({ source, path }: Located): void => {
+    const component = valueAt(source.root, path.slice(0, COMPONENT_PATH_LENGTH))
     if (used.has(component)) return
     used.add(component)
     visit(source, component)
@@ -84,8 +84,11 @@ export function findUnusedComponents({ sources }: Contract): Finding[] {
     }))
 }
 
-function listComponents(source: Source): Placed[] {
-  const kinds = (at(source.root, ['components']) ?? {}) as Record<string, Record<string, unknown>>
+function listComponents(source: Source): Located[] {
+  const kinds = (valueAt(source.root, ['components']) ?? {}) as Record<
+    string,
+    Record<string, unknown>
+  >
   return Object.entries(kinds).flatMap(([kind, members]) =>
     Object.entries(members).map(([name, value]) => ({
       source,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type EventMessage, readEvents } from './events.ts'
 import { type Operation, readOperations } from './operations.ts'
 import { checkReferences } from './references.ts'
-import { at, isObject, type Path, type Source, type Sources } from './source.ts'
+import { isObject, type Path, type Source, type Sources, valueAt } from './source.ts'
 
 export interface Contract {
   sources: Sources
@@ -39,15 +39,15 @@ export function buildContract(openapi: Source, asyncapi: Source): Contract {
     openapi,
     asyncapi,
     tags: readTags(openapi),
-    modules: (at(openapi.root, ['x-modules']) ?? []) as string[],
+    modules: (valueAt(openapi.root, ['x-modules']) ?? []) as string[],
     operations: readOperations(sources, openapi),
     events: readEvents(sources, asyncapi),
-    emittedBySystem: (at(openapi.root, ['x-emitted-by-system']) ?? []) as string[],
+    emittedBySystem: (valueAt(openapi.root, ['x-emitted-by-system']) ?? []) as string[],
   }
 }
 
 function readTags({ root }: Source): Tag[] {
-  const tags = at(root, ['tags'])
+  const tags = valueAt(root, ['tags'])
   return (Array.isArray(tags) ? tags : [])
     .filter(isObject)
     .map(({ name, description, 'x-module': module }, index) => ({

@@ -3,13 +3,13 @@ import { type Deprecation, placeSchema, readDeprecation } from './operations.ts'
 import { inlineReferences, locate } from './references.ts'
 import { type Schema, toJsonSchema } from './schema.ts'
 import {
-  at,
   fail,
+  type Located,
   mappingAt,
   type Place,
-  type Placed,
   type Source,
   type Sources,
+  valueAt,
 } from './source.ts'
 
 /** A Message Object of asyncapi.yaml. */
@@ -24,8 +24,8 @@ export interface EventMessage {
   deprecation: Deprecation | null
   /** Name of the payload's component schema. */
   payloadName: string
-  payload: Placed<Schema>
-  headers: Placed<Schema>
+  payload: Located<Schema>
+  headers: Located<Schema>
   /** Schema of `data`: JSON Schema draft 7 without references. */
   dataSchema: Schema
   example: unknown
@@ -45,7 +45,7 @@ function readEvent(sources: Sources, place: Place): EventMessage {
   const type = node.name
   if (typeof type !== 'string')
     fail(asyncapi, path, 'a message must have a name: it is the event type')
-  const example = at(node, ['examples', 0, 'payload'])
+  const example = valueAt(node, ['examples', 0, 'payload'])
   if (example === undefined) fail(asyncapi, path, `message ${type} must have an example`)
   const payload = placeSchema(place, 'payload')
   if (!payload.value.$ref)

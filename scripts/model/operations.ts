@@ -1,16 +1,16 @@
 /** Operations of openapi.yaml. */
-import { follow } from './references.ts'
+import { dereference } from './references.ts'
 import type { Schema } from './schema.ts'
 import {
-  at,
   fail,
   isObject,
+  type Located,
   mappingAt,
   type Path,
   type Place,
-  type Placed,
   type Source,
   type Sources,
+  valueAt,
 } from './source.ts'
 
 export interface Operation {
@@ -55,7 +55,7 @@ export interface Parameter {
   description: string
   style?: string
   explode?: boolean
-  schema: Placed<Schema>
+  schema: Located<Schema>
   /** Undefined if the contract has none. */
   example: unknown
 }
@@ -74,14 +74,14 @@ export interface ResponseHeader {
   name: string
   required: boolean
   description: string
-  schema: Placed<Schema>
+  schema: Located<Schema>
   example: unknown
 }
 
 export interface MediaType {
   mediaType: string
   place: Place
-  schema: Placed<Schema>
+  schema: Located<Schema>
   /** `example`, or the first of `examples`. */
   example: unknown
 }
@@ -106,13 +106,13 @@ function readOperation(sources: Sources, openapi: Source, path: string, method: 
   const [success, ...others] = responses.filter(({ status }) => status >= 200 && status < 300)
   if (!success || others.length > 0)
     fail(openapi, [...place.path, 'responses'], `${id} must declare exactly one 2xx response`)
-  const security = node.security ?? at(openapi.root, ['security']) ?? []
+  const security = node.security ?? valueAt(openapi.root, ['security']) ?? []
   return {
     id,
     place,
     method,
     path,
-    tag: String(at(node, ['tags', 0]) ?? ''),
+    tag: String(valueAt(node, ['tags', 0]) ?? ''),
     summary: String(node.summary ?? ''),
     description: String(node.description ?? ''),
     isPublic: Array.isArray(security) && security.length === 0,
@@ -151,7 +151,7 @@ export function readDeprecation(
   isDeprecated: boolean,
 ): Deprecation | null {
   const readDay = (key: string): string | null => {
-    const value = at(source.root, [...path, key])
+    const value = valueAt(source.root, [...path, key])
     if (value === undefined) return null
     if (typeof value !== 'string' || !isDay(value))
       fail(source, [...path, key], `${key} must be a day, for example '2026-03-01'`)
@@ -193,9 +193,9 @@ function readParameters(
     ['paths', path, 'parameters'],
     ['paths', path, method, 'parameters'],
   ]) {
-    const list = (at(openapi.root, place) ?? []) as unknown[]
+    const list = (valueAt(openapi.root, place) ?? []) as unknown[]
     for (const [index, value] of list.entries()) {
-      const placed = follow(sources, { source: openapi, path: [...place, index], value })
+      const placed = dereference(sources, { source: openapi, path: [...place, index], value })
       const {
         name,
         in: where,
@@ -223,9 +223,9 @@ function readParameters(
 
 function readBody(sources: Sources, { source, path }: Place): MediaType | null {
   const place = [...path, 'requestBody']
-  const value = at(source.root, place)
+  const value = valueAt(source.root, place)
   if (value === undefined) return null
-  const body = follow(sources, { source, path: place, value })
+  const body = dereference(sources, { source, path: place, value })
   const content = [...body.path, 'content']
   if (Object.keys(mappingAt(body.source, content)).join() !== 'application/json')
     fail(body.source, content, 'a request body must be application/json only')
@@ -236,7 +236,7 @@ function readResponse(sources: Sources, operation: Place, status: string): Opera
   const { source } = operation
   const path = [...operation.path, 'responses', status]
   if (!/^\d{3}$/.test(status)) fail(source, path, `response ${status} must be one status code`)
-  const response = follow(sources, { source, path, value: at(source.root, path) })
+  const response = dereference(sources, { source, path, value: valueAt(source.root, path) })
   const {
     description = '',
     headers = {},
@@ -261,8 +261,12 @@ function readResponse(sources: Sources, operation: Place, status: string): Opera
   }
 }
 
-export function readResponseHeader(sources: Sources, name: string, placed: Placed): ResponseHeader {
-  const target = follow(sources, placed)
+export function readResponseHeader(
+  sources: Sources,
+  name: string,
+  placed: Located,
+): ResponseHeader {
+  const target = dereference(sources, placed)
   const { required = false, description = '', example } = target.value as Partial<ResponseHeader>
   return { name, required, description, schema: placeSchema(target), example }
 }
@@ -275,21 +279,21 @@ function readMediaType(sources: Sources, owner: Place, mediaType: string): Media
   const named =
     name === undefined
       ? undefined
-      : follow(sources, {
+      : dereference(sources, {
           ...place,
           path: [...place.path, 'examples', name],
-          value: at(examples, [name]),
+          value: valueAt(examples, [name]),
         }).value
   return {
     mediaType,
     place,
     schema: placeSchema(place),
-    example: example ?? at(named, ['value']),
+    example: example ?? valueAt(named, ['value']),
   }
 }
 
 /** The schema below `owner`, which must have one. */
-export function placeSchema({ source, path }: Place, key = 'schema'): Placed<Schema> {
+export function placeSchema({ source, path }: Place, key = 'schema'): Located<Schema> {
   const place = [...path, key]
   return { source, path: place, value: mappingAt(source, place) as Schema }
 }

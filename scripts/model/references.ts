@@ -1,27 +1,35 @@
 /** `$ref`, within and between the two files. */
 import { mapSubschemas, type Schema } from './schema.ts'
-import { at, fail, isObject, type Path, type Placed, type Source, type Sources } from './source.ts'
+import {
+  fail,
+  isObject,
+  type Located,
+  type Path,
+  type Source,
+  type Sources,
+  valueAt,
+} from './source.ts'
 
 /** The value, or the end of its chain of references. */
-export function follow<T>(sources: Sources, placed: Placed<T>): Placed<T> {
+export function dereference<T>(sources: Sources, placed: Located<T>): Located<T> {
   const ref = isObject(placed.value) ? placed.value.$ref : undefined
   return typeof ref === 'string'
-    ? follow(sources, locate(sources, placed.source, ref) as Placed<T>)
+    ? dereference(sources, locate(sources, placed.source, ref) as Located<T>)
     : placed
 }
 
-/** The target of `ref`, which stands in `from`. RFC 6901 §§3 and 6: a JSON Pointer in a URI fragment.
- *  Throws for a target that does not exist. */
-export function locate(sources: Sources, from: Source, ref: string): Placed {
+/** Resolves `ref`, found in file `from`, as a JSON Pointer in a URI fragment (RFC 6901 §§3 and 6). Throws if
+ *  the target does not exist. */
+export function locate(sources: Sources, from: Source, ref: string): Located {
   const [file = '', pointer = ''] = ref.split('#')
   const path = pointer
     .split('/')
     .slice(1)
-    .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((token) => decodeURIComponent(token).replaceAll('~1', '/').replaceAll('~0', '~'))
   const source = file === '' ? from : sources[file.replace(/^\.\//, '')]
   if (!source)
     throw new Error(`refers to ${ref}: refer to ${Object.keys(sources).join(' or ')} only`)
-  const value = at(source.root, path)
+  const value = valueAt(source.root, path)
   if (value === undefined)
     throw new Error(
       `refers to ${ref}, which does not exist: correct the reference or add its target`,
@@ -45,29 +53,29 @@ export function checkReferences(sources: Sources, source: Source): void {
   visit(source.root, [])
 }
 
-/** A copy of the schema with each reference replaced by the text that `rename` returns for its target. */
+/** A copy of the schema with each `$ref` set to what `rename` returns for its target. */
 export function renameReferences(
   sources: Sources,
-  placed: Placed<Schema>,
-  rename: (target: Placed<Schema>) => string,
+  placed: Located<Schema>,
+  rename: (target: Located<Schema>) => string,
 ): Schema {
   const { source, path, value } = placed
-  if (value.$ref) return { $ref: rename(locate(sources, source, value.$ref) as Placed<Schema>) }
+  if (value.$ref) return { $ref: rename(locate(sources, source, value.$ref) as Located<Schema>) }
   return mapSubschemas(value, (subschema, steps) =>
     renameReferences(sources, { source, path: [...path, ...steps], value: subschema }, rename),
   )
 }
 
 /** A copy of the schema with each reference replaced by its target.
- *  Throws `ContractError` for a schema that contains itself. */
+ *  Throws `ContractError` for a recursive schema. */
 export function inlineReferences(
   sources: Sources,
-  placed: Placed<Schema>,
+  placed: Located<Schema>,
   ancestors: readonly unknown[] = [],
 ): Schema {
   const { source, path, value } = placed
   if (value.$ref) {
-    const target = locate(sources, source, value.$ref) as Placed<Schema>
+    const target = locate(sources, source, value.$ref) as Located<Schema>
     if (ancestors.includes(target.value))
       fail(source, path, `${value.$ref} contains itself: write it without recursion`)
     return inlineReferences(sources, target, [...ancestors, target.value])

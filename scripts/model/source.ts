@@ -27,7 +27,7 @@ export interface Place {
 }
 
 /** A value and its place. References in the value are relative to the place's file. */
-export interface Placed<T = unknown> extends Place {
+export interface Located<T = unknown> extends Place {
   value: T
 }
 
@@ -56,7 +56,7 @@ export function fail(source: Source, path: Path, problem: string): never {
 }
 
 /** The value at `path`, or undefined. */
-export function at(root: unknown, path: Path): unknown {
+export function valueAt(root: unknown, path: Path): unknown {
   return path.reduce<unknown>(
     (node, step) => (isObject(node) && Object.hasOwn(node, step) ? node[step] : undefined),
     root,
@@ -65,7 +65,7 @@ export function at(root: unknown, path: Path): unknown {
 
 /** The mapping at `path`. Throws `ContractError` for anything else. */
 export function mappingAt(source: Source, path: Path): Record<string, unknown> {
-  const value = at(source.root, path)
+  const value = valueAt(source.root, path)
   if (!isObject(value) || Array.isArray(value))
     fail(source, path, `must have a mapping at ${path.join('.')}`)
   return value

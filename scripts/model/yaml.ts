@@ -7,8 +7,8 @@ import { buildContract, type Contract } from './contract.ts'
 import {
   ContractError,
   fail,
+  type Located,
   type Path,
-  type Placed,
   type Position,
   type Source,
 } from './source.ts'
@@ -77,8 +77,8 @@ function findOffset(root: Node, path: Path): number {
 }
 
 /** Scalars without quotes inside `{…}` or `[…]`. */
-export function listUnquotedFlowScalars(source: Source): Placed[] {
-  const found: Placed[] = []
+export function listUnquotedFlowScalars(source: Source): Located[] {
+  const found: Located[] = []
   visit(parseDocument(source.text), {
     Scalar(_, node, ancestors) {
       const isInFlow = ancestors.some((ancestor) => isMap(ancestor) && ancestor.flow)

@@ -1,7 +1,7 @@
 /** The effect of a million later attempts on the attempts that are due now. The goal is none. */
 import { openDatabase } from '../../records/database/open.ts'
 import {
-  findNextQueuedAt,
+  findNextQueuedDueAt,
   listOverdueQueued,
   listUnqueued,
 } from '../../records/scheduled-attempts.ts'
@@ -47,7 +47,7 @@ export async function horizon(bench: Bench): Promise<Result[]> {
     const sweep = await milliseconds(async () => {
       const now = new Date()
       await listUnqueued(db, new Date(now.getTime() + HOUR_MS / 12), [], 1_000)
-      await findNextQueuedAt(db, now)
+      await findNextQueuedDueAt(db, now)
       await listOverdueQueued(db, now, now, 500)
     })
     const what = `with ${scheduled.toLocaleString('en')} scheduled`

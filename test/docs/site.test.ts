@@ -250,7 +250,7 @@ describe('the changelog', () => {
       expect(docs.page('index')).toContain('href="changelog"')
       for (const id of ['operations/listTasks', 'events/task.created'])
         expect(docs.page(id)?.replace(/<[^>]*>/g, '')).toContain(
-          'Deprecated since 2026-05-01: do not use it in new code.\nIt may be removed on 2027-05-01 or later.',
+          'Deprecated since 2026-05-01: do not use it in new code.\nIt may be removed on or after 2027-05-01.',
         )
     } finally {
       await rm(root, { recursive: true, force: true })

@@ -8,9 +8,9 @@ import {
   readRateLimit,
   readResponseHeader,
 } from '../../scripts/model/operations.ts'
-import { follow } from '../../scripts/model/references.ts'
+import { dereference } from '../../scripts/model/references.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
-import { at, mappingAt, type Source } from '../../scripts/model/source.ts'
+import { mappingAt, type Source, valueAt } from '../../scripts/model/source.ts'
 
 /** `method` is in upper case, `responses` are sorted by status. */
 export interface ApiOperation extends Operation {
@@ -86,12 +86,12 @@ export function readApi(root: string): Api {
     schemas: new Map(Object.entries(components.schemas as Record<string, Schema>)),
     headers,
     // Generated references name their file, so the source that they are followed from does not matter.
-    follow: (schema) => follow(sources, { source: openapi, path: [], value: schema }).value,
+    follow: (schema) => dereference(sources, { source: openapi, path: [], value: schema }).value,
   }
 }
 
 function readInfo({ root }: Source): ApiInfo {
-  return at(root, ['info']) as ApiInfo
+  return valueAt(root, ['info']) as ApiInfo
 }
 
 function addOperation(resources: ApiResource[], operation: Operation): ApiOperation {

@@ -1,4 +1,4 @@
-/** Small parts that several pages share. */
+/** HTML fragments shared by several pages. */
 import type { Deprecation, Operation, ResponseHeader } from '../../scripts/model/operations.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import type { ApiEvent } from './api.ts'
@@ -20,7 +20,7 @@ export function deprecationNote(deprecation: Deprecation | null): Content {
   const day = (date: string) => html`<time datetime="${date}">${date}</time>`
   return html`<p class="note warn">
 <strong>Deprecated</strong> since ${day(since)}: do not use it in new code.
-${sunset !== null && html`It may be removed on ${day(sunset)} or later.`}
+${sunset !== null && html`It may be removed on or after ${day(sunset)}.`}
 </p>`
 }
 

@@ -1,14 +1,14 @@
-/** Adds scheduled attempts to the queue shortly before they are due. Only the leader does. */
+/** Adds scheduled attempts to the queue shortly before they are due. Runs only in the leader. */
 import type { Logger } from 'pino'
 import type { Db } from '../../records/database/open.ts'
 import { notifyOtherNodes, transaction } from '../../records/database/transaction.ts'
 import { ATTEMPTS_QUEUED, type ScheduledAttempt } from '../../records/due-work.ts'
 import {
+  clearQueuedMarks,
   countQueued,
-  findNextQueuedAt,
+  findNextQueuedDueAt,
   listUnqueued,
   listUnqueuedWithinQuota,
-  markNoneQueued,
   markQueued,
 } from '../../records/scheduled-attempts.ts'
 import { queueQuota, selectWithinQuota, webhooksAtQuota } from '../policy/fairness.ts'
@@ -25,19 +25,19 @@ export interface EnqueueOptions {
   queue: Queue
   inFlight: InFlight
   worker: Worker
-  /** Attempts scheduled later than this from now stay in the records. */
+  /** How far ahead attempts are enqueued. Later ones stay in the records. */
   horizonMs: number
   now: () => Date
   log: Logger
 }
 
 const BATCH_SIZE = 1_000
-/** Finds attempts that nobody announced: on SQLite a command beside the server cannot notify it. */
+/** Finds unannounced attempts: on SQLite a CLI command in another process cannot notify the server. */
 const SWEEP_MS = 500
 const REPAIR_MS = 5_000
 /** How soon the queue is refilled after attempts of a webhook at its quota have left it. */
 const REFILL_MS = 100
-/** The timer for the next scheduled attempt fires at most this often. */
+/** Minimum delay of the timer for the next queued attempt. */
 const MIN_TIMER_MS = 5
 /** Enqueued attempts that are not finished after this long are marked in the records. */
 const MARK_AFTER_MS = 1_000
@@ -65,7 +65,7 @@ export class Enqueuer {
   #mustQuery = true
   #fill: QueueFill = { byWebhook: new Map(), quota: queueQuota(0), full: new Set(), countedAtMs: 0 }
   #repairedAtMs = performance.now()
-  /** Restarts of the embedded queue whose loss the records reflect. Its start counts as a restart. */
+  /** The value of `queue.restarts()` for which the queued marks were last cleared. */
   #knownRestarts: number
 
   constructor(options: EnqueueOptions) {
@@ -140,7 +140,7 @@ export class Enqueuer {
     const { db, queue, inFlight } = this.#options
     const restarts = queue.restarts()
     if (restarts === this.#knownRestarts) return
-    await markNoneQueued(db)
+    await clearQueuedMarks(db)
     inFlight.clearUnmarked()
     this.#knownRestarts = restarts
     this.#mustQuery = true
@@ -158,7 +158,7 @@ export class Enqueuer {
       ),
       at,
     )
-    // The others come after the backlog of their webhook, or later.
+    // The rest are not due yet, or must wait behind the backlog of their webhook.
     if (due.length < announced.length) this.#mustQuery = true
     await this.#enqueue(due, at)
   }
@@ -262,7 +262,7 @@ export class Enqueuer {
   async #setDueTimer(): Promise<void> {
     const { db, now, horizonMs, worker } = this.#options
     const at = now().getTime()
-    const nextAt = await findNextQueuedAt(db, new Date(at))
+    const nextAt = await findNextQueuedDueAt(db, new Date(at))
     clearTimeout(this.#timers.get('due'))
     if (nextAt === undefined || nextAt - at > horizonMs) return
     const onDue = (): void => {

@@ -1,4 +1,4 @@
-/** The lease that makes one worker the leader. A second process would enqueue the same attempts. */
+/** The lease that makes one process the leader, so that two do not enqueue the same attempts. */
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../records/database/open.ts'
 import { acquireLease, releaseLease } from '../../records/leases.ts'
@@ -31,7 +31,7 @@ export class Leader {
     this.#renewal ??= this.#renew().finally(() => {
       this.#renewal = undefined
     })
-    // An early renewal waits for the disk, and need not delay the caller.
+    // The lease is still valid for a while, so it is renewed in the background.
     if (this.#isLeader && ageMs < LEASE_MS / 2) {
       this.#renewal.catch(() => undefined)
       return true
@@ -55,7 +55,7 @@ export class Leader {
       this.#isLeader = false
       throw error
     } finally {
-      // Another leader may change them.
+      // Unmarked attempts now belong to another leader.
       if (!this.#isLeader) this.#inFlight.clearUnmarked()
     }
   }

@@ -8,11 +8,12 @@ import type { LeaseRound } from '../policy/fairness.ts'
 import type { Boss } from './boss.ts'
 
 const QUEUE = 'deliveries'
-/** Unlimited: retries are decided by schedule.ts, not by pg-boss. */
+/** Effectively unlimited: pg-boss counts each released or expired lease as a retry. schedule.ts decides when
+ *  a delivery is retried. */
 const NO_RETRY_LIMIT = 1_000_000
 /** Time to store the result of an attempt before another process may repeat the attempt. */
-const STORING_SECONDS = 45
-/** Each batch size is a statement with a plan of its own, so larger sizes are multiples of this. */
+const RESULT_STORAGE_SECONDS = 45
+/** Each batch size is a separate statement with its own plan. Multiples of this limit how many there are. */
 const LEASE_STEP = 16
 
 /** The field names are stored: an older release may have queued the job. */
@@ -41,7 +42,7 @@ export class AttemptJobs {
     await this.#boss.addQueue(QUEUE, {
       policy: 'standard',
       retryLimit: NO_RETRY_LIMIT,
-      expireInSeconds: Math.ceil(attemptTimeoutMs / 1000) + STORING_SECONDS,
+      expireInSeconds: Math.ceil(attemptTimeoutMs / 1000) + RESULT_STORAGE_SECONDS,
     })
   }
 
@@ -52,14 +53,14 @@ export class AttemptJobs {
       id: jobId(deliveryId, scheduledAt),
       data: { deliveryId, webhookId, number, dueAt: scheduledAt } satisfies JobData,
       group: { id: webhookId },
-      // A due attempt starts at once by the clock of the database, which may be behind ours.
+      // No startAfter for a due attempt: the database's clock may be behind ours and would delay it.
       ...(scheduledAt > now.getTime() ? { startAfter: new Date(scheduledAt) } : {}),
     }))
     await this.#boss.jobs.insert(QUEUE, jobs)
   }
 
-  /** Leases at most `count` due attempts. Returns none although attempts are due when all webhooks
-   *  are at their limit. */
+  /** Leases at most `count` due attempts. May return none even if attempts are due: every webhook may be
+   *  at its limit. */
   async lease(count: number, { limit, skip }: LeaseRound): Promise<LeasedAttempt[]> {
     const jobs = await this.#boss.jobs.fetch<JobData>(QUEUE, {
       batchSize: count < LEASE_STEP ? count : count - (count % LEASE_STEP),
@@ -76,21 +77,21 @@ export class AttemptJobs {
   /** Renews the leases. Returns the IDs of the jobs that this process still owns. */
   renew(attempts: LeasedAttempt[]): Promise<Set<string>> {
     const renewal = this.#renewal.then(async () => {
-      const staying = attempts.filter(({ lease }) => !this.#completing.has(lease.jobId))
-      if (staying.length === 0) return new Set<string>()
-      return reachedIds(await this.#boss.jobs.touch(QUEUE, staying.map(jobKey)))
+      const renewable = attempts.filter(({ lease }) => !this.#completing.has(lease.jobId))
+      if (renewable.length === 0) return new Set<string>()
+      return affectedIds(await this.#boss.jobs.touch(QUEUE, renewable.map(jobKey)))
     })
     this.#renewal = renewal.catch(() => undefined)
     return renewal
   }
 
-  /** Removes the jobs, except those whose lease another process has by now. Returns the IDs of the
+  /** Removes the jobs, except those that another process has since leased. Returns the IDs of the
    *  removed jobs. `trx`: removes them when that transaction commits (PostgreSQL). */
   async complete(attempts: LeasedAttempt[], trx?: Trx): Promise<Set<string>> {
     if (attempts.length === 0) return new Set()
     if (trx) await this.#suspendRenewal(attempts, trx)
     const options = trx ? { db: fromKnex(trx.sql) } : {}
-    const completed = reachedIds(
+    const completed = affectedIds(
       await this.#boss.jobs.deleteJob(QUEUE, attempts.map(jobKey), options),
     )
     this.#onCompleted(completed.size)
@@ -114,7 +115,7 @@ export class AttemptJobs {
 const jobKey = ({ lease: { jobId: id, retryCount } }: LeasedAttempt) => ({ id, retryCount })
 
 /** The job IDs that a command reached. pg-boss's types lack this field, but its own workers rely on it. */
-function reachedIds(response: object): Set<string> {
+function affectedIds(response: object): Set<string> {
   const { settled } = response as { settled?: string[] }
   if (settled === undefined)
     throw new Error('pg-boss did not return the jobs that a command reached')
