@@ -152,16 +152,14 @@ function toDocument(result: RuleResult) {
 }
 
 function toTestCases({ rule, results }: RuleResult): TestCase[] {
+  const details = `${rule.title}. ${rule.advice}`
   return results.map((result) => ({
     classname: rule.id,
     name: result.check,
     seconds: result.durationMs / 1000,
-    ...(result.passed === false && {
-      failure: { message: formatCheck(result), details: `${rule.title}. ${rule.advice}` },
-    }),
-    ...(result.passed === null && {
-      skipped: 'The receiver did not respond to an earlier request.',
-    }),
+    failures: result.passed === false ? [{ message: formatCheck(result), details }] : [],
+    skipped:
+      result.passed === null ? 'The receiver did not respond to an earlier request.' : undefined,
   }))
 }
 
