@@ -36,7 +36,7 @@ export function addAccount(program: Command, shell: Shell): void {
     )
     .action(
       shell.action((options: CreateOptions) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           const { name, email } = options
           const passwordHash = await hashPassword(readSecret(options.password))
           const fullName = options.fullName ?? toDefaultName(email)

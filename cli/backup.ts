@@ -26,7 +26,7 @@ Also back up DATA_DIR/secret.key (or SECRET_KEY) in another place: it encrypts t
             'The records are in PostgreSQL. Use pg_dump:  pg_dump --format=custom "$DATABASE_URL"',
           )
         const file = resolve(path)
-        const byteSize = await shell.records(({ db }) => writeBackup(db, file))
+        const byteSize = await shell.withDatabase(({ db }) => writeBackup(db, file))
         return {
           document: { file, byte_size: byteSize },
           text: [

@@ -13,7 +13,7 @@ import { type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { MAX_RATE } from '../webhooks/bulk.ts'
 import { assertAccount, lookUpBulkJobAccount, readScope } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell, WrongUsage } from './shell.ts'
+import { examples, formatTable, formatTime, type Output, type Shell, UsageError } from './shell.ts'
 
 const EXAMPLE_ID = '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
 
@@ -33,7 +33,7 @@ export function addBulk(program: Command, shell: Shell): void {
     .addHelpText('after', examples('muster bulk list --account ID'))
     .action(
       shell.action(({ account }: { account: string }) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           await assertAccount(db, account)
           const jobs = await listBulkJobs(readScope(db, account))
           return {
@@ -52,7 +52,7 @@ export function addBulk(program: Command, shell: Shell): void {
     .addHelpText('after', examples(`muster bulk show ${EXAMPLE_ID}`))
     .action(
       shell.action((id: string) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           const scope = readScope(db, await lookUpBulkJobAccount(db, id))
           return toOutput(await findBulkJob(scope, id))
         }),
@@ -80,7 +80,7 @@ export function addBulk(program: Command, shell: Shell): void {
 type JobChange = (scope: WriteScope, id: string, now: Date) => Promise<BulkJob | undefined>
 
 function switchJob(shell: Shell, id: string, change: JobChange): Promise<Output> {
-  return shell.records(async ({ db }) => {
+  return shell.withDatabase(async ({ db }) => {
     const accountId = await lookUpBulkJobAccount(db, id)
     return toOutput(
       await transaction(db, (trx) => change(writeScope(trx, accountId), id, new Date())),
@@ -181,8 +181,8 @@ export function parseTime(text: string): Date {
   return new Date(time)
 }
 
-/** Throws `WrongUsage` if the period ends before it starts. */
+/** Throws `UsageError` if the period ends before it starts. */
 export function assertPeriod({ since, until }: { since?: Date; until?: Date }): void {
   if (since && until && since >= until)
-    throw new WrongUsage("option '--until <time>' must be later than '--since <time>'")
+    throw new UsageError("option '--until <time>' must be later than '--since <time>'")
 }

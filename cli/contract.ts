@@ -26,7 +26,7 @@ import {
   parseList,
   readSecret,
   type Shell,
-  WrongUsage,
+  UsageError,
 } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -55,10 +55,10 @@ export function addContract(program: Command, shell: Shell): void {
   program
     .command('contract')
     .description(
-      'Test a service against openapi.yaml: send valid and invalid requests to each operation, at the ' +
-        'limits of each schema and at random, and check every response. Without --url, the command ' +
-        'starts the service of this installation on a temporary database. A deployed service needs a ' +
-        'separate account without other activity during the test.',
+      'Test a service against openapi.yaml: send valid and invalid requests to each operation, with ' +
+        'boundary and random values, and check every response. Without --url, the command starts the ' +
+        'service of this installation on a temporary database. For a deployed service use a dedicated ' +
+        'account with no other traffic.',
     )
     .option('--url <url>', 'the URL of a deployed service', (argument) =>
       parseHttpUrl(argument).replace(/\/+$/, ''),
@@ -69,7 +69,7 @@ export function addContract(program: Command, shell: Shell): void {
     )
     .option(
       '--restricted-key <key>',
-      'a Read Only key of another user of the account without the Finance permission',
+      'a Read Only key of another user in the same account, who must not have the Finance permission',
     )
     .option(
       '--seed <n>',
@@ -78,7 +78,7 @@ export function addContract(program: Command, shell: Shell): void {
     )
     .option(
       '--runs <n>',
-      'the number of random valid, and of random invalid, requests to each operation',
+      'random requests per operation: this many valid and this many invalid',
       integerFrom(1, 10_000),
       DEFAULT_RUNS,
     )
@@ -93,7 +93,7 @@ Exit status: 0 if the contract holds, 1 if a check failed or a documented status
     )
     .action(
       shell.action(async (options: Options): Promise<Output> => {
-        const report = await run(options)
+        const report = await buildReport(options)
         if (options.junit !== undefined) await writeFile(options.junit, contractJunit(report))
         if (options.report !== undefined) await writeFile(options.report, contractPage(report))
         return {
@@ -114,23 +114,23 @@ function integerFrom(min: number, max: number): (argument: string) => number {
   }
 }
 
-async function run(options: Options): Promise<Report> {
+async function buildReport(options: Options): Promise<Report> {
   const contract = await readContract(ROOT)
   const target = readTarget(options)
   if (target !== undefined) return await test(contract, target, options)
   const { startDreddServers, startOwnService } = await import('./contract-service.ts')
-  const dredd = await withDredd(contract, options, startDreddServers)
+  const dredd = await runDredd(contract, options, startDreddServers)
   await using service = await startOwnService()
   return await test(contract, service, options, dredd)
 }
 
 /** Dredd tests this installation only: some statuses need a database that the test can damage. */
-async function withDredd(
+async function runDredd(
   contract: Contract,
   { only = IDS }: Options,
   startServers: () => Promise<Servers & AsyncDisposable>,
 ) {
-  // Dredd's dependencies are old and cause warnings of Node.
+  // Dredd's old dependencies trigger Node.js warnings.
   process.removeAllListeners('warning')
   const { runDreddSuite } = await import('../scripts/contract/dredd-suite.ts')
   await using servers = await startServers()
@@ -139,7 +139,7 @@ async function withDredd(
 
 function readTarget({ url, key, restrictedKey }: Options): Target | undefined {
   if ((url === undefined) !== (key === undefined))
-    throw new WrongUsage("option '--url <url>' and option '--key <key>' need each other")
+    throw new UsageError("option '--url <url>' and option '--key <key>' must be used together")
   return url === undefined || key === undefined
     ? undefined
     : { url, key: readSecret(key), restrictedKey }
@@ -196,7 +196,7 @@ function formatReport(report: Report): string {
     formatMatrix(report),
     '',
     ...[...excused].map(
-      ([name, reason]) => `${name} is optional where it shows "-": it ${reason}.`,
+      ([name, reason]) => `"-" under ${name}: not required, because it ${reason}.`,
     ),
     '',
     ...dreddFailures,

@@ -47,7 +47,7 @@ export function addList(deliveries: Command, shell: Shell): void {
     )
     .action(
       shell.action(({ webhook: webhookId, state, limit }: ListOptions) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           const scope = readScope(db, await lookUpWebhookAccount(db, webhookId))
           const found = await readAllPages(limit, (page) =>
             listDeliveries(scope, { webhookId, state, ...page }),
@@ -85,7 +85,7 @@ export function addUndelivered(deliveries: Command, shell: Shell): void {
     .addHelpText('after', examples('muster deliveries undelivered --account ID --limit 20'))
     .action(
       shell.action(({ account, webhook, limit }: UndeliveredOptions) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           await assertAccount(db, account)
           if (webhook !== undefined) await assertWebhookOfAccount(db, webhook, account)
           const scope = readScope(db, account)
@@ -118,7 +118,7 @@ export function addAttempts(deliveries: Command, shell: Shell): void {
     )
     .action(
       shell.action((id: string) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           const scope = readScope(db, await lookUpDeliveryAccount(db, id))
           const attempts = await listAttempts(scope, id)
           return {

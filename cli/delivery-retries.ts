@@ -15,7 +15,7 @@ import {
 import { DEFAULT_RATE, failedIn, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
 import { assertPeriod, formatPreview, formatStarted, parseRate, parseTime } from './bulk.ts'
 import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
-import { examples, type Output, parseList, type Shell, WrongUsage } from './shell.ts'
+import { examples, type Output, parseList, type Shell, UsageError } from './shell.ts'
 
 export function addRetry(deliveries: Command, shell: Shell): void {
   deliveries
@@ -30,7 +30,7 @@ export function addRetry(deliveries: Command, shell: Shell): void {
     .addHelpText('after', examples('muster deliveries retry 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.action((id: string) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           const accountId = await lookUpDeliveryAccount(db, id)
           const trigger = await transaction(db, (trx) =>
             attemptByState(writeScope(trx, accountId), id, new Date()),
@@ -125,9 +125,9 @@ export function addRetryFailed(deliveries: Command, shell: Shell): void {
 function retryFailed(shell: Shell, options: RetryFailedOptions): Promise<Output> {
   const { webhook, account, type: types, since, until, rate, preview } = options
   if (webhook === undefined && account === undefined)
-    throw new WrongUsage("use one of the options '--webhook <id>' and '--account <id>'")
+    throw new UsageError("use one of the options '--webhook <id>' and '--account <id>'")
   assertPeriod({ since, until })
-  return shell.records(async ({ db }) => {
+  return shell.withDatabase(async ({ db }) => {
     const now = new Date()
     if (account !== undefined) await assertAccount(db, account)
     const accountId = account ?? (await lookUpWebhookAccount(db, webhook ?? ''))
@@ -152,7 +152,7 @@ export function addCancel(deliveries: Command, shell: Shell): void {
     .addHelpText('after', examples('muster deliveries cancel 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.action((id: string) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           const accountId = await lookUpDeliveryAccount(db, id)
           await transaction(db, (trx) => cancelDelivery(writeScope(trx, accountId), id, new Date()))
           return {

@@ -6,7 +6,7 @@ import { Refused } from '../errors.ts'
 import { withEntry } from '../scripts/diff/changelog.ts'
 import { type Change, type Difference, diff, keepReleased, RELEASED } from '../scripts/diff/diff.ts'
 import { junit } from '../scripts/diff/junit.ts'
-import { examples, type Output, type Shell, WrongUsage } from './shell.ts'
+import { examples, type Output, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /** A change that concerns more operations lists the first three. */
@@ -64,7 +64,7 @@ Exit status: 0 without breaking changes, 1 with breaking changes.
 
 async function compare(base: string | undefined, options: Options): Promise<Output> {
   if (options.release && base !== undefined)
-    throw new WrongUsage("option '--release' compares with the last release: leave the base out")
+    throw new UsageError("option '--release' compares with the last release: leave the base out")
   const root = options.revision === undefined ? ROOT : resolve(options.revision)
   const today = new Date()
   const difference = await diff({ base, root, today })

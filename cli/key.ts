@@ -54,7 +54,7 @@ function addCreate(key: Command, shell: Shell): void {
     )
     .action(
       shell.action((options: CreateOptions) =>
-        shell.records(async ({ db, config }): Promise<Output> => {
+        shell.withDatabase(async ({ db, config }): Promise<Output> => {
           const { id: userId, accountId } = await findUserOrRefuse(db, options.email)
           const { id, token } = await transaction(db, async (trx) => {
             const scope = writeScope(trx, accountId)
@@ -105,7 +105,7 @@ function addList(key: Command, shell: Shell): void {
     )
     .action(
       shell.action((options: { email: string }) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           const user = await findUserOrRefuse(db, options.email)
           const keys = await listApiKeys(
             accountScope({ dialect: db.dialect, sql: db.read }, user.accountId),
@@ -131,7 +131,7 @@ function addRevoke(key: Command, shell: Shell): void {
     .addHelpText('after', examples('muster key revoke 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.action((id: string) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           const found = isUuid(id) ? await findApiKey(db.read, id) : undefined
           if (!found) throw new Refused(`There is no API key ${id}`)
           await transaction(db, async (trx) => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
-import { newShell, type Shell, WrongUsage } from './shell.ts'
+import { newShell, type Shell, UsageError } from './shell.ts'
 
 interface Entry {
   summary: string
@@ -151,7 +151,7 @@ function listLeafCommands(command: Command): Command[] {
 async function reportError(error: unknown): Promise<number> {
   // commander has already printed the error, or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? OK : WRONG_USAGE
-  if (error instanceof WrongUsage) {
+  if (error instanceof UsageError) {
     console.error(`error: ${error.message}`)
     return WRONG_USAGE
   }

@@ -16,12 +16,14 @@ export function addMigrate(program: Command, shell: Shell): void {
     )
     .action(
       shell.action(() =>
-        shell.records(async ({ migrated }): Promise<Output> => {
+        shell.withDatabase(async ({ appliedMigrations }): Promise<Output> => {
           const text =
-            migrated.length === 0
+            appliedMigrations.length === 0
               ? 'The tables are up to date.'
-              : ['The tables are up to date. Migrations that ran:', ...migrated].join('\n  ')
-          return { document: { migrations: migrated }, text }
+              : ['The tables are up to date. Migrations that ran:', ...appliedMigrations].join(
+                  '\n  ',
+                )
+          return { document: { migrations: appliedMigrations }, text }
         }),
       ),
     )

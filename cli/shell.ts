@@ -12,17 +12,17 @@ export interface Output {
   failed?: boolean
 }
 
-export interface Records {
+export interface CommandDatabase {
   db: Db
   config: Config
-  /** The names of the migrations that were run before. */
-  migrated: string[]
+  /** The migrations that were applied just now, before the command's work. */
+  appliedMigrations: string[]
 }
 
 export interface Shell {
   config(): Promise<Config>
   /** Opens the database, runs pending migrations and then `work`, and closes the database. */
-  records<T>(work: (records: Records) => Promise<T>): Promise<T>
+  withDatabase<T>(work: (records: CommandDatabase) => Promise<T>): Promise<T>
   /** Converts a function of the command's arguments and options to an action of commander.
    *  The action prints the returned output. A function that returns nothing prints its own output. */
   action<Args extends unknown[]>(
@@ -42,7 +42,7 @@ export function newShell(environment: Record<string, string | undefined>): Shell
     config,
     print,
     exitStatus: 0,
-    async records(work) {
+    async withDatabase(work) {
       const settings = await config()
       const [{ openDatabase }, { migrate, withSetupLock }] = await Promise.all([
         import('../records/database/open.ts'),
@@ -51,7 +51,7 @@ export function newShell(environment: Record<string, string | undefined>): Shell
       const db = openDatabase(settings.database)
       try {
         const migrated = await withSetupLock(settings.database, () => migrate(db))
-        return await work({ db, config: settings, migrated })
+        return await work({ db, config: settings, appliedMigrations: migrated })
       } finally {
         await db.close()
       }
@@ -69,8 +69,8 @@ export function newShell(environment: Record<string, string | undefined>): Shell
 }
 
 /** Wrong usage that commander cannot detect: exit status 2. */
-export class WrongUsage extends Error {
-  override name = 'WrongUsage'
+export class UsageError extends Error {
+  override name = 'UsageError'
 }
 
 export function formatTime(epochMs: number): string

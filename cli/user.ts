@@ -74,7 +74,9 @@ function addCreate(user: Command, shell: Shell): void {
       ),
     )
     .action(
-      shell.action((options: CreateOptions) => shell.records(({ db }) => createUser(db, options))),
+      shell.action((options: CreateOptions) =>
+        shell.withDatabase(({ db }) => createUser(db, options)),
+      ),
     )
 }
 
@@ -122,7 +124,7 @@ function addLink(user: Command, shell: Shell): void {
     .addHelpText('after', examples('muster user link --email ann@example.com'))
     .action(
       shell.action(({ email }: { email: string }) =>
-        shell.records(async ({ db, config }): Promise<Output> => {
+        shell.withDatabase(async ({ db, config }): Promise<Output> => {
           const found = await findUserByEmail(db.read, email)
           if (!found) throw new Refused(`There is no user ${email}`)
           if (found.status !== 'active')

@@ -33,7 +33,7 @@ export function addRotate(webhook: Command, shell: Shell): void {
 }
 
 function prepareNextSecret(shell: Shell, id: string): Promise<Output> {
-  return shell.records(async ({ db, config }) => {
+  return shell.withDatabase(async ({ db, config }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     const secret = newSecret()
     const sealed = sealSecret(config.secretKey, id, secret)
@@ -58,7 +58,7 @@ function prepareNextSecret(shell: Shell, id: string): Promise<Output> {
 }
 
 function activateNextSecret(shell: Shell, id: string): Promise<Output> {
-  return shell.records(async ({ db }) => {
+  return shell.withDatabase(async ({ db }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)

@@ -22,7 +22,7 @@ import { assertWebhookUrl } from '../webhooks/transport/egress.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { assertPeriod, formatPreview, formatStarted, parseRate, parseTime } from './bulk.ts'
 import { assertAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell, WrongUsage } from './shell.ts'
+import { examples, formatTable, formatTime, type Output, type Shell, UsageError } from './shell.ts'
 import { auditWebhook } from './webhook-audit.ts'
 import { addRotate } from './webhook-rotate.ts'
 
@@ -86,7 +86,7 @@ function addCreate(webhook: Command, shell: Shell): void {
 
 function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
   const { account, description, ordering } = options
-  return shell.records(async ({ db, config }) => {
+  return shell.withDatabase(async ({ db, config }) => {
     const eventTypes = parseEventTypes(options.events)
     await assertAccount(db, account)
     const url = assertWebhookUrl(options.url, config.webhookAllowAddresses)
@@ -122,7 +122,7 @@ function parseEventTypes(list: string): string[] {
   if (types.has('*')) return ['*']
   for (const type of types)
     if (!Object.hasOwn(eventTypes, type))
-      throw new WrongUsage(
+      throw new UsageError(
         `option '--events <list>': "${type}" is not an event type. ` +
           `Use one of ${Object.keys(eventTypes).join(', ')}, or '*' for all.`,
       )
@@ -141,7 +141,7 @@ function addList(webhook: Command, shell: Shell): void {
     )
     .action(
       shell.action(({ account }: { account?: string }) =>
-        shell.records(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db }): Promise<Output> => {
           const webhooks = await listAllWebhooks(db, account)
           const text =
             webhooks.length === 0
@@ -216,7 +216,7 @@ function addEnable(webhook: Command, shell: Shell): void {
 }
 
 function setEnabled(shell: Shell, id: string, enabled: boolean): Promise<Output> {
-  return shell.records(async ({ db }) => {
+  return shell.withDatabase(async ({ db }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     const change = enabled ? enableWebhook : disableWebhook
     await transaction(db, async (trx) => {
@@ -276,7 +276,7 @@ function sendMissed(
   { rate, preview = false, ...span }: MissedOptions,
 ): Promise<Output> {
   assertPeriod(span)
-  return shell.records(async ({ db }) => {
+  return shell.withDatabase(async ({ db }) => {
     const now = new Date()
     const accountId = await lookUpWebhookAccount(db, id)
     const scope = readScope(db, accountId)
@@ -304,7 +304,7 @@ function addTest(webhook: Command, shell: Shell): void {
 }
 
 function sendTest(shell: Shell, id: string): Promise<Output> {
-  return shell.records(async ({ db }) => {
+  return shell.withDatabase(async ({ db }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     const deliveryId = await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)

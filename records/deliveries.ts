@@ -195,25 +195,6 @@ export async function listUndelivered(
   return rows.map((row) => ({ ...deliveryFromRow(row), lastError: row.last_error }))
 }
 
-/** The number of deliveries of a webhook by state. */
-export async function countDeliveries(
-  scope: Scope,
-  webhookId: string,
-): Promise<Record<DeliveryState, number>> {
-  const rows = (await scope
-    .rows('deliveries')
-    .where({ webhook_id: webhookId })
-    .groupBy('state')
-    .select('state')
-    .count({ count: '*' })) as {
-    state: DeliveryState
-    count: number
-  }[]
-  const counts = { pending: 0, retrying: 0, delivered: 0, failed: 0 }
-  for (const row of rows) counts[row.state] = Number(row.count)
-  return counts
-}
-
 export async function findDelivery(scope: Scope, id: string): Promise<Delivery | undefined> {
   const row: DeliveryRow | undefined = await scope
     .rows('deliveries')

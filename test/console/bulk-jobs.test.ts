@@ -29,7 +29,7 @@ describe('bulk jobs', () => {
     const wrong = await office.visitor.post(to, { since: 'yesterday', until: '', rate: '5000' })
     expect(wrong.status).toBe(422)
     expect(errorsIn(wrong.text)).toEqual({
-      since: 'Enter a time in UTC, for example 2026-11-21T09:30.',
+      since: 'Enter a date and time in UTC, for example 2026-11-21T09:30.',
       rate: 'Enter a whole number from 1 to 500.',
     })
     expect(wrong.text).toContain('value="5000"')

@@ -110,8 +110,8 @@ describe('API requests', () => {
       ['key=%3Cscript%3E', '&#60;script&#62;', 'Choose a key'],
       ['duration=fast', 'fast', 'Enter a number of milliseconds'],
       ['duration=-1', '-1', 'Enter a number of milliseconds'],
-      ['from=yesterday', 'yesterday', 'Enter a time in UTC'],
-      ['until=2026-13-40T00:00', '2026-13-40T00:00', 'Enter a time in UTC'],
+      ['from=yesterday', 'yesterday', 'Enter a date and time in UTC'],
+      ['until=2026-13-40T00:00', '2026-13-40T00:00', 'Enter a date and time in UTC'],
       ['from=2026-03-02T10:00&until=2026-03-02T10:00', '2026-03-02T10:00', 'Choose a time after'],
     ])('%s is rejected and stays in the form', async (query, typed, problem) => {
       const { text, status } = await owner.get(`/requests?${query}`)

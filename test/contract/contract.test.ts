@@ -106,7 +106,7 @@ onSqlite(
 onSqlite('wrong usage: a URL without a key, an unknown operation', async () => {
   await using muster = await newMuster()
   for (const [args, message] of [
-    [['--url', app.url], /need each other/],
+    [['--url', app.url], /must be used together/],
     [['--only', 'createCat'], /"createCat" is not one of/],
     [['--seed', '-1'], /whole number/],
     [['--url', 'ftp://example.com', '--key', 'x'], /http or https/],

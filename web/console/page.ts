@@ -147,8 +147,4 @@ export const hasPermission =
   (user) =>
     RANK[user.permissions[module]] >= RANK[needed]
 
-export function isHtml(answer: PageResult): answer is ConsolePage {
-  return 'body' in answer
-}
-
 export type { Content, Html }

@@ -1,8 +1,8 @@
-/** Times in the format of `<input type="datetime-local">`, in UTC. */
+/** Times in the format of `<input type="datetime-local">` in UTC, or a date alone (midnight). */
 
 const FORMAT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?)?$/
 
-export const DATE_TIME_ERROR = 'Enter a time in UTC, for example 2026-11-21T09:30.'
+export const DATE_TIME_ERROR = 'Enter a date and time in UTC, for example 2026-11-21T09:30.'
 
 /** Epoch milliseconds. */
 export function parseDateTimeInput(text: string): number | undefined {
@@ -11,7 +11,7 @@ export function parseDateTimeInput(text: string): number | undefined {
   return Number.isNaN(time) ? undefined : time
 }
 
-/** To the minute. */
+/** Truncates to the minute. */
 export function toDateTimeInput(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, 16)
 }

@@ -1,5 +1,5 @@
 /** Sign-in, sign-out and the theme. */
-import { deviceMark, isDeviceOf } from '../../../auth/device.ts'
+import { deviceCookieValue, isKnownDevice } from '../../../auth/device.ts'
 import { verifyPassword } from '../../../auth/password.ts'
 import { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'
@@ -91,7 +91,7 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
     // Before the password is verified: a refused guess tells nothing.
     await visit.throttle('sign_in_ip', visit.network)
     await visit.throttle('sign_in', networkAndEmail)
-    if (!isDeviceOf(visit.config.secretKey, found?.user.id ?? '', mark))
+    if (!isKnownDevice(visit.config.secretKey, found?.user.id ?? '', mark))
       await visit.throttle('sign_in_account', emailKey(email))
   } catch (error) {
     if (!(error instanceof TooOften)) throw error
@@ -130,7 +130,7 @@ export async function signInAs(
       throw new CredentialsChanged('Your password has changed. Sign in with the new one.')
     await insertAuditEntry(scope, { user, action: 'session.started', target, details, ip }, now)
   })
-  ctx.cookies.set(DEVICE_COOKIE, deviceMark(config.secretKey, user.id), {
+  ctx.cookies.set(DEVICE_COOKIE, deviceCookieValue(config.secretKey, user.id), {
     httpOnly: true,
     sameSite: 'lax',
     path: '/console',
