@@ -1,6 +1,7 @@
-/** The rules for imports. `npm run check` fails when one is broken; style, names and formatting are Biome's. */
+/** The rules for imports, which `npm run check` enforces. Biome checks style, names and formatting. */
 
-/** From top to bottom. A folder imports itself and the rows below it; two folders of one row do not import each other. */
+/** From top to bottom. A folder imports itself and the rows below it.
+ *  Two folders of one row do not import each other. */
 const ROWS = [
   ['bin/'],
   ['cli/'],

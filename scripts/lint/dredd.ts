@@ -60,7 +60,9 @@ function checkSummary(
     (operation) => operation.path === path && operation.summary === summary,
   )
   if (first?.id === id) return []
-  const problem = `${id} has the summary of ${first?.id}, but Dredd's hooks need unique ones: change one of them`
+  const problem =
+    `${id} has the summary of ${first?.id}, ` +
+    `but Dredd's hooks need unique ones: change one of them`
   return [{ ...place, problem }]
 }
 

@@ -72,7 +72,9 @@ function sunsetInTime({ operations }: Contract): Finding[] {
       {
         source,
         path: [...path, 'x-sunset'],
-        problem: `${id} must not be removed before ${earliest}, a year after its deprecation: set a later day`,
+        problem:
+          `${id} must not be removed before ${earliest}, ` +
+          'a year after its deprecation: set a later day',
       },
     ]
   })

@@ -59,7 +59,8 @@ function readTags({ root }: Source): Tag[] {
 }
 
 /** The model of generated/openapi.json and generated/asyncapi.json below `root`. Parsing them takes 2 ms,
- *  the YAML 130. Each `$ref` begins with its file, for example `openapi.json#/…`, so it can be followed from anywhere. */
+ *  the YAML 130 ms. Each `$ref` begins with its file, for example `openapi.json#/…`,
+ *  so it can be followed from anywhere. */
 export function readGeneratedContract(root: string): Contract {
   const read = (file: string): Source => {
     const text = readFileSync(join(root, 'generated', file), 'utf8')

@@ -662,7 +662,7 @@ describe('the account in a browser', () => {
           await using visited = await visit(app, browser, path, options)
           await assertReadable(visited.page, path)
           await visited.page.getByRole('button').last().click()
-          await visited.page.getByText('Some of this cannot be accepted').waitFor()
+          await visited.page.getByText('Please fix the fields marked below.').waitFor()
           await assertReadable(visited.page, `${path}, with errors`)
         }
         await using visited = await visit(app, browser, '/me', { ...options, person: account })

@@ -1,4 +1,4 @@
-/** SVG charts. The content security policy forbids inline styles, so x is in percent of the width and y in pixels. */
+/** SVG charts. The content security policy forbids inline styles, so x is in percent and y in pixels. */
 import { type Content, type Html, html } from '../shared/html.ts'
 import { count } from './format.ts'
 import { table } from './ui.ts'
@@ -30,6 +30,7 @@ const PLOT_HEIGHT = 180
 /** Space above the bars, because small values are drawn higher than they are. */
 const TOP = 8
 const LABELS_HEIGHT = 24
+const CHART_HEIGHT = TOP + PLOT_HEIGHT + LABELS_HEIGHT
 const LEAST_HEIGHT = 2
 
 /** Stacked bars over time, with a legend and a table of the same values. */
@@ -52,11 +53,21 @@ export function stackedBars({ title, startsAt, width, series }: StackedBars): Ht
       spanOf(start, width),
       ...series.map(({ name, values }) => `${name} ${count(values[index] ?? 0)}`),
     ].join('\n')
-    return html`<rect class="hit" data-tip="${tip}" x="${percent(slot * index)}" y="0" width="${percent(slot)}" height="${TOP + PLOT_HEIGHT}"/>${parts(index)}`
+    return html`<rect
+  class="hit"
+  data-tip="${tip}"
+  x="${percent(slot * index)}"
+  y="0"
+  width="${percent(slot)}"
+  height="${TOP + PLOT_HEIGHT}"/>
+${parts(index)}`
   })
   const times = labelsOf(startsAt, width).map(
-    ({ index, text }) =>
-      html`<text x="${percent(slot * (index + 0.5))}" y="${TOP + PLOT_HEIGHT + 18}" text-anchor="middle">${text}</text>`,
+    ({ index, text }) => html`<text
+  x="${percent(slot * (index + 0.5))}"
+  y="${TOP + PLOT_HEIGHT + 18}"
+  text-anchor="middle"
+>${text}</text>`,
   )
 
   function parts(index: number): Content {
@@ -66,20 +77,42 @@ export function stackedBars({ title, startsAt, width, series }: StackedBars): Ht
       if (value === 0) return false
       const height = Math.max(LEAST_HEIGHT, (value / top) * PLOT_HEIGHT)
       below += height
-      return html`<rect class="${tone}" x="${percent(slot * (index + 0.14))}" y="${round(TOP + PLOT_HEIGHT - below)}" width="${percent(slot * 0.72)}" height="${round(height)}" rx="1.5"/>`
+      return html`<rect
+  class="${tone}"
+  x="${percent(slot * (index + 0.14))}"
+  y="${round(TOP + PLOT_HEIGHT - below)}"
+  width="${percent(slot * 0.72)}"
+  height="${round(height)}"
+  rx="1.5"/>`
     })
   }
 
-  return html`<div class="chart">${legend(series)}<div class="chart-area"><svg class="chart-scale" width="46" height="${TOP + PLOT_HEIGHT + LABELS_HEIGHT}" aria-hidden="true">${ticks.map((tick) => html`<text x="38" y="${yOf(tick) + 4}" text-anchor="end">${compact(tick)}</text>`)}</svg><svg class="chart-plot" width="100%" height="${TOP + PLOT_HEIGHT + LABELS_HEIGHT}" role="img" aria-label="${label}"><g class="lines">${lines}</g>${bars}${times}</svg></div>${asTable(
-    title,
-    startsAt.map((start, index) => ({ start, index })).filter(({ index }) => totals[index] !== 0),
-    width,
-    series,
-  )}</div>`
+  const scale = ticks.map(
+    (tick) => html`<text x="38" y="${yOf(tick) + 4}" text-anchor="end">${compact(tick)}</text>`,
+  )
+  const buckets = startsAt
+    .map((start, index) => ({ start, index }))
+    .filter(({ index }) => totals[index] !== 0)
+  return html`<div class="chart">
+${legend(series)}
+<div class="chart-area">
+<svg class="chart-scale" width="46" height="${CHART_HEIGHT}" aria-hidden="true">${scale}</svg>
+<svg class="chart-plot" width="100%" height="${CHART_HEIGHT}" role="img" aria-label="${label}">
+<g class="lines">${lines}</g>
+${bars}
+${times}
+</svg>
+</div>
+${asTable(title, buckets, width, series)}
+</div>`
 }
 
 function legend(series: Series[]): Html {
-  return html`<ul class="legend">${series.map(({ name, tone, values }) => html`<li><i class="${tone}"></i>${name} <strong>${count(total(values))}</strong></li>`)}</ul>`
+  const items = series.map(({ name, tone, values }) => {
+    const sum = html`<strong>${count(total(values))}</strong>`
+    return html`<li><i class="${tone}"></i>${name} ${sum}</li>`
+  })
+  return html`<ul class="legend">${items}</ul>`
 }
 
 /** A table of the buckets that are not zero. */
@@ -109,12 +142,19 @@ export function sparkline(values: number[]): Html {
   const points = values
     .map((value, index) => `${round(step * index)},${round(27 - (value / top) * 25)}`)
     .join(' ')
-  return html`<svg class="sparkline" viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true"><polygon points="0,28 ${points} 100,28"/><polyline points="${points}"/></svg>`
+  return html`<svg class="sparkline" viewBox="0 0 100 28" preserveAspectRatio="none" aria-hidden="true">
+<polygon points="0,28 ${points} 100,28"/>
+<polyline points="${points}"/>
+</svg>`
 }
 
 /** A bar for a share from 0 to 1. Hidden from screen readers; the text beside it has the value. */
 export function meter(share: number, tone: ChartTone): Html {
-  return html`<svg class="meter" width="100%" height="6" aria-hidden="true"><rect width="100%" height="6" rx="3"/><rect class="${tone}" width="${percent(Math.min(1, share) * 100)}" height="6" rx="3"/></svg>`
+  const width = percent(Math.min(1, share) * 100)
+  return html`<svg class="meter" width="100%" height="6" aria-hidden="true">
+<rect width="100%" height="6" rx="3"/>
+<rect class="${tone}" width="${width}" height="6" rx="3"/>
+</svg>`
 }
 
 const total = (values: number[]): number => values.reduce((sum, value) => sum + value, 0)

@@ -19,7 +19,7 @@ const TEXTS: Record<number, [title: string, text: string]> = {
 }
 const OTHER_ERROR = 'This did not work'
 
-/** Logs errors of ours. A refused action of a signed-in user becomes a notice on the page that it came from. */
+/** Logs server errors. A refused action of a signed-in user becomes a notice on the page of the form. */
 export function answerError(log: Logger, ctx: Context, error: unknown): PageResult {
   if (error instanceof Refused || error instanceof InvalidInput) {
     const text = error instanceof InvalidInput ? joinErrors(error) : error.message

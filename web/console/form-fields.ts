@@ -23,8 +23,23 @@ export function field(
   const id = `field-${name.replace(/[^\w]/g, '-')}`
   const wrong = errors[name]
   const described = [hint && `${id}-hint`, wrong && `${id}-error`].filter(Boolean).join(' ')
-  const attributes = html`id="${id}" name="${name}"${isRequired && html` required`}${described !== '' && html` aria-describedby="${described}"`}${wrong && html` aria-invalid="true"`}`
-  return html`<div class="field"><label for="${id}">${label}${!isRequired && html` <span class="optional">optional</span>`}</label>${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}${input(attributes)}${wrong && html`<p class="field-error" id="${id}-error">${wrong.join(' ')}</p>`}</div>`
+  const attributes = [
+    html`id="${id}" name="${name}"`,
+    isRequired && html` required`,
+    described !== '' && html` aria-describedby="${described}"`,
+    wrong && html` aria-invalid="true"`,
+  ]
+  const optional = !isRequired && html` <span class="optional">optional</span>`
+  return html`<div class="field">
+<label for="${id}">${label}${optional}</label>
+${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}
+${input(html`${attributes}`)}
+${wrong && fieldError(id, wrong)}
+</div>`
+}
+
+function fieldError(id: string, errors: string[]): Html {
+  return html`<p class="field-error" id="${id}-error">${errors.join(' ')}</p>`
 }
 
 export function textField(
@@ -36,10 +51,18 @@ export function textField(
   },
 ): Html {
   const { type = 'text', value = '', autocomplete = 'off', maxLength, placeholder } = options
+  const limits = [
+    maxLength !== undefined && html` maxlength="${maxLength}"`,
+    placeholder && html` placeholder="${placeholder}"`,
+  ]
   return field(
     options,
-    (attributes) =>
-      html`<input type="${type}" ${attributes} value="${type === 'password' ? '' : value}" autocomplete="${autocomplete}"${maxLength !== undefined && html` maxlength="${maxLength}"`}${placeholder && html` placeholder="${placeholder}"`}>`,
+    (attributes) => html`<input
+  type="${type}"
+  ${attributes}
+  value="${type === 'password' ? '' : value}"
+  autocomplete="${autocomplete}"${limits}
+>`,
   )
 }
 
@@ -49,10 +72,14 @@ export function passwordField(
 ): Html {
   return field(
     { isRequired: true, ...options },
-    (attributes) =>
-      html`<span class="secret"><input type="password" ${attributes} autocomplete="${options.autocomplete}"><button type="button" class="button quiet" data-reveal>Show<span class="visually-hidden"> the password</span></button></span>`,
+    (attributes) => html`<span class="secret">
+<input type="password" ${attributes} autocomplete="${options.autocomplete}">
+<button type="button" class="button quiet" data-reveal>${SHOW_PASSWORD}</button>
+</span>`,
   )
 }
+
+const SHOW_PASSWORD = html`Show<span class="visually-hidden"> the password</span>`
 
 /** The errors by field. A check fails by throwing `Refused`. */
 export function problemsOf(checks: Record<string, () => unknown>): Errors {
@@ -71,10 +98,11 @@ export function problemsOf(checks: Record<string, () => unknown>): Errors {
 export function textArea(options: FieldOptions & { rows?: number; isCode?: boolean }): Html {
   const { value = '', rows = 4, isCode } = options
   // HTML ignores the first line break after the tag.
+  const codeAttributes = isCode && html` class="mono" spellcheck="false"`
   return field(
     options,
     (attributes) =>
-      html`<textarea ${attributes} rows="${rows}"${isCode && html` class="mono" spellcheck="false"`}>\n${value}</textarea>`,
+      html`<textarea ${attributes} rows="${rows}"${codeAttributes}>\n${value}</textarea>`,
   )
 }
 
@@ -88,11 +116,13 @@ export function selectField(options: FieldOptions & { choices: Choice[]; none?: 
   const { value = '', choices, none } = options
   return field(
     options,
-    (attributes) =>
-      html`<select ${attributes}>${none !== undefined && html`<option value="">${none}</option>`}${choices.map(
-        (choice) =>
-          html`<option value="${choice.value}"${choice.value === value && html` selected`}>${choice.label}</option>`,
-      )}</select>`,
+    (attributes) => html`<select ${attributes}>
+${none !== undefined && html`<option value="">${none}</option>`}
+${choices.map((choice) => {
+  const selected = choice.value === value && html` selected`
+  return html`<option value="${choice.value}"${selected}>${choice.label}</option>`
+})}
+</select>`,
   )
 }
 
@@ -108,10 +138,29 @@ export function choiceField(options: {
 }): Html {
   const { name, legend, hint, choices, values, isMultiple = false, errors = {} } = options
   const id = `field-${name.replace(/[^\w]/g, '-')}`
-  return html`<fieldset class="field choices"${errors[name] && html` aria-describedby="${id}-error"`}><legend>${legend}</legend>${hint && html`<p class="hint">${hint}</p>`}${choices.map(
-    (choice) =>
-      html`<label class="choice"><input type="${isMultiple ? 'checkbox' : 'radio'}" name="${name}" value="${choice.value}"${values.includes(choice.value) && html` checked`}><span><span class="choice-label">${choice.label}</span>${choice.hint && html`<span class="hint">${choice.hint}</span>`}</span></label>`,
-  )}${errors[name] && html`<p class="field-error" id="${id}-error">${errors[name].join(' ')}</p>`}</fieldset>`
+  const wrong = errors[name]
+  const type = isMultiple ? 'checkbox' : 'radio'
+  return html`<fieldset class="field choices"${wrong && html` aria-describedby="${id}-error"`}>
+<legend>${legend}</legend>
+${hint && html`<p class="hint">${hint}</p>`}
+${choices.map((choice) => choiceLabel(choice, type, name, values.includes(choice.value)))}
+${wrong && fieldError(id, wrong)}
+</fieldset>`
+}
+
+function choiceLabel(
+  { value, label, hint }: Choice,
+  type: 'checkbox' | 'radio',
+  name: string,
+  isChecked: boolean,
+): Html {
+  return html`<label class="choice">
+<input type="${type}" name="${name}" value="${value}"${isChecked && html` checked`}>
+<span>
+<span class="choice-label">${label}</span>
+${hint && html`<span class="hint">${hint}</span>`}
+</span>
+</label>`
 }
 
 interface FormOptions {
@@ -132,5 +181,12 @@ export function form(
   fields: Content,
 ): Html {
   const wrong = Object.keys(errors).length > 0
-  return html`<form class="form" method="post" action="/console${to}" novalidate>${(problem || wrong) && note('bad', problem ?? 'Some of this cannot be accepted. See below.')}${fields}<div class="form-actions">${button(submit, style)}${cancel !== undefined && buttonLink(cancel, 'Cancel', 'quiet')}</div></form>`
+  return html`<form class="form" method="post" action="/console${to}" novalidate>
+${(problem || wrong) && note('bad', problem ?? 'Please fix the fields marked below.')}
+${fields}
+<div class="form-actions">
+${button(submit, style)}
+${cancel !== undefined && buttonLink(cancel, 'Cancel', 'quiet')}
+</div>
+</form>`
 }

@@ -6,9 +6,13 @@ const ICONS: Record<string, string> = {
   webhook:
     'M8 5.5a2.5 2.5 0 1 0-2.2-1.3L4 9M4 9a2.5 2.5 0 1 0 2.4 3.3H11M11.6 12.5a2.5 2.5 0 1 0-.4-4L9 5',
   requests: 'M1.5 8H4l2-5 4 10 2-5h2.5',
-  docs: 'M8 3.5C6.5 2.4 4 2.3 2 3v10c2-.7 4.500-.6 6 .5 1.500-1.100 4-1.200 6-.5V3c-2-.7-4.500-.6-6 .5zM8 3.500v10',
+  docs:
+    'M8 3.5C6.5 2.4 4 2.3 2 3v10c2-.7 4.500-.6 6 .5 1.500-1.100 4-1.200 6-.5V3c-2-.7-4.500-.6-6 .5z' +
+    'M8 3.500v10',
   people:
-    'M6 7a2.5 2.5 0 1 0 0-5 2.500 2.500 0 0 0 0 5zM1.500 14c0-2.500 2-4.500 4.500-4.500s4.500 2 4.500 4.500M10.500 2.200a2.500 2.500 0 0 1 0 4.600M12 9.900c1.500.7 2.500 2.200 2.500 4.100',
+    'M6 7a2.5 2.5 0 1 0 0-5 2.500 2.500 0 0 0 0 5z' +
+    'M1.500 14c0-2.500 2-4.500 4.500-4.500s4.500 2 4.500 4.500' +
+    'M10.500 2.200a2.500 2.500 0 0 1 0 4.600M12 9.900c1.500.7 2.500 2.200 2.500 4.100',
   audit: 'M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 5v3l2 1.500',
   settings: 'M2 5h7M13 5h1M2 11h1M7 11h7M9 3.500v3M5 9.500v3',
   record: 'M3 2h10v12H3zM5.500 5h5M5.500 8h5M5.500 11h3',
@@ -27,5 +31,6 @@ const ICONS: Record<string, string> = {
 }
 
 export function icon(name: string): Html {
-  return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="${ICONS[name] ?? ICONS.record}"/></svg>`
+  const path = html`<path d="${ICONS[name] ?? ICONS.record}"/>`
+  return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true">${path}</svg>`
 }

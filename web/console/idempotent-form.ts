@@ -35,8 +35,9 @@ export const RESENT_WITH_CHANGES =
   'This form has already been sent with different values, and that record exists. ' +
   'Send it again to create another one.'
 
-/** Runs `create` in the transaction of `scope`. Throws `AlreadyCreated` when this form created a record before.
- *  A form without a key always creates one. */
+/** Runs `create` in the transaction of `scope`.
+ *  Throws `AlreadyCreated` when this form created a record before.
+ *  A form without a key always creates a record. */
 export async function createOnce<T extends { id: string }>(
   { form, user, now }: Visit,
   scope: WriteScope,

@@ -17,13 +17,13 @@ export function isJson(text: string): boolean {
   }
 }
 
-/** Indentation grows with depth times entries: without limits, a small body could become a page of gigabytes. */
+/** Indentation grows with depth times entries. Without limits, a small body could become a huge page. */
 const MAX_PRETTY_DEPTH = 32
 const MAX_PRETTY_LENGTH = 256 * 1024
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g
 
-/** Indented JSON, or undefined for text that is not JSON, too deep or too long. Copies every value unchanged, so
- *  that large numbers are not rounded and duplicate names stay. */
+/** Indented JSON, or undefined for text that is not JSON, too deep or too long. Copies every value unchanged,
+ *  so that large numbers are not rounded and duplicate names stay. */
 export function prettyJson(text: string): string | undefined {
   if (!isJson(text)) return undefined
   let pretty = ''

@@ -43,11 +43,17 @@ export function layout(page: ConsolePage, frame: Frame): string {
 </head>
 <body${!visitor && html` class="guest"`}>
 <a class="skip" href="#main">Skip to the content</a>
-${visitor ? side(frame, visitor) : html`<header class="guest-head"><a class="brand" href="/console"><img src="${asset('icon.svg')}" alt="" width="28" height="28">Muster</a></header>`}
+${visitor ? side(frame, visitor) : html`<header class="guest-head">${brand(folder, 28)}</header>`}
 <main id="main" tabindex="-1"${page.isNarrow && html` class="narrow"`}>
 ${toast(notice)}
 ${page.crumbs && crumbs(page.crumbs)}
-<header class="page-head"><div class="page-title"><h1>${page.title}</h1>${page.lead && html`<p class="lead">${page.lead}</p>`}</div>${page.actions && html`<div class="actions">${page.actions}</div>`}</header>
+<header class="page-head">
+<div class="page-title">
+<h1>${page.title}</h1>
+${page.lead && html`<p class="lead">${page.lead}</p>`}
+</div>
+${page.actions && html`<div class="actions">${page.actions}</div>`}
+</header>
 ${page.body}
 </main>
 </body>
@@ -68,22 +74,48 @@ function crumbs(items: { label: string; to: string }[]): Html {
   return html`<nav class="crumbs" aria-label="Where you are"><ol>${links}</ol></nav>`
 }
 
+function brand(folder: string, size: number): Html {
+  const logo = html`<img src="${folder}/icon.svg" alt="" width="${size}" height="${size}">`
+  return html`<a class="brand" href="/console">${logo}Muster</a>`
+}
+
 function side(
   { path, theme, folder }: Frame,
   { user, account }: { user: User; account: { name: string } },
 ): Html {
-  return html`<header class="bar"><button type="button" class="icon-button" popovertarget="menu" aria-label="Menu">${icon('menu')}</button><a class="brand" href="/console"><img src="${folder}/icon.svg" alt="" width="22" height="22">Muster</a></header>
+  return html`<header class="bar">
+<button type="button" class="icon-button" popovertarget="menu" aria-label="Menu">${icon('menu')}</button>
+${brand(folder, 22)}
+</header>
 <nav class="side" id="menu" popover aria-label="Console">
-<a class="brand" href="/console"><img src="${folder}/icon.svg" alt="" width="24" height="24">Muster</a>
+${brand(folder, 24)}
 <p class="account">${account.name}</p>
-${navigation(user).map(
-  (group) =>
-    html`${group.title && html`<h2>${group.title}</h2>`}<ul>${group.items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
-)}
-<div class="me"><a class="me-name" href="/console/me"><span class="avatar" aria-hidden="true">${initials(user.fullName)}</span><span><strong>${user.fullName}</strong><small>${ROLES[user.role]}</small></span></a>
-<form method="post" action="/console/theme"><input type="hidden" name="theme" value="${NEXT_THEME[theme]}"><button class="icon-button" aria-label="Theme: ${theme}. Change to ${NEXT_THEME[theme]}.">${icon('theme')}</button></form>
-<form method="post" action="/console/sign-out"><button class="icon-button" aria-label="Sign out">${icon('out')}</button></form></div>
+${navigation(user).map(({ title, items }) => [
+  title && html`<h2>${title}</h2>`,
+  html`<ul>${items.map((item) => html`<li>${link(item, path)}</li>`)}</ul>`,
+])}
+<div class="me">
+<a class="me-name" href="/console/me">
+<span class="avatar" aria-hidden="true">${initials(user.fullName)}</span>
+<span>
+<strong>${user.fullName}</strong>
+<small>${ROLES[user.role]}</small>
+</span>
+</a>
+${themeForm(theme)}
+<form method="post" action="/console/sign-out">
+<button class="icon-button" aria-label="Sign out">${icon('out')}</button>
+</form>
+</div>
 </nav>`
+}
+
+function themeForm(theme: Theme): Html {
+  const next = NEXT_THEME[theme]
+  return html`<form method="post" action="/console/theme">
+<input type="hidden" name="theme" value="${next}">
+<button class="icon-button" aria-label="Theme: ${theme}. Change to ${next}.">${icon('theme')}</button>
+</form>`
 }
 
 const NEXT_THEME: Record<Theme, Theme> = { system: 'dark', dark: 'light', light: 'system' }

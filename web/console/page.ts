@@ -1,5 +1,5 @@
-/** The input and the results of the console's pages. Every URL returns a whole page, from which htmx selects a part;
- *  so the console works without JavaScript. A POST redirects, or returns the page again with the field errors. */
+/** Input and results of the console's pages. Every URL returns a whole page, from which htmx selects a
+ *  part, so the console works without JavaScript. A POST redirects, or returns the page with field errors. */
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
 import type { OperationId } from '../../generated/operations.ts'
@@ -34,7 +34,8 @@ export interface GuestVisit {
   db: Db
   config: ConsoleConfig
   ctx: Context
-  /** Starts a session of `user` and ends the present one. `prove` runs first in the transaction and throws to refuse. */
+  /** Starts a session of `user` and ends the current one.
+   *  `prove` runs first in the same transaction, and throws to prevent it. */
   signIn(
     user: Pick<User, 'id' | 'accountId'>,
     prove: (scope: WriteScope) => Promise<void>,
@@ -56,8 +57,9 @@ export interface Visit extends GuestVisit {
   change<T>(work: (scope: WriteScope) => Promise<T>): Promise<T>
   /** Writes an audit log entry for this user in the transaction of the change. */
   audit(scope: WriteScope, entry: Omit<NewAuditEntry, 'user' | 'ip'>): Promise<void>
-  /** Runs an operation of the contract as this user: validation, transaction and events. Throws `InvalidInput` or a
-   *  `StatusError`, for example 404. The page checks the user's permission first. */
+  /** Runs an operation of the contract as this user: validation, transaction and events.
+   *  Throws `InvalidInput` or a `StatusError`, for example 404.
+   *  The page checks the user's permission first. */
   call(id: OperationId, input: OperationInput): Promise<unknown>
 }
 
@@ -101,7 +103,8 @@ export type Route = { method: 'GET' | 'POST'; path: string } & (
 
 type Handle = (visit: Visit) => Promise<PageResult> | PageResult
 
-/** `path` is below /console, for example `/webhooks/:webhook`. A parameter without its own pattern must be a UUID. */
+/** `path` is below /console, for example `/webhooks/:webhook`.
+ *  A parameter without its own pattern must be a UUID. */
 export const get = (path: string, access: Access, handle: Handle): Route => ({
   method: 'GET',
   path,

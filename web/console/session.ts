@@ -17,7 +17,8 @@ const COOKIE_MS = 30 * 86_400_000
 
 export interface Sessions {
   find(ctx: Context): Promise<SignedIn | undefined>
-  /** Ends the current session and starts one for `user`. `prove` runs first in the same transaction, and throws to prevent it. */
+  /** Ends the current session and starts one for `user`.
+   *  `prove` runs first in the same transaction, and throws to prevent it. */
   start(
     ctx: Context,
     user: Pick<User, 'id' | 'accountId'>,
@@ -27,7 +28,8 @@ export interface Sessions {
 }
 
 export function newSessions({ db, config, now }: ConsoleServices): Sessions {
-  // By the URL, since TLS may end at a proxy. The prefix __Host- keeps other hosts of the domain from setting the cookie.
+  // The public URL decides, because TLS may end at a proxy.
+  // The prefix __Host- keeps other hosts of the domain from setting the cookie.
   const isSecure = config.baseUrl.startsWith('https:')
   const cookie = isSecure ? '__Host-muster-session' : 'muster-session'
   const setCookie = (ctx: Context, token: string | null): void => {

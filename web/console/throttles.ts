@@ -12,7 +12,7 @@ const LIMITS = {
   /** Passwords tried for one email from one network. */
   sign_in: [5, 15 * MINUTE_S],
   sign_in_ip: [50, 15 * MINUTE_S],
-  /** Across all IP addresses: stops distributed guessing, yet high enough that the user is rarely locked out. */
+  /** Across all IP addresses. Stops distributed guessing, and rarely locks the user out. */
   sign_in_account: [50, HOUR_S],
   sign_up: [10, HOUR_S],
   /** Repeated passwords of a signed-in user: whoever finds an unlocked device must not guess it. */

@@ -74,7 +74,14 @@ export function card(
   body: Content,
   { actions, id }: { actions?: Content; id?: string } = {},
 ): Html {
-  return html`<section class="card"${id && html` id="${id}"`}>${(title || actions) && html`<header class="card-head">${title && html`<h2>${title}</h2>`}${actions && html`<div class="actions">${actions}</div>`}</header>`}${body}</section>`
+  const head = html`<header class="card-head">
+${title && html`<h2>${title}</h2>`}
+${actions && html`<div class="actions">${actions}</div>`}
+</header>`
+  return html`<section class="card"${id && html` id="${id}"`}>
+${(title || actions) && head}
+${body}
+</section>`
 }
 
 export interface Column {
@@ -94,11 +101,13 @@ export function table(
   rows: { id?: string; cells: Content[]; to?: string }[],
   { label }: { label: string },
 ): Html {
-  const all = columns.map((column) => (typeof column === 'string' ? { label: column } : column))
-  return html`<div class="table-frame" role="region" aria-label="${label}" tabindex="0"><table><thead><tr>${all.map(
-    ({ label, isNumber, isHidden, sort }) =>
-      html`<th scope="col"${isNumber && html` class="number"`}${sort && html` aria-sort="${sort}"`}>${isHidden ? html`<span class="visually-hidden">${label}</span>` : label}</th>`,
-  )}</tr></thead><tbody>${rows.map(
+  const all: Column[] = columns.map((column) =>
+    typeof column === 'string' ? { label: column } : column,
+  )
+  return html`<div class="table-frame" role="region" aria-label="${label}" tabindex="0">
+<table>
+<thead><tr>${all.map(columnHeading)}</tr></thead>
+<tbody>${rows.map(
     ({ id, cells }) =>
       html`<tr${id && html` id="${id}"`}>${cells.map((cell, index) => {
         const column = all[index]
@@ -107,7 +116,15 @@ export function table(
           (typeof column?.label === 'string' && !column.isHidden ? column.label : '')
         return html`<td${column?.isNumber && html` class="number"`} data-label="${name}">${cell}</td>`
       })}</tr>`,
-  )}</tbody></table></div>`
+  )}</tbody>
+</table>
+</div>`
+}
+
+function columnHeading({ label, isNumber, isHidden, sort }: Column): Html {
+  const attributes = [isNumber && html` class="number"`, sort && html` aria-sort="${sort}"`]
+  const content = isHidden ? html`<span class="visually-hidden">${label}</span>` : label
+  return html`<th scope="col"${attributes}>${content}</th>`
 }
 
 /** An empty list: its purpose, and how to start. */
@@ -116,7 +133,8 @@ export function empty(title: string, text: Content, action?: Content): Html {
 }
 
 export function facts(rows: [string, Content][]): Html {
-  return html`<dl class="facts">${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+  const items = rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)
+  return html`<dl class="facts">${items}</dl>`
 }
 
 /** Figures in one strip. */
@@ -124,8 +142,12 @@ export function stats(
   items: { label: string; value: Content; note?: Content; chart?: Content }[],
 ): Html {
   return html`<dl class="stats">${items.map(
-    ({ label, value, note, chart }) =>
-      html`<div class="stat"><dt>${label}</dt><dd class="stat-value">${value}</dd>${note && html`<dd class="stat-note">${note}</dd>`}${chart && html`<dd class="stat-chart">${chart}</dd>`}</div>`,
+    ({ label, value, note, chart }) => html`<div class="stat">
+<dt>${label}</dt>
+<dd class="stat-value">${value}</dd>
+${note && html`<dd class="stat-note">${note}</dd>`}
+${chart && html`<dd class="stat-chart">${chart}</dd>`}
+</div>`,
   )}</dl>`
 }
 
@@ -140,13 +162,23 @@ export function bars(columns: { value: number; tone: Tone }[][], label: string):
     let y = BARS_HEIGHT
     return parts.map(({ value, tone }) => {
       if (value === 0) return false
-      // What is there is seen, however little it is.
+      // Small values stay visible.
       const height = Math.max(2, (value / most) * (BARS_HEIGHT - 4))
       y -= height
-      return html`<rect class="${tone}" x="${(index * width).toFixed(2)}%" y="${y.toFixed(1)}" width="${(width * 0.7).toFixed(2)}%" height="${height.toFixed(1)}"/>`
+      return html`<rect
+  class="${tone}"
+  x="${(index * width).toFixed(2)}%"
+  y="${y.toFixed(1)}"
+  width="${(width * 0.7).toFixed(2)}%"
+  height="${height.toFixed(1)}"/>`
     })
   })
-  return html`<svg class="bars" width="100%" height="${BARS_HEIGHT}" role="img" aria-label="${label}"><title>${label}</title><line x1="0" x2="100%" y1="${BARS_HEIGHT - 0.5}" y2="${BARS_HEIGHT - 0.5}"/>${drawn}</svg>`
+  const baseline = BARS_HEIGHT - 0.5
+  return html`<svg class="bars" width="100%" height="${BARS_HEIGHT}" role="img" aria-label="${label}">
+<title>${label}</title>
+<line x1="0" x2="100%" y1="${baseline}" y2="${baseline}"/>
+${drawn}
+</svg>`
 }
 
 export function note(tone: Tone, text: Content): Html {
@@ -165,16 +197,24 @@ interface ActionOptions {
 
 /** A form with one button and hidden fields. */
 export function action({ to, label, style = '', fields = {}, target }: ActionOptions): Html {
-  return html`<form class="action" method="post" action="/console${to}"${target && inPlace('post', `/console${to}`, target)}>${Object.entries(
-    fields,
-  ).map(
+  const url = `/console${to}`
+  const htmx = target && inPlace('post', url, target)
+  const inputs = Object.entries(fields).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-  )}${button(label, style)}</form>`
+  )
+  return html`<form class="action" method="post" action="${url}"${htmx}>
+${inputs}
+${button(label, style)}
+</form>`
 }
 
 /** htmx attributes that replace the element `target` with its new version. */
 export function inPlace(method: 'get' | 'post', address: string, target: string): Html {
-  return html` hx-${method}="${address}" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML ignoreTitle:true" hx-select-oob="#toast"`
+  return html` hx-${method}="${address}"
+  hx-target="#${target}"
+  hx-select="#${target}"
+  hx-swap="outerHTML ignoreTitle:true"
+  hx-select-oob="#toast"`
 }
 
 /** Marks automatic requests, so that they do not consume the notice for the user's next page. */
@@ -182,7 +222,11 @@ export const POLL = html` hx-headers='{"Muster-Poll":"1"}'`
 
 /** htmx attributes that refresh the element with the ID `target` every `seconds`. */
 export function live(address: string, target: string, seconds: number): Html {
-  return html` hx-get="${address}" hx-trigger="every ${seconds}s" hx-target="#${target}" hx-select="#${target}" hx-swap="outerHTML"${POLL}`
+  return html` hx-get="${address}"
+  hx-trigger="every ${seconds}s"
+  hx-target="#${target}"
+  hx-select="#${target}"
+  hx-swap="outerHTML"${POLL}`
 }
 
 /** A button that opens a confirmation dialog. Works without JavaScript. */
@@ -191,7 +235,21 @@ export function confirmed(
   question: { title: string; text: Content; body: Content; style?: 'danger' | 'quiet' | '' },
 ): Html {
   const id = `ask-${randomUUID().slice(0, 8)}`
-  return html`<button type="button" class="button ${question.style ?? 'danger'}" popovertarget="${id}">${label}</button><div class="ask" id="${id}" popover role="dialog" aria-labelledby="${id}-title"><h2 id="${id}-title">${question.title}</h2><p>${question.text}</p><div class="form-actions">${question.body}<button type="button" class="button quiet" popovertarget="${id}" popovertargetaction="hide">Cancel</button></div></div>`
+  const { title, text, body, style = 'danger' } = question
+  return html`<button type="button" class="button ${style}" popovertarget="${id}">${label}</button>
+<div class="ask" id="${id}" popover role="dialog" aria-labelledby="${id}-title">
+<h2 id="${id}-title">${title}</h2>
+<p>${text}</p>
+<div class="form-actions">
+${body}
+<button
+  type="button"
+  class="button quiet"
+  popovertarget="${id}"
+  popovertargetaction="hide"
+>Cancel</button>
+</div>
+</div>`
 }
 
 export function tabs(
@@ -217,5 +275,11 @@ export function pager({
   if (!previous && !next && !text) return html``
   const link = (to: string | undefined, label: string): Content =>
     to !== undefined && buttonLink(to, label)
-  return html`<nav class="pager" aria-label="Pages"><span class="muted">${text}</span><span class="actions">${link(previous, 'Previous')}${link(next, 'Next')}</span></nav>`
+  return html`<nav class="pager" aria-label="Pages">
+<span class="muted">${text}</span>
+<span class="actions">
+${link(previous, 'Previous')}
+${link(next, 'Next')}
+</span>
+</nav>`
 }

@@ -1,4 +1,5 @@
-/** Text as one word of a command line, for a POSIX shell, and for bash and zsh where it has control characters. */
+/** Quotes text as one word of a command line. Text with control characters needs bash or zsh, other text any
+ *  POSIX shell. */
 
 /** A terminal acts on these when they are pasted, for example Ctrl-C. Line breaks within quotes are safe. */
 const CONTROL_CHARACTER = /[^\P{Cc}\n]/u
@@ -24,7 +25,7 @@ const ESCAPES: Record<string, string> = {
   "'": "\\'",
 }
 
-/** The inside of `$'…'`. Octal escapes have exactly three digits; shells read hexadecimal ones of any length. */
+/** The inside of `$'…'`. Octal escapes have exactly three digits. Hexadecimal ones vary in length. */
 function escapeForBash(text: string): string {
   return text.replace(/[\\'\p{Cc}]/gu, (character) => ESCAPES[character] ?? toOctal(character))
 }

@@ -78,7 +78,8 @@ export async function createKey(visit: Visit): Promise<PageResult> {
 }
 
 const CREATED_BEFORE =
-  'This key was already created and cannot be shown again. If you missed it, revoke it and create another one.'
+  'This key was already created and cannot be shown again. ' +
+  'If you missed it, revoke it and create another one.'
 
 async function issueKey(visit: Visit, scope: WriteScope, { name, accessLevel }: KeyInput) {
   const issued = await issueApiKey(scope, { name, accessLevel, userId: visit.user.id }, visit.now)

@@ -1,5 +1,5 @@
-/** The page of a one-time link, where a user chooses a password and is signed in. A GET does not use the link up: mail
- *  programs preview links. */
+/** The page of a one-time link, where a user chooses a password and is signed in.
+ *  A GET does not use up the link, because mail programs preview links. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
 import { hashOfToken } from '../../../auth/session.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'

@@ -7,7 +7,8 @@ import type { Visit } from '../page.ts'
 
 export const PASSWORD_HINT = `At least ${MIN_LENGTH} characters. Several words make a good password.`
 
-/** The error to show, or undefined when `password` is the user's. Sensitive changes need it again, since a device may be unlocked. */
+/** Returns the error to show, or undefined when `password` is the user's.
+ *  Sensitive changes need the password again, because a signed-in device may be unattended. */
 export async function checkOwnPassword(
   { user, scope, throttle, resetThrottle }: Visit,
   password: string,

@@ -32,7 +32,8 @@ export const signInRoutes: Route[] = [
 const YEAR_MS = 365 * 86_400_000
 const DEVICE_COOKIE = 'muster-device'
 
-/** One text for unknown, deactivated and invited users and for wrong passwords: it tells nothing about a user. */
+/** One text for unknown, deactivated and invited users and for wrong passwords.
+ *  It does not reveal whether a user exists. */
 const WRONG_CREDENTIALS = 'The email or the password is wrong.'
 
 function signInPage(
@@ -114,8 +115,8 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
 /** The password was changed, or the user deactivated, after the password was verified. */
 class CredentialsChanged extends Refused {}
 
-/** Signs in a user whose password was verified against `passwordHash`. Throws `Refused` when the password has changed since:
- *  a change ends all sessions, so none may begin with the old password. */
+/** Signs in a user whose password was verified against `passwordHash`. Throws `Refused` when the password has
+ *  changed since: a change ends all sessions, so none may begin with the old password. */
 export async function signInAs(
   visit: GuestVisit,
   user: User,
@@ -138,7 +139,7 @@ export async function signInAs(
   })
 }
 
-/** The path below /console, or '' when `next` leads anywhere else: a link must not redirect to another site. */
+/** The path below /console, or '' for every other `next`: a link must not redirect to another site. */
 function toConsolePath(next: string | null): string {
   if (next === null || !next.startsWith('/console/')) return ''
   const url = new URL(next, 'http://console.invalid')

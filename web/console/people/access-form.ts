@@ -70,7 +70,9 @@ ${roleField(access, errors)}
 <div class="for-admins">${grantsField(access, errors)}</div>
 <fieldset class="field">
 <legend>Records</legend>
-<p class="hint">Applies to this console. API keys can access all records; payments also need Finance access.</p>
+<p class="hint">
+Applies to this console. API keys can access all records; payments also need Finance access.
+</p>
 ${modules.map((module) => permissionField(module, access.permissions[module], errors[module]))}
 </fieldset>`
 }

@@ -202,7 +202,7 @@ const VERBS: Record<string, string> = {
   bulk_job_cancelled: 'Cancelled a bulk job of',
 }
 
-/** `api_key.revoked`: Revoked the API key “CI”. `webhook.test_sent`: Sent a test to the webhook “Shop”. */
+/** For example, Revoked the API key “CI” for `api_key.revoked`. */
 const describeByName: Sentence = (entry) => {
   const [noun = '', verb = ''] = entry.action.split('.')
   const words = verb.replaceAll('_', ' ')

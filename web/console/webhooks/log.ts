@@ -77,7 +77,9 @@ async function standing({ scope, user, now }: Visit, webhook: Webhook): Promise<
   return [
     hasMissed &&
       html`<div class="note busy next-attempt">
-        <span>Enabled again. It was disabled ${timeElement(disabledAt, now)} and may have missed events.</span>
+        <span>
+          Enabled again. It was disabled ${timeElement(disabledAt, now)} and may have missed events.
+        </span>
         ${buttonLink(`/webhooks/${id}/send-missed`, 'Send missed events')}
       </div>`,
     jobs.map((job) => card('', jobProgress(job, { now, canManage, isLink: true }))),
