@@ -98,6 +98,6 @@ export function listedIn(html: string): string[] {
 
 /** The curl command that the page's copy button copies. */
 export function commandIn(html: string): string {
-  const copied = html.match(/data-copy="([^"]*)" aria-label="Copy the curl command"/)?.[1] ?? ''
+  const copied = html.match(/data-copy="([^"]*)"\s+aria-label="Copy the curl command"/)?.[1] ?? ''
   return textOf(`<i>${copied}</i>`)
 }
