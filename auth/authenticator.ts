@@ -5,11 +5,11 @@ import type { RateLimiter, RateLimitState } from './rate-limit.ts'
 
 export interface Authenticated {
   principal: Principal
-  /** Where the owner's rate limit stands, with this request counted. */
+  /** The state of the owner's rate limit, including this request. */
   quota: Promise<RateLimitState>
 }
 
-const MAX_KNOWN_OWNERS = 10_000
+const MAX_CACHED_KEYS = 10_000
 
 /** Finds the owner of an API key and counts the request against their rate limit. Undefined when the key
  *  is malformed, unknown or revoked, or when its owner is deactivated. */
@@ -39,7 +39,7 @@ export function countingAuthenticator(
       return undefined
     }
     const { userId } = principal
-    if (owners.size >= MAX_KNOWN_OWNERS) owners.clear()
+    if (owners.size >= MAX_CACHED_KEYS) owners.clear()
     owners.set(hash, userId)
     return { principal, quota: early && owner === userId ? early : count(userId) }
   }

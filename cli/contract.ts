@@ -184,7 +184,7 @@ function formatReport(report: Report): string {
       ({ operation, kind, name }) =>
         `FAIL  ${operation}: the ${kind} ${name} is documented, but never occurred`,
     )
-  const excused = new Map(
+  const waivedReasons = new Map(
     cells
       .filter(({ seen, reason }) => seen === 0 && reason !== null)
       .map(({ name, reason }) => [name, reason]),
@@ -195,7 +195,7 @@ function formatReport(report: Report): string {
   return [
     formatMatrix(report),
     '',
-    ...[...excused].map(
+    ...[...waivedReasons].map(
       ([name, reason]) => `"-" under ${name}: not required, because it ${reason}.`,
     ),
     '',

@@ -2,7 +2,7 @@
 import type { Db } from './database/open.ts'
 import type { Sql } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
-import type { Export, ExportContents, ExportRow } from './exports.ts'
+import type { Export, ExportRow, ExportSelection } from './exports.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
 
 /** Runs per export. A run that a stop of the service interrupts does not count. */
@@ -12,7 +12,7 @@ const RETENTION_MS = 7 * 24 * 60 * 60_000
 
 /** An export that this process writes while its lease lasts. A claim by another process increments
  *  `tries`, which ends this claim. */
-export interface ExportClaim extends ExportContents {
+export interface ExportClaim extends ExportSelection {
   id: string
   format: Export['format']
   /** Runs, including this one. */

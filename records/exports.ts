@@ -71,6 +71,7 @@ export async function insertExport(
   { resource, format, filters }: NewExport,
   now: Date,
 ): Promise<Export> {
+  // Only validates: the filters are stored as the client sent them.
   readFilters(resource, filters)
   const at = now.getTime()
   const row: ExportRow = {
@@ -146,8 +147,8 @@ export function exportFields(resource: ExportResource): string[] {
   return Object.keys(contract.components.schemas[CONTENTS[resource].record].properties)
 }
 
-/** The records that an export contains. */
-export interface ExportContents {
+/** Selects the records of an export. */
+export interface ExportSelection {
   accountId: string
   resource: ExportResource
   filters: ExportFilters
@@ -157,7 +158,7 @@ export interface ExportContents {
  *  when the contract no longer accepts the filters. */
 export function exportedRecords(
   db: Db,
-  { accountId, resource, filters }: ExportContents,
+  { accountId, resource, filters }: ExportSelection,
 ): AsyncGenerator<object[]> {
   const { listing: records, batchRows } = CONTENTS[resource]
   const scope = accountScope({ dialect: db.dialect, sql: db.read }, accountId)

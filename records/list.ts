@@ -48,8 +48,8 @@ export async function listPage<Row, Item>(
 ): Promise<ListPage<Item>> {
   const { 'page[number]': number, 'page[size]': size } = query
   const where = matching(scope, listing, filtersOf(query))
-  // Only the count without filters has a name: a connection keeps the plan of each name, and the plan of
-  // the rows would break when a migration changes their columns.
+  // Only the unfiltered count is a named prepared statement. PostgreSQL keeps the plan of a named statement
+  // per connection, and a kept plan of the rows would fail after a migration changes their columns.
   const name = where.bindings.length === 1 ? `count_${listing.table}` : undefined
   const [[counted], rows] = await Promise.all([
     select<{ total: number }>(
@@ -172,7 +172,7 @@ export function containing(name: string, text: string): Condition {
   }
 }
 
-/** Removes case and Unicode normalisation: ß equals SS, ς equals σ, and é equals e with a combining
+/** Folds case and normalises Unicode, so that ß equals SS, ς equals σ, and é equals e with a combining
  *  accent. */
 export function foldText(text: string): string {
   return text.normalize('NFC').toUpperCase().toLowerCase().replaceAll('ς', 'σ').normalize('NFC')

@@ -1,4 +1,4 @@
-/** Settings, read once at the start from the environment. No other file reads `process.env`. */
+/** Parses the settings from the environment variables, once at the start. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -25,7 +25,7 @@ export interface Config {
   role: 'all' | 'api' | 'worker'
   /** Encrypts webhook signing secrets at rest. */
   secretKey: string
-  /** Every operation must have its handler. */
+  /** The start fails if an operation has no handler. */
   isProduction: boolean
   signUp: boolean
   logLevel: string
@@ -35,11 +35,11 @@ export interface Config {
   webhookAllowAddresses: Cidr[]
   /** The delay before each of the attempts 2 to 10, from the end of the attempt before. */
   webhookRetryDelaysMs: number[]
-  /** One attempt, from the start of connecting to the end of the body. */
+  /** Time limit of one attempt, from connecting to the end of the response body. */
   webhookTimeoutMs: number
   /** The age at which events and their deliveries are deleted. */
   eventRetentionDays: number
-  /** The age at which the attempts of ended deliveries are deleted. */
+  /** The age at which the attempts of finished deliveries are deleted. */
   attemptRetentionDays: number
   /** What happens to a response that breaks the contract: nothing, a log line, or a 500. */
   validateResponses: 'off' | 'log' | 'enforce'

@@ -106,24 +106,31 @@ function startDelivery(db: Db, config: Config, now: () => Date, log: Logger): Pr
     due: () => listRunningBulkJobIds(db),
     run: (id: string, signal: AbortSignal) => runBulkJob(db, id, now, signal),
   }
-  return startEngine({ ...queuePlace(config), db, config, log, now, jobs: { exports, bulk } })
+  return startEngine({
+    ...queuePlace(config),
+    db,
+    config,
+    log,
+    now,
+    backgroundJobs: { exports, bulk },
+  })
 }
 
-/** The names of what is not reachable. */
+/** The dependencies that cannot be reached, by name. */
 async function probe(
   db: Db,
   { role }: Pick<Config, 'role'>,
   engine: Engine | undefined,
 ): Promise<string[]> {
-  const isDatabaseUp = db.read.raw('select 1').then(
+  const databaseCheck = db.read.raw('select 1').then(
     () => true,
     () => false,
   )
-  const isScheduleUp = role === 'api' || (engine?.ready() ?? false)
+  const scheduleCheck = role === 'api' || (engine?.ready() ?? false)
   const timeout = delay(PROBE_MS, false, { ref: false })
   const [database, schedule] = await Promise.all([
-    Promise.race([isDatabaseUp, timeout]),
-    Promise.race([isScheduleUp, timeout]),
+    Promise.race([databaseCheck, timeout]),
+    Promise.race([scheduleCheck, timeout]),
   ])
   return [database ? [] : ['database'], schedule ? [] : ['schedule']].flat()
 }

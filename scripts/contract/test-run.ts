@@ -47,7 +47,7 @@ export interface Input {
   body?: Record<string, unknown>
 }
 
-/** One or a few requests with an expected result. `perform` throws ContractBroken. */
+/** One or a few requests with an expected result. `perform` throws ContractBroken when the result differs. */
 export interface Check {
   what: string
   perform(): Promise<void>

@@ -27,7 +27,7 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   unreferenced: findUnusedComponents,
 }
 
-/** The form distinguishes the files of handlers and their tests from other files. */
+/** Handler and test files are named after the operation ID. The verb-noun form tells them apart from other files. */
 function operationIdForm({ operations }: Contract): Finding[] {
   return operations
     .filter(({ id }) => !/^[a-z]+[A-Z]/.test(id))
@@ -61,7 +61,7 @@ function currencies({ sources }: Contract): Finding[] {
   )
 }
 
-/** docs/versioning.md promises one year. */
+/** docs/versioning.md promises at least one year between deprecation and removal. */
 function sunsetInTime({ operations }: Contract): Finding[] {
   return operations.flatMap(({ id, place: { source, path }, deprecation }) => {
     if (!deprecation?.sunset) return []

@@ -201,5 +201,7 @@ describe('a command to copy', () => {
 
 /** The command that the copy button copies. */
 function commandIn(page: string): string {
-  return unescaped(page.match(/data-copy="([^"]*)"\s+aria-label="Copy the curl command"/)?.[1] ?? '')
+  return unescaped(
+    page.match(/data-copy="([^"]*)"\s+aria-label="Copy the curl command"/)?.[1] ?? '',
+  )
 }

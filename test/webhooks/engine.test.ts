@@ -268,7 +268,7 @@ test('background jobs: each runs once, again after a failure, and a stop aborts 
   let aborted = false
   const hanging = randomUUID()
   const engine = await bench.start({
-    jobs: {
+    backgroundJobs: {
       exports: {
         due: async () => [...due],
         async run(id, signal) {

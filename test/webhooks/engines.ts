@@ -36,7 +36,7 @@ export interface StartOptions extends Pick<EngineOptions, 'now' | 'horizonMs'> {
   delays?: string
   timeoutMs?: number
   allow?: string
-  jobs?: Record<string, BackgroundJobs>
+  backgroundJobs?: Record<string, BackgroundJobs>
 }
 
 export interface Bench extends AsyncDisposable {

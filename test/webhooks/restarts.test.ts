@@ -132,10 +132,14 @@ test.runIf(inject('database') === 'sqlite')(
     const onWorker = (thread: Worker): void => void threads.push(thread)
     process.on('worker', onWorker)
     const due = new Set<string>()
-    const jobs = {
+    const backgroundJobs = {
       exports: { due: async () => [...due], run: async (id: string) => void due.delete(id) },
     }
-    const engine = await bench.start({ delays: '4,1,1,1,1,1,1,1,1', timeoutMs: 10_000, jobs })
+    const engine = await bench.start({
+      delays: '4,1,1,1,1,1,1,1,1',
+      timeoutMs: 10_000,
+      backgroundJobs,
+    })
     await using slow = await startReceiver({ answers: [{ status: 200, afterMs: 4_000 }] })
     await using failing = await startReceiver({ answers: [500, 204] })
     const [slowTenant, failingTenant] = [await newTenant(bench.db), await newTenant(bench.db)]

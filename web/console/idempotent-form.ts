@@ -22,11 +22,11 @@ export function formKeyField(key: string): Html {
 export class AlreadyCreated extends Error {
   readonly id: string
   /** The user changed the form after it created the record. */
-  readonly isOther: boolean
+  readonly hasDifferentInput: boolean
   constructor({ id, isOther }: { id: string; isOther: boolean }) {
     super('This form has already been sent.')
     this.id = id
-    this.isOther = isOther
+    this.hasDifferentInput = isOther
   }
 }
 

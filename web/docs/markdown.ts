@@ -4,7 +4,7 @@ import { type Html, raw } from '../shared/html.ts'
 import { type CodeSample, highlightedCode, languageTabs } from './code.ts'
 
 export interface MarkdownOptions {
-  /** The URL for a relative link. For undefined, only the text of the link is shown. */
+  /** The URL for a relative link. If it returns undefined, only the text of the link is shown. */
   resolve?(href: string): string | undefined
   /** The URL of the page about the operation or event named in `code`. */
   subject?(code: string): string | undefined

@@ -13,9 +13,9 @@ interface ApiRequest {
 /** A request to the API. The shell takes the API key from the environment. */
 export function apiCurlCommand({ method, url, query = [], body = null }: ApiRequest): string {
   // Without -g, curl takes the brackets of `page[size]` for a pattern.
-  const globbing = /[[\]{}]/.test(url) ? '-g ' : ''
+  const noGlob = /[[\]{}]/.test(url) ? '-g ' : ''
   return join([
-    `curl ${globbing}${methodOption(method, query.length > 0, body !== null)}${quoteForShell(url)}`,
+    `curl ${noGlob}${methodOption(method, query.length > 0, body !== null)}${quoteForShell(url)}`,
     '-H "Authorization: Bearer $MUSTER_API_KEY"',
     ...query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`),
     ...(body === null ? [] : [headerOption('Content-Type', 'application/json'), bodyOption(body)]),
@@ -49,7 +49,7 @@ function headerOption(name: string, value: string): string {
   return `-H ${quoteForShell(`${name}: ${value}`)}`
 }
 
-/** Raw: -d would read a body that begins with @ from a file. */
+/** Uses --data-raw because -d treats a leading @ as a file name. */
 function bodyOption(body: string): string {
   return `--data-raw ${quoteForShell(body)}`
 }

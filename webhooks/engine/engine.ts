@@ -42,7 +42,7 @@ export interface EngineOptions {
    *  down leases. */
   horizonMs?: number
   /** Background work by queue name. */
-  jobs?: Record<string, BackgroundJobs>
+  backgroundJobs?: Record<string, BackgroundJobs>
 }
 
 export interface Engine {
@@ -63,7 +63,7 @@ const HORIZON_MS = 5 * 60_000
 const CLOSING_MS = 2_000
 
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { db, config, log, jobs: backgroundJobs = {} } = options
+  const { db, config, log, backgroundJobs = {} } = options
   const { now = () => new Date(), horizonMs = HORIZON_MS } = options
   const timeoutMs = config.webhookTimeoutMs
   const queue = await startQueue({ ...options, attemptTimeoutMs: timeoutMs })

@@ -71,7 +71,7 @@ export async function createKey(visit: Visit): Promise<PageResult> {
     return createdPage(visit, key, token)
   } catch (error) {
     if (!(error instanceof AlreadyCreated)) throw error
-    if (error.isOther)
+    if (error.hasDifferentInput)
       return newKeyPage(visit, {}, { key: randomUUID(), problem: RESENT_WITH_CHANGES })
     return { to: `/api-keys/${error.id}`, notice: { kind: 'ok', text: CREATED_BEFORE } }
   }

@@ -76,7 +76,7 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
       }
     }
     if (error instanceof AlreadyCreated) {
-      if (error.isOther)
+      if (error.hasDifferentInput)
         return {
           ...page(visit, resource, { ...form, problem: RESENT_WITH_CHANGES }, randomUUID()),
           status: 422,

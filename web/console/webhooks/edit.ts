@@ -105,7 +105,7 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
     // For example, the account has too many webhooks.
     if (error instanceof Refused) return newWebhookPage(formKey(visit), input, {}, error.message)
     if (!(error instanceof AlreadyCreated)) throw error
-    return error.isOther
+    return error.hasDifferentInput
       ? newWebhookPage(randomUUID(), input, {}, RESENT_WITH_CHANGES)
       : { to: `/webhooks/${error.id}/secret`, notice: CREATED_BEFORE }
   }
