@@ -136,7 +136,8 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
   if (operation.access === 'read')
     return sendResult(services, id, ctx, await execute(services, id, execution))
 
-  /** Builds and checks the response before the commit: one that breaks the contract rolls the changes back. */
+  /** Builds and checks the response before the commit: a response that breaks the contract rolls the changes
+   *  back. */
   const write = (store?: (trx: Trx) => Promise<void>): Promise<unknown> =>
     execute(services, id, {
       ...execution,
