@@ -88,8 +88,8 @@ describe('the delivery log', () => {
       [
         'since=yesterday&until=2026-13-01T00:00',
         {
-          since: expect.stringContaining('Enter a time'),
-          until: expect.stringContaining('Enter a time'),
+          since: expect.stringContaining('Enter a date and time'),
+          until: expect.stringContaining('Enter a date and time'),
         },
       ],
       ['since=2026-01-02T00:00&until=2026-01-01T00:00', { until: 'Choose a time after “From”.' }],

@@ -128,7 +128,7 @@ describe('a form without JavaScript', () => {
     const { client, visits } = await newOwner(app)
     const first = await visits.get('/records/exports/new')
     expect(textOf(first.text)).toContain('First choose: Resource.')
-    const options = /name="resource"[^>]*>(.*?)<\/select>/.exec(first.text)?.[1] ?? ''
+    const options = /name="resource"[^>]*>(.*?)<\/select>/s.exec(first.text)?.[1] ?? ''
     expect([...options.matchAll(/value="(\w*)"/g)].map(([, value]) => value)).toEqual([
       '',
       'participants',

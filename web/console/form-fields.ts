@@ -58,8 +58,7 @@ export function textField(
   return field(
     options,
     (attributes) => html`<input
-  type="${type}"
-  ${attributes}
+  type="${type}" ${attributes}
   value="${type === 'password' ? '' : value}"
   autocomplete="${autocomplete}"${limits}
 >`,
