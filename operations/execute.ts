@@ -13,7 +13,7 @@ import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
 import type { ResponseChecker } from './response-check.ts'
 
-/** What a client or a form sent. Its text is storable: see `assertStorable`. */
+/** The input of a client or a form, before validation. Its text is storable: see `assertStorable`. */
 export interface RawInput {
   path?: Record<string, string>
   /** Converted by the contract's types: lists are arrays, integers are numbers. */

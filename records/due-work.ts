@@ -1,4 +1,4 @@
-/** What records announce to the delivery engine and the background jobs. */
+/** Topics that transactions announce to the delivery engine and the background jobs. */
 import type { Topic } from './database/announcements.ts'
 
 /** A scheduled attempt. Delivery ID and time identify it: no two attempts of a delivery are

@@ -41,7 +41,7 @@ export interface Config {
   eventRetentionDays: number
   /** The age at which the attempts of finished deliveries are deleted. */
   attemptRetentionDays: number
-  /** What happens to a response that breaks the contract: nothing, a log line, or a 500. */
+  /** The reaction to a response that breaks the contract: nothing, a log line, or a 500. */
   validateResponses: 'off' | 'log' | 'enforce'
   /** The number of proxies in front of this service, each of which adds to `X-Forwarded-For`. */
   trustedProxies: number

@@ -3,13 +3,13 @@ import type { Principal } from '../auth/api-key.ts'
 import type { RateLimitState } from '../auth/rate-limit.ts'
 import type { OperationId } from '../generated/operations.ts'
 
-/** What the middleware of a request leaves for the middleware after it. */
+/** State that middleware stores for the middleware after it. */
 export interface RequestState {
   requestId: string
-  /** Of a path of the contract. */
+  /** Set when the path and method match an operation of the contract. */
   operationId?: OperationId
   pathParameters?: Record<string, string>
-  /** Of an authenticated request. */
+  /** Set when the request is authenticated. */
   principal?: Principal
   quota?: Promise<RateLimitState>
   /** The JSON bodies, as text. */

@@ -10,7 +10,7 @@ import { compileRoutes, findOperation } from './router.ts'
 
 const match = compileRoutes(operations)
 
-/** What the mock of the API shares with the service: `muster mock` passes it to `createMock`. */
+/** The parts of the service that the mock of the API uses: `muster mock` passes it to `createMock`. */
 export const serviceParts = {
   acceptedHeaders: ACCEPTED_HEADERS,
   answerErrors,

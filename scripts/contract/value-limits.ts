@@ -10,7 +10,7 @@ import {
   variants,
 } from './valid-values.ts'
 
-/** Of a longer enumeration, only the first and the last value are tried. */
+/** Longer enumerations are tried with their first and last value only. */
 const MAX_TRIED_OPTIONS = 10
 
 /** Valid values at each limit of the schema. */

@@ -4,7 +4,7 @@ import getRawBody from 'raw-body'
 import { isStorable } from '../../operations/storable.ts'
 
 export const MAX_FORM_BYTES = 1024 * 1024
-/** Of visitors who are not signed in. */
+/** For visitors who are not signed in. */
 export const MAX_GUEST_FORM_BYTES = 16 * 1024
 /** The time to parse a form grows with the square of its number of fields. */
 const MAX_FIELDS = 5_000

@@ -4,12 +4,11 @@ import type { Resource } from '../../../generated/resources.ts'
 import { html } from '../../shared/html.ts'
 import { form } from '../form-fields.ts'
 import type { ConsolePage, PageResult, Visit } from '../page.ts'
+import { VERSION_FIELD } from './edit-record.ts'
 import { capital, label, noun, plural } from './labels.ts'
 import { recordTitle } from './record-page.ts'
 import { findRecord, loadReferences } from './references.ts'
 import { addressOf, type Item } from './resources.ts'
-
-const VERSION_FIELD = 'updated_at'
 
 export async function deletePage(
   visit: Visit,

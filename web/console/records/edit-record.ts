@@ -25,7 +25,7 @@ import {
 } from './submitted-form.ts'
 
 /** The version of the record when the form was opened. */
-const VERSION_FIELD = 'updated_at'
+export const VERSION_FIELD = 'updated_at'
 /** The input with the fingerprint of a field when the form was opened. */
 const initialName = ({ path }: FormField): string => `was:${path}`
 

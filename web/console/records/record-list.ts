@@ -134,7 +134,7 @@ function problems({ resource, errors }: List): Content {
 }
 
 /** How often the list reloads while an export in it is in progress. */
-const LIVE_SECONDS = 2
+export const LIVE_SECONDS = 2
 
 function records(list: List, { data, meta }: Found): Html {
   const { resource, pairs } = list

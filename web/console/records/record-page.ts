@@ -20,6 +20,7 @@ import { canViewExported, exportProgress, isExportRunning, isFileReady } from '.
 import { keyLabels } from './keyed-fields.ts'
 import { capital, noun, option, plural } from './labels.ts'
 import { filterName, queryText } from './list-query.ts'
+import { LIVE_SECONDS } from './record-list.ts'
 import { findKnownRecord, type KnownRecords, loadReferences, recordName } from './references.ts'
 import {
   addressOf,
@@ -30,8 +31,6 @@ import {
   recordFields,
   referencedResource,
 } from './resources.ts'
-
-const LIVE_SECONDS = 2
 
 export async function recordPage(
   visit: Visit,
