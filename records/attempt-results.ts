@@ -5,10 +5,7 @@ import type { Trx } from './database/transaction.ts'
 import type { DeliveryState, FailureReason, Trigger } from './deliveries.ts'
 import { ATTEMPTS_SCHEDULED, type ScheduledAttempt } from './due-work.ts'
 
-export interface SentAttempt extends Omit<RecordedAttempt, 'deliveryId' | 'number'> {
-  /** The time of `Retry-After`, in epoch milliseconds. */
-  retryAfterAt: number | null
-}
+export type SentAttempt = Omit<RecordedAttempt, 'deliveryId' | 'number'>
 
 /** The end of an attempt: a request and its outcome, or nothing sent because the webhook is
  *  disabled or deleted. */

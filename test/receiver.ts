@@ -28,8 +28,6 @@ export type Answer =
   | 'hang'
   /** Resets the connection without a response. */
   | 'reset'
-  /** Sends status and headers, then one byte every 20 ms without end. */
-  | 'drip'
   /** Responds with 200 after this time. */
   | { afterMs: number }
   /** Writes to the connection itself. */
@@ -56,8 +54,6 @@ export interface Receiver extends AsyncDisposable {
   openConnections(): number
   close(): Promise<void>
 }
-
-const DRIP_MS = 20
 
 export async function startReceiver({
   answers = [204],
@@ -93,11 +89,6 @@ export async function startReceiver({
   function answer(response: ServerResponse, what: Answer): void {
     if (what === 'hang') return
     if (what === 'reset') return void response.socket?.resetAndDestroy()
-    if (what === 'drip') {
-      response.writeHead(200, { 'content-type': 'text/plain' })
-      timers.add(setInterval(() => response.write('.'), DRIP_MS))
-      return
-    }
     if (typeof what === 'number') return void response.writeHead(what).end()
     if ('raw' in what) return void what.raw(response.socket as Socket)
     if ('afterMs' in what)

@@ -96,15 +96,6 @@ test.each([
     want: { outcome: 'timeout', status: null, error: 'There was no response within 1 second.' },
   },
   {
-    name: 'a body without end',
-    answers: ['drip', 204] as const,
-    want: {
-      outcome: 'timeout',
-      status: 200,
-      error: 'The response did not finish within 1 second.',
-    },
-  },
-  {
     name: 'a connection that is cut',
     answers: ['reset', 204] as const,
     want: {

@@ -58,7 +58,6 @@ const sent = (changes: Partial<SentAttempt>, number = 1): EndedAttempt => ({
       error: null,
       address: null,
       phases: null,
-      retryAfterAt: null,
       ...changes,
     },
   },
@@ -101,28 +100,8 @@ describe('progressAfter: service-spec §8, each delay counts from the end of the
     })
   })
 
-  test.each([
-    {
-      name: 'a later time than the schedule: at that time',
-      retryAfterAt: ENDED_AT + MINUTE,
-      want: MINUTE,
-    },
-    {
-      name: 'an earlier time than the schedule: as scheduled',
-      retryAfterAt: ENDED_AT + SECOND,
-      want: 5 * SECOND,
-    },
-    { name: 'a time in the past: as scheduled', retryAfterAt: ENDED_AT - HOUR, want: 5 * SECOND },
-    { name: 'a year: in 24 hours', retryAfterAt: ENDED_AT + 365 * 24 * HOUR, want: 24 * HOUR },
-  ])('Retry-After is $name', ({ retryAfterAt, want }) => {
-    expect(progressAfter(pending, fails(1, { retryAfterAt }), delaysMs)).toMatchObject({
-      state: 'retrying',
-      nextAttemptAt: ENDED_AT + want,
-    })
-  })
-
   test('attempt 10 fails: the delivery has failed', () => {
-    expect(progressAfter(retrying, fails(10, { retryAfterAt: ENDED_AT + HOUR }), delaysMs)).toEqual(
+    expect(progressAfter(retrying, fails(10), delaysMs)).toEqual(
       ended('failed', 'attempts_exhausted'),
     )
   })

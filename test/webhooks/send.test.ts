@@ -1,5 +1,5 @@
 import ipaddr from 'ipaddr.js'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/egress.ts'
 import { type SendResult, send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
@@ -71,60 +71,5 @@ describe('phases', () => {
       phases: { ...none, connect: expect.any(Number) },
     })
     expect(blocked).toMatchObject({ outcome: 'blocked', address: null, phases: null })
-  })
-})
-
-describe('retryAfterAt', () => {
-  let agent: ReturnType<typeof guardedAgent>
-  beforeAll(() => {
-    agent = guardedAgent(allow)
-  })
-  afterAll(() => agent.destroy())
-
-  async function retryAfterAt(
-    status: number,
-    value: string,
-  ): Promise<{ before: number; at: number | null; after: number }> {
-    await using receiver = await startReceiver({
-      validate: false,
-      answers: [{ status, headers: { 'retry-after': value } }],
-    })
-    const before = Date.now()
-    const { retryAfterAt: at } = await send(agent, { ...post, url: receiver.url })
-    return { before, at, after: Date.now() }
-  }
-
-  test.each([
-    [429, '0', 0],
-    [429, '120', 120_000],
-    [503, '86400', 86_400_000],
-    [503, '9'.repeat(400), 1e12],
-  ])('%i with %s: this number of seconds from now', async (status, value, wantMs) => {
-    const { before, at, after } = await retryAfterAt(status, value)
-    expect(at).toBeGreaterThanOrEqual(before + wantMs)
-    expect(at).toBeLessThanOrEqual(after + wantMs)
-  })
-
-  // RFC 9110 §5.6.7: the three forms of a date.
-  test.each([
-    ['Sun, 06 Nov 1994 08:49:37 GMT'],
-    ['Sunday, 06-Nov-94 08:49:37 GMT'],
-    ['Sun Nov  6 08:49:37 1994'],
-  ])('%s', async (value) => {
-    expect((await retryAfterAt(429, value)).at).toBe(Date.UTC(1994, 10, 6, 8, 49, 37))
-  })
-
-  test.each([
-    [429, ''],
-    [429, '-1'],
-    [429, '1.5'],
-    [503, 'soon'],
-    [503, 'Monday'],
-    [503, '2026-11-21T00:00:00Z'],
-    [500, '120'],
-    [204, '120'],
-    [301, '120'],
-  ])('%i with "%s": none', async (status, value) => {
-    expect((await retryAfterAt(status, value)).at).toBeNull()
   })
 })

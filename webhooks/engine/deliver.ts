@@ -150,7 +150,6 @@ async function signAndSend(
       responseBody: null,
       address: null,
       phases: null,
-      retryAfterAt: null,
     }
   }
 }

@@ -4,9 +4,6 @@ import type { FailureReason } from '../../records/deliveries.ts'
 /** The parts of a delivery that the schedule depends on. */
 type ScheduledDelivery = DeliveryProgress & { webhook: { enabled: boolean; deleted: boolean } }
 
-/** The longest time by which an endpoint can postpone the next attempt. */
-const MAX_RETRY_AFTER_MS = 24 * 3_600_000
-
 /** The progress of a delivery after a success, from any state. */
 export const AFTER_SUCCESS: DeliveryProgress = {
   state: 'delivered',
@@ -16,9 +13,9 @@ export const AFTER_SUCCESS: DeliveryProgress = {
 }
 
 /** The progress of a delivery after an attempt. `delaysMs` are the delays before attempts 2, 3 and
- *  so on, each counted from the end of the attempt before. An endpoint may ask for a longer delay,
- *  not for a shorter one. After the last delay the delivery has failed. Manual attempts are outside
- *  the schedule: one each, and a delivered delivery stays delivered whatever their result.
+ *  so on, each counted from the end of the attempt before. `Retry-After` does not change them. After
+ *  the last delay the delivery has failed. Manual attempts are outside the schedule: one each, and a
+ *  delivered delivery stays delivered whatever their result.
  *  service-spec §8 "Webhook attempt schedule". */
 export function progressAfter(
   delivery: ScheduledDelivery,
@@ -33,16 +30,14 @@ export function progressAfter(
   if ('skipped' in result) return failed(result.skipped)
   if (!delivery.webhook.enabled)
     return failed(delivery.webhook.deleted ? 'webhook_deleted' : 'webhook_disabled')
-  const { trigger, retryAfterAt } = result.sent
-  if (trigger !== 'schedule') return failed('attempt_failed')
+  if (result.sent.trigger !== 'schedule') return failed('attempt_failed')
 
   const delayMs = delaysMs[number - 1]
   if (delayMs === undefined) return failed('attempts_exhausted')
-  const postponedTo = Math.min(retryAfterAt ?? 0, result.endedAt + MAX_RETRY_AFTER_MS)
   return {
     state: 'retrying',
     failureReason: null,
-    nextAttemptAt: Math.max(result.endedAt + delayMs, postponedTo, scheduledAt + 1),
+    nextAttemptAt: Math.max(result.endedAt + delayMs, scheduledAt + 1),
     nextTrigger: 'schedule',
   }
 }

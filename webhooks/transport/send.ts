@@ -19,15 +19,13 @@ export interface SendResult {
   /** They add up to the duration: the last phase lasts until the end of the attempt. Null: no
    *  connection was started. */
   phases: Phases | null
-  /** The time of `Retry-After` in a 429 or 503, in epoch milliseconds. */
-  retryAfterAt: number | null
 }
 
 export interface SendRequest {
   url: string
   headers: Record<string, string>
   body: Buffer
-  /** From the start of connecting to the end of the body. */
+  /** From the start of connecting to the status. The body is read until the same deadline. */
   timeoutMs: number
 }
 
@@ -58,9 +56,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined
   #connection: Connection | undefined
   #respondedAt: number | undefined
-  #response:
-    | { status: number; responseHeaders: Record<string, string>; retryAfterAt: number | null }
-    | undefined
+  #response: { status: number; responseHeaders: Record<string, string> } | undefined
   readonly #chunks: Buffer[] = []
   #bytes = 0
   #interimResponses = 0
@@ -112,11 +108,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
     this.#respondedAt = performance.now()
     this.#connection = this.#trace.connection
-    this.#response = {
-      status,
-      responseHeaders: storableHeaders(headers),
-      retryAfterAt: retryAfterAt(status, headers, Date.now()),
-    }
+    this.#response = { status, responseHeaders: storableHeaders(headers) }
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -166,16 +158,11 @@ class Exchange implements Dispatcher.DispatchHandler {
     })
   }
 
-  /** After the status has arrived, only the deadline changes the outcome. */
+  /** The status decides the outcome, whatever happens to the body (service-spec §6 "Delivery rules"). */
   #classify(error: Error | undefined): Pick<SendResult, 'outcome' | 'error'> {
     const { url, timeoutMs } = this.#request
     if (this.#response) {
       const { status } = this.#response
-      if (this.#stoppedBy)
-        return {
-          outcome: 'timeout',
-          error: `The response did not finish within ${formatSeconds(timeoutMs)}.`,
-        }
       if (status >= 200 && status < 300) return { outcome: 'success', error: null }
       if (status >= 300 && status < 400)
         return {
@@ -196,7 +183,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-const NO_RESPONSE = { status: null, responseHeaders: null, responseBody: null, retryAfterAt: null }
+const NO_RESPONSE = { status: null, responseHeaders: null, responseBody: null }
 
 /** The duration of each phase: until the next one started, and of the last one until the end. */
 function measurePhases(
@@ -226,20 +213,6 @@ function measurePhases(
   }
   return phases
 }
-
-/** RFC 9110 §10.2.3: seconds or a date. Null when the header is missing or malformed. */
-function retryAfterAt(status: number, headers: IncomingHttpHeaders, now: number): number | null {
-  if (status !== 429 && status !== 503) return null
-  const [value = ''] = [headers['retry-after']].flat()
-  if (/^\d+$/.test(value)) return now + Math.min(Number(value), MAX_RETRY_AFTER_SECONDS) * 1000
-  // §5.6.7: all three date formats start with the weekday and are in GMT. The oldest does not contain GMT.
-  if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(value)) return null
-  const at = Date.parse(value.endsWith('GMT') ? value : `${value} GMT`)
-  return Number.isNaN(at) ? null : at
-}
-
-/** Far beyond any sensible value; keeps the sum within the range of dates. */
-const MAX_RETRY_AFTER_SECONDS = 1e9
 
 function storableText(chunks: Buffer[]): string {
   if (chunks.length === 0) return ''
