@@ -4,6 +4,7 @@ import {
   type AccessLevel,
   findPrincipal,
   insertApiKey,
+  type KeyStatus,
   type Principal,
 } from '../records/api-keys.ts'
 import type { Scope } from '../records/database/scope.ts'
@@ -47,10 +48,9 @@ export function hashToken(token: string): string {
   return hash('sha256', token)
 }
 
-export type Authenticate = (token: string) => Promise<Principal | undefined>
+export type Authenticate = (token: string) => Promise<KeyStatus | undefined>
 
-/** Finds the owner of a token. Undefined when it is malformed, unknown or revoked, or when its owner is
- *  deactivated. */
+/** Finds the owner of a token. Undefined when it is malformed or unknown. */
 export function authenticator(sql: Sql): Authenticate {
   const find = coalesce((tokenHash) => findPrincipal(sql, tokenHash))
   return async (token) => (isWellFormed(token) ? (await find(hashToken(token))).result : undefined)

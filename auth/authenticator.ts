@@ -3,20 +3,22 @@ import type { Sql } from '../records/database/statements.ts'
 import { authenticator, hashToken } from './api-key.ts'
 import type { RateLimiter, RateLimitState } from './rate-limit.ts'
 
-export interface Authenticated {
-  principal: Principal
-  /** The state of the owner's rate limit, including this request. */
-  quota: Promise<RateLimitState>
-}
+export type Authentication =
+  | {
+      principal: Principal
+      /** The state of the owner's rate limit, including this request. */
+      quota: Promise<RateLimitState>
+    }
+  | { rejected: Principal }
 
 const MAX_CACHED_KEYS = 10_000
 
 /** Finds the owner of an API key and counts the request against their rate limit. Undefined when the key
- *  is malformed, unknown or revoked, or when its owner is deactivated. */
+ *  is malformed or unknown. Rejected keys are not counted: others may use up no limit of their owner. */
 export function countingAuthenticator(
   sql: Sql,
   requests: RateLimiter,
-): (token: string) => Promise<Authenticated | undefined> {
+): (token: string) => Promise<Authentication | undefined> {
   const authenticate = authenticator(sql)
   /** Last known owner per key hash, so that the request is counted in parallel with the lookup. Just
    *  after a revocation a request may still be counted, but it is never served. */
@@ -33,11 +35,12 @@ export function countingAuthenticator(
     const hash = hashToken(token)
     const owner = owners.get(hash)
     const early = owner === undefined ? undefined : count(owner)
-    const principal = await authenticate(token)
-    if (!principal) {
+    const status = await authenticate(token)
+    if (!status || 'rejected' in status) {
       owners.delete(hash)
-      return undefined
+      return status
     }
+    const { principal } = status
     const { userId } = principal
     if (owners.size >= MAX_CACHED_KEYS) owners.clear()
     owners.set(hash, userId)

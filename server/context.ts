@@ -1,6 +1,5 @@
 import type { ParameterizedContext } from 'koa'
 import type { Principal } from '../auth/api-key.ts'
-import type { RateLimitState } from '../auth/rate-limit.ts'
 import type { OperationId } from '../generated/operations.ts'
 
 /** State that middleware stores for the middleware after it. */
@@ -11,7 +10,8 @@ export interface RequestState {
   pathParameters?: Record<string, string>
   /** Set when the request is authenticated. */
   principal?: Principal
-  quota?: Promise<RateLimitState>
+  /** The owner of the key that the request has and that is revoked. */
+  rejected?: Principal
   /** The JSON bodies, as text. */
   requestText?: string
   responseText?: string

@@ -1,4 +1,4 @@
-/** Serves the operations of openapi.yaml: match, authenticate, limit, authorize, parse the input, execute,
+/** Serves the operations of openapi.yaml: authenticate, limit, match, authorize, parse the input, execute,
  *  respond. */
 import type { Logger } from 'pino'
 import { isWellFormed } from '../auth/api-key.ts'
@@ -22,7 +22,7 @@ import { deprecationHeaders } from './deprecation.ts'
 import { readInput } from './input.ts'
 import { newDispatcher } from './openapi.ts'
 import { respondFromStore, sendResult, storableResponse } from './respond.ts'
-import { compileRoutes, findOperation } from './router.ts'
+import { compileRoutes, findOperation, findRoute } from './router.ts'
 
 export interface OperationServices {
   db: Db
@@ -33,33 +33,39 @@ export interface OperationServices {
 }
 
 const WINDOW_SECONDS = 60
-/** Requests with well-formed, unknown keys that one network may send in a minute. */
-const UNKNOWN_KEYS_PER_MINUTE = 120
+/** Requests with well-formed keys that are unknown or revoked, from one network in a minute. */
+const REJECTED_KEYS_PER_MINUTE = 120
 
 const operationIds = Object.keys(operations) as OperationId[]
 
-/** The middleware for every path of the contract. Other paths get 404. Throws `Refused` when an
+/** The middleware for every path below /public. Throws `Refused` when an
  *  operation needs no API key, and in production when a handler is not implemented. */
 export function serveOperations(services: OperationServices): (ctx: Context) => Promise<void> {
   assertAllRequireApiKey()
   checkHandlersImplemented(services)
   const match = compileRoutes(operations)
   const deprecations = new Map(operationIds.map((id) => [id, deprecationHeaders(operations[id])]))
+  const authenticate = newAuthentication(services)
   const dispatch = newDispatcher({
-    authenticate: newAuthentication(services),
-    refuseUnauthenticated(ctx) {
-      ctx.throw(401, 'The API key is missing, malformed or revoked.', {
-        headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' },
-      })
-    },
+    isAuthenticated: (ctx) => ctx.state.principal !== undefined,
+    refuseUnauthenticated,
     serve: (id, ctx) => serve(services, id, ctx),
   })
   return async (ctx) => {
-    const id = findOperation(ctx, match)
+    await authenticate(ctx)
+    const found = findRoute(ctx, match)
+    if (ctx.method !== 'OPTIONS' && !ctx.state.principal) refuseUnauthenticated(ctx)
+    const id = findOperation(ctx, found)
     if (id === undefined) return
     ctx.set(deprecations.get(id) ?? {})
     await dispatch(id, ctx)
   }
+}
+
+function refuseUnauthenticated(ctx: Context): never {
+  return ctx.throw(401, 'The API key is missing, malformed or revoked.', {
+    headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' },
+  })
 }
 
 /** An operation without an API key would have no account to work on. */
@@ -86,26 +92,27 @@ function checkHandlersImplemented({ config, log }: OperationServices): void {
   )
 }
 
-/** Reads the API key, counts the request, and stores the principal in the request's state. */
-function newAuthentication({ db, config }: OperationServices): (ctx: Context) => Promise<boolean> {
+/** Reads the API key and stores its owner in the request's state. Counts the request and throws 429 above
+ *  the limit. A request without a valid key is not refused here. */
+function newAuthentication({ db, config }: OperationServices): (ctx: Context) => Promise<void> {
   const requests = newRateLimiter(db, 'requests', config.rateLimitPerMinute, WINDOW_SECONDS)
-  const unknownKeys = newRateLimiter(db, 'unknown_keys', UNKNOWN_KEYS_PER_MINUTE, WINDOW_SECONDS)
+  const rejectedKeys = newRateLimiter(db, 'unknown_keys', REJECTED_KEYS_PER_MINUTE, WINDOW_SECONDS)
   const authenticate = countingAuthenticator(db.read, requests)
   return async (ctx) => {
     const token = /^Bearer +([^ ]+)$/i.exec(ctx.get('Authorization'))?.[1]
-    if (token === undefined) return false
+    if (token === undefined) return
     const found = await authenticate(token)
-    if (found) {
+    if (found && 'principal' in found) {
       ctx.state.principal = found.principal
-      ctx.state.quota = found.quota
-      return true
+      applyRateLimit(ctx, await found.quota)
+      return
     }
     // A malformed key costs no lookup, so it is not counted.
     if (isWellFormed(token)) {
-      const state = await unknownKeys.consume(toNetwork(ctx.ip))
+      const state = await rejectedKeys.consume(toNetwork(ctx.ip))
       if (!state.allowed) throwTooManyRequests(ctx, state)
     }
-    return false
+    ctx.state.rejected = found?.rejected
   }
 }
 
@@ -119,10 +126,9 @@ function throwTooManyRequests(ctx: Context, { msBeforeNext }: RateLimitState): n
 
 async function serve(services: OperationServices, id: OperationId, ctx: Context): Promise<void> {
   const operation: OperationRow = operations[id]
-  const { principal, quota } = ctx.state
-  if (!principal || !quota) throw new Error(`${id} is served without authentication`)
+  const { principal } = ctx.state
+  if (!principal) throw new Error(`${id} is served without authentication`)
   ctx.set('Cache-Control', 'private, no-cache')
-  applyRateLimit(ctx, await quota)
   assertPermitted(operation, principal)
   const { input, text } = await readInput(ctx, id)
   const ifMatch = ctx.get('If-Match')

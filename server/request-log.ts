@@ -72,7 +72,7 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
       const start = performance.now()
       const at = Date.now()
       await next()
-      const principal: Principal | undefined = ctx.state.principal
+      const principal: Principal | undefined = ctx.state.principal ?? ctx.state.rejected
       if (principal === undefined) return
       waiting.push({
         accountId: principal.accountId,

@@ -53,12 +53,8 @@ export function compileRoutes(
 const MAX_URL_BYTES = 8 * 1024
 
 /** Stores the operation and its path parameters in the request's state. Responds to OPTIONS itself and
- *  then returns undefined. Throws 400, 404, 405 and 414. */
-export function findOperation(
-  ctx: Context,
-  match: (path: string) => Match | undefined,
-): OperationId | undefined {
-  const { route, params } = findRoute(ctx, match)
+ *  then returns undefined. Throws 405. */
+export function findOperation(ctx: Context, { route, params }: Match): OperationId | undefined {
   if (ctx.method === 'OPTIONS') {
     ctx.set('Allow', route.allow)
     ctx.status = 204
@@ -74,7 +70,8 @@ export function findOperation(
   return operationId
 }
 
-function findRoute(ctx: Context, match: (path: string) => Match | undefined): Match {
+/** Throws 400, 404 and 414. */
+export function findRoute(ctx: Context, match: (path: string) => Match | undefined): Match {
   if (ctx.url.length > MAX_URL_BYTES) ctx.throw(414, 'The URL is longer than 8 KiB.')
   try {
     decodeURIComponent(ctx.path)

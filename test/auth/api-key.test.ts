@@ -108,11 +108,13 @@ describe('createFirstAccount', () => {
     await using made = await newInstallation()
     const { db, accountId, userId, token } = made
     expect(await authenticator(db.read)(token)).toEqual({
-      keyId: expect.any(String),
-      userId,
-      accountId,
-      accessLevel: 'full_access',
-      finance: 'write',
+      principal: {
+        keyId: expect.any(String),
+        userId,
+        accountId,
+        accessLevel: 'full_access',
+        finance: 'write',
+      },
     })
     const found = await findCredentials(db.read, 'owner@muster.local')
     expect(await verifyPassword(found?.passwordHash ?? null, made.password)).toBe(true)
@@ -135,22 +137,24 @@ describe('authenticate', () => {
     await using made = await newInstallation()
     const { scope, userId, id, token } = await newAdmin(made)
     const seen = () => authenticator(made.db.read)(token)
-    expect(await seen()).toMatchObject({ keyId: id, finance: 'none' })
+    expect(await seen()).toMatchObject({ principal: { keyId: id, finance: 'none' } })
 
     await updateAccess(scope, userId, { permissions: { finance: 'read' } }, NOW)
     await updateApiKey(scope, id, { accessLevel: 'read_only' }, NOW)
-    expect(await seen()).toMatchObject({ accessLevel: 'read_only', finance: 'read' })
+    expect(await seen()).toMatchObject({
+      principal: { accessLevel: 'read_only', finance: 'read' },
+    })
 
     await updateUserStatus(scope, userId, 'deactivated', NOW)
-    expect(await seen()).toBeUndefined()
+    expect(await seen()).toMatchObject({ rejected: { keyId: id } })
     await expect(
       issueApiKey(scope, { userId, name: 'Key', accessLevel: 'full_access' }, NOW),
     ).rejects.toThrow('active user')
     await updateUserStatus(scope, userId, 'active', NOW)
-    expect(await seen()).toBeDefined()
+    expect(await seen()).toHaveProperty('principal')
 
     expect(await revokeApiKey(scope, id, NOW)).toMatchObject({ id, revokedAt: null })
-    expect(await seen()).toBeUndefined()
+    expect(await seen()).toMatchObject({ rejected: { keyId: id } })
   })
 
   it('asks the database by indexes alone', async () => {

@@ -56,8 +56,9 @@ export const apps = {
     const limiter = newRateLimiter(db, 'by_hand', config.rateLimitPerMinute, 60)
     app.use(identify).use(async (ctx: Context) => {
       const id = ctx.path.slice('/public/v1/participants/'.length)
-      const principal = await authenticate(ctx.get('Authorization').slice('Bearer '.length))
-      ctx.assert(principal, 401)
+      const status = await authenticate(ctx.get('Authorization').slice('Bearer '.length))
+      if (!status || 'rejected' in status) return ctx.throw(401)
+      const { principal } = status
       const state = await limiter.consume(principal.userId)
       ctx.set({
         'Cache-Control': 'private, no-cache',

@@ -216,10 +216,7 @@ describe('key create, list and revoke', () => {
 
     const db = openDatabase({ dataDir: muster.dataDir })
     expect(await authenticator(db.read)(token)).toMatchObject({
-      keyId: id,
-      userId,
-      accessLevel: 'read_only',
-      finance: 'write',
+      principal: { keyId: id, userId, accessLevel: 'read_only', finance: 'write' },
     })
 
     const listed = {
@@ -236,7 +233,7 @@ describe('key create, list and revoke', () => {
     const revoked = await muster.json(['key', 'revoke', id])
     expect(revoked).toEqual({ id, revoked_at: ISO })
     // The same connection must not cache the key.
-    expect(await authenticator(db.read)(token)).toBeUndefined()
+    expect(await authenticator(db.read)(token)).toMatchObject({ rejected: { keyId: id } })
     await db.close()
 
     expect(await muster.json(['key', 'revoke', id])).toEqual(revoked)
