@@ -37,15 +37,13 @@ class CompiledRouter extends OpenAPIRouter {
 }
 
 export interface OperationDispatch {
-  /** Does the request have a valid API key? */
-  isAuthenticated(ctx: Context): boolean
-  refuseUnauthenticated(ctx: Context): void
+  /** Throws 401 unless the request has a valid API key. */
+  assertAuthenticated(ctx: Context): void
   serve(id: OperationId, ctx: Context): Promise<void>
 }
 
 export function newDispatcher({
-  isAuthenticated,
-  refuseUnauthenticated,
+  assertAuthenticated,
   serve,
 }: OperationDispatch): (id: OperationId, ctx: Context) => Promise<void> {
   const api = new OpenAPIBackend({
@@ -55,9 +53,11 @@ export function newDispatcher({
     strict: true,
     validate: false,
     quick: true,
-    securityHandlers: { apiKey: (_: SecurityContext, ctx: Context) => isAuthenticated(ctx) },
+    securityHandlers: {
+      apiKey: (_: SecurityContext, ctx: Context) => ctx.state.principal !== undefined,
+    },
     handlers: {
-      unauthorizedHandler: (_: SecurityContext, ctx: Context) => refuseUnauthenticated(ctx),
+      unauthorizedHandler: (_: SecurityContext, ctx: Context) => assertAuthenticated(ctx),
       ...Object.fromEntries(
         (Object.keys(operations) as OperationId[]).map((id) => [
           id,

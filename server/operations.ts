@@ -22,7 +22,7 @@ import { deprecationHeaders } from './deprecation.ts'
 import { readInput } from './input.ts'
 import { newDispatcher } from './openapi.ts'
 import { respondFromStore, sendResult, storableResponse } from './respond.ts'
-import { compileRoutes, findOperation, findRoute } from './router.ts'
+import { compileRoutes, findOperation } from './router.ts'
 
 export interface OperationServices {
   db: Db
@@ -47,25 +47,23 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
   const deprecations = new Map(operationIds.map((id) => [id, deprecationHeaders(operations[id])]))
   const authenticate = newAuthentication(services)
   const dispatch = newDispatcher({
-    isAuthenticated: (ctx) => ctx.state.principal !== undefined,
-    refuseUnauthenticated,
+    assertAuthenticated,
     serve: (id, ctx) => serve(services, id, ctx),
   })
   return async (ctx) => {
     await authenticate(ctx)
-    const found = findRoute(ctx, match)
-    if (ctx.method !== 'OPTIONS' && !ctx.state.principal) refuseUnauthenticated(ctx)
-    const id = findOperation(ctx, found)
+    const id = findOperation(ctx, match, assertAuthenticated)
     if (id === undefined) return
     ctx.set(deprecations.get(id) ?? {})
     await dispatch(id, ctx)
   }
 }
 
-function refuseUnauthenticated(ctx: Context): never {
-  return ctx.throw(401, 'The API key is missing, malformed or revoked.', {
-    headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' },
-  })
+function assertAuthenticated(ctx: Context): void {
+  if (!ctx.state.principal)
+    ctx.throw(401, 'The API key is missing, malformed or revoked.', {
+      headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' },
+    })
 }
 
 /** An operation without an API key would have no account to work on. */

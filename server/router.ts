@@ -50,28 +50,37 @@ export function compileRoutes(
   }
 }
 
+/** Throws 401. */
+export type AssertAuthenticated = (ctx: Context, id: OperationId | undefined) => void
+
 const MAX_URL_BYTES = 8 * 1024
 
 /** Stores the operation and its path parameters in the request's state. Responds to OPTIONS itself and
- *  then returns undefined. Throws 405. */
-export function findOperation(ctx: Context, { route, params }: Match): OperationId | undefined {
+ *  then returns undefined. Throws 400, 404, 405 and 414. `assertAuthenticated` runs for known paths, and
+ *  gets no ID when the method is unknown. */
+export function findOperation(
+  ctx: Context,
+  match: (path: string) => Match | undefined,
+  assertAuthenticated: AssertAuthenticated,
+): OperationId | undefined {
+  const { route, params } = findRoute(ctx, match)
   if (ctx.method === 'OPTIONS') {
     ctx.set('Allow', route.allow)
     ctx.status = 204
     return undefined
   }
   const operationId = route.operations.get(ctx.method === 'HEAD' ? 'GET' : ctx.method)
+  ctx.state.operationId = operationId
+  ctx.state.pathParameters = params
+  assertAuthenticated(ctx, operationId)
   if (operationId === undefined)
     return ctx.throw(405, `${ctx.method} is not possible here; ${route.allow} are.`, {
       headers: { Allow: route.allow },
     })
-  ctx.state.operationId = operationId
-  ctx.state.pathParameters = params
   return operationId
 }
 
-/** Throws 400, 404 and 414. */
-export function findRoute(ctx: Context, match: (path: string) => Match | undefined): Match {
+function findRoute(ctx: Context, match: (path: string) => Match | undefined): Match {
   if (ctx.url.length > MAX_URL_BYTES) ctx.throw(414, 'The URL is longer than 8 KiB.')
   try {
     decodeURIComponent(ctx.path)

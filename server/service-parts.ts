@@ -6,7 +6,7 @@ import { deprecationHeaders } from './deprecation.ts'
 import { answerErrors } from './errors.ts'
 import { identify } from './identify.ts'
 import { readInput } from './input.ts'
-import { compileRoutes, findOperation, findRoute } from './router.ts'
+import { type AssertAuthenticated, compileRoutes, findOperation } from './router.ts'
 
 const match = compileRoutes(operations)
 
@@ -17,7 +17,8 @@ export const serviceParts = {
   crossOrigin,
   deprecationHeaders,
   etagOf,
-  findOperation: (ctx: Context) => findOperation(ctx, findRoute(ctx, match)),
+  findOperation: (ctx: Context, assertAuthenticated: AssertAuthenticated) =>
+    findOperation(ctx, match, assertAuthenticated),
   identify,
   ifMatchHolds,
   ifNoneMatchHolds,

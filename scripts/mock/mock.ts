@@ -18,8 +18,12 @@ export interface ServiceParts {
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
   deprecationHeaders(operation: OperationRow): Record<string, string>
   etagOf(representation: string): string
-  /** Undefined for OPTIONS, after the response is set. */
-  findOperation(ctx: Context): OperationId | undefined
+  /** Undefined for OPTIONS, after the response is set. `assertAuthenticated` gets no ID when the method is
+   *  unknown. */
+  findOperation(
+    ctx: Context,
+    assertAuthenticated: (ctx: Context, id: OperationId | undefined) => void,
+  ): OperationId | undefined
   identify: Middleware
   ifMatchHolds(header: string, etag: string): boolean
   ifNoneMatchHolds(header: string, etag: string): boolean
@@ -60,12 +64,18 @@ export async function createMock({
   app.use((ctx, next) => withDeclaredHeaders(ctx, next, examples))
   app.use(service.answerErrors(log))
   app.use(async (ctx) => {
-    const id = service.findOperation(ctx)
+    const id = service.findOperation(ctx, assertAuthenticated)
     if (id === undefined) return
     ctx.set(service.deprecationHeaders(operations[id]))
     await respond(service, ctx, id, examples)
   })
   return app
+}
+
+function assertAuthenticated(ctx: Context, id: OperationId | undefined): void {
+  const row: OperationRow | undefined = id && operations[id]
+  if (!row?.isPublic && !/^Bearer +[^ ]+$/i.test(ctx.get('Authorization')))
+    ctx.throw(401, 'The API key is missing or malformed.')
 }
 
 const MAX_SHOWN_PROBLEMS = 10
@@ -189,8 +199,6 @@ async function respond(
   examples: Examples,
 ): Promise<void> {
   const operation: OperationRow = operations[id]
-  if (!operation.isPublic && !/^Bearer +[^ ]+$/i.test(ctx.get('Authorization')))
-    ctx.throw(401, 'The API key is missing or malformed.')
   await service.readInput(ctx, id)
   const { status: preferred, name } = readPreference(ctx, id, operation, examples)
   const current = currentRecord(ctx, operation, examples)

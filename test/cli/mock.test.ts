@@ -177,7 +177,10 @@ describe('a request that the service refuses', () => {
       404,
       { message: 'There is nothing at this URL.' },
     ])
-    const method = await fetch(`${url}/public/v1/tasks`, { method: 'PUT' })
+    const put = (headers: Record<string, string>) =>
+      fetch(`${url}/public/v1/tasks`, { method: 'PUT', headers })
+    expect((await put({})).status).toBe(401)
+    const method = await put({ Authorization: 'Bearer mst_x' })
     expect([method.status, method.headers.get('allow')]).toEqual([405, 'GET, POST, HEAD, OPTIONS'])
   })
 })
