@@ -155,6 +155,7 @@ async function readAllPages<T extends { id: string }>(
 function deliveryDocument(delivery: Delivery) {
   return {
     id: delivery.id,
+    event_id: delivery.eventId,
     event_type: delivery.eventType,
     state: delivery.state,
     attempts: delivery.attempts,

@@ -5,7 +5,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { Refused } from '../errors.ts'
 import { events } from '../generated/validators.js'
 import { type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
-import { deliveryHeaders } from '../webhooks/transport/sign.ts'
+import { signatureHeaders } from '../webhooks/transport/sign.ts'
 import { type Forwarded, forward } from './forward.ts'
 import { examples, parseHttpUrl, parsePort, readSecret, type Shell } from './shell.ts'
 
@@ -134,7 +134,7 @@ function newReceive(secret: string | undefined): Receive {
   ): boolean {
     const signedAt = new Date(Number(headers['webhook-timestamp']) * 1000)
     if (!(Math.abs(now.getTime() - signedAt.getTime()) <= TOLERANCE_MS)) return false
-    const expected = deliveryHeaders(keys, String(headers['webhook-id']), body, signedAt)
+    const expected = signatureHeaders(keys, String(headers['webhook-id']), body, signedAt)
     return ['x-service-signature', 'webhook-signature'].every((name) =>
       isSame(String(headers[name] ?? ''), expected[name] ?? ''),
     )

@@ -43,7 +43,7 @@ interface DeliveryOptions {
 /** Builds deliveries that are signed with `secret`. */
 function newSigner(secret: string) {
   const sign = (id: string, body: Buffer, at: Date, key = secret): SignedRequest => ({
-    headers: deliveryHeaders(signingKeys(key), id, body, at),
+    headers: deliveryHeaders(signingKeys(key), { id, eventId: null }, body, at),
     body,
   })
   const delivery = (change: object = {}, options: DeliveryOptions = {}): SignedRequest => {

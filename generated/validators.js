@@ -11641,7 +11641,7 @@ return errors === 0;
 }
 
 const open_asyncapi_schemas_DeliveryHeaders = validate193;
-const schema96 = {"type":"object","required":["content-type","user-agent","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const schema96 = {"type":"object","required":["content-type","user-agent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
 const pattern50 = new RegExp("^[0-9a-f]{64}$", "u");
 const pattern51 = new RegExp("^[0-9]{10}$", "u");
 const pattern52 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
@@ -11670,8 +11670,8 @@ vErrors.push(err1);
 }
 errors++;
 }
-if(data["x-service-signature"] === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-service-signature"},message:"must have required property '"+"x-service-signature"+"'"};
+if(data["x-event-id"] === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-event-id"},message:"must have required property '"+"x-event-id"+"'"};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -11680,8 +11680,8 @@ vErrors.push(err2);
 }
 errors++;
 }
-if(data["webhook-id"] === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-id"},message:"must have required property '"+"webhook-id"+"'"};
+if(data["x-service-signature"] === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-service-signature"},message:"must have required property '"+"x-service-signature"+"'"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -11690,8 +11690,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(data["webhook-timestamp"] === undefined){
-const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-timestamp"},message:"must have required property '"+"webhook-timestamp"+"'"};
+if(data["webhook-id"] === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-id"},message:"must have required property '"+"webhook-id"+"'"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -11700,8 +11700,8 @@ vErrors.push(err4);
 }
 errors++;
 }
-if(data["webhook-signature"] === undefined){
-const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-signature"},message:"must have required property '"+"webhook-signature"+"'"};
+if(data["webhook-timestamp"] === undefined){
+const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-timestamp"},message:"must have required property '"+"webhook-timestamp"+"'"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -11710,10 +11710,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data["content-type"] !== undefined){
-let data0 = data["content-type"];
-if(typeof data0 !== "string"){
-const err6 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["webhook-signature"] === undefined){
+const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-signature"},message:"must have required property '"+"webhook-signature"+"'"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -11722,8 +11720,10 @@ vErrors.push(err6);
 }
 errors++;
 }
-if("application/json" !== data0){
-const err7 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/const",keyword:"const",params:{allowedValue: "application/json"},message:"must be equal to constant"};
+if(data["content-type"] !== undefined){
+let data0 = data["content-type"];
+if(typeof data0 !== "string"){
+const err7 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -11732,11 +11732,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-if(data["user-agent"] !== undefined){
-let data1 = data["user-agent"];
-if(typeof data1 !== "string"){
-const err8 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if("application/json" !== data0){
+const err8 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/const",keyword:"const",params:{allowedValue: "application/json"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -11745,8 +11742,11 @@ vErrors.push(err8);
 }
 errors++;
 }
-if("Muster-Webhooks/1" !== data1){
-const err9 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/const",keyword:"const",params:{allowedValue: "Muster-Webhooks/1"},message:"must be equal to constant"};
+}
+if(data["user-agent"] !== undefined){
+let data1 = data["user-agent"];
+if(typeof data1 !== "string"){
+const err9 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -11755,12 +11755,8 @@ vErrors.push(err9);
 }
 errors++;
 }
-}
-if(data["x-service-signature"] !== undefined){
-let data2 = data["x-service-signature"];
-if(typeof data2 === "string"){
-if(!pattern50.test(data2)){
-const err10 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
+if("Muster-Webhooks/1" !== data1){
+const err10 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/const",keyword:"const",params:{allowedValue: "Muster-Webhooks/1"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -11770,8 +11766,11 @@ vErrors.push(err10);
 errors++;
 }
 }
-else {
-const err11 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["x-event-id"] !== undefined){
+let data2 = data["x-event-id"];
+if(typeof data2 === "string"){
+if(!(formats2.test(data2))){
+const err11 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -11781,11 +11780,8 @@ vErrors.push(err11);
 errors++;
 }
 }
-if(data["webhook-id"] !== undefined){
-let data3 = data["webhook-id"];
-if(typeof data3 === "string"){
-if(!(formats2.test(data3))){
-const err12 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+else {
+const err12 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -11795,8 +11791,11 @@ vErrors.push(err12);
 errors++;
 }
 }
-else {
-const err13 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["x-service-signature"] !== undefined){
+let data3 = data["x-service-signature"];
+if(typeof data3 === "string"){
+if(!pattern50.test(data3)){
+const err13 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -11806,11 +11805,8 @@ vErrors.push(err13);
 errors++;
 }
 }
-if(data["webhook-timestamp"] !== undefined){
-let data4 = data["webhook-timestamp"];
-if(typeof data4 === "string"){
-if(!pattern51.test(data4)){
-const err14 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
+else {
+const err14 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -11820,8 +11816,11 @@ vErrors.push(err14);
 errors++;
 }
 }
-else {
-const err15 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["webhook-id"] !== undefined){
+let data4 = data["webhook-id"];
+if(typeof data4 === "string"){
+if(!(formats2.test(data4))){
+const err15 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -11831,11 +11830,8 @@ vErrors.push(err15);
 errors++;
 }
 }
-if(data["webhook-signature"] !== undefined){
-let data5 = data["webhook-signature"];
-if(typeof data5 === "string"){
-if(!pattern52.test(data5)){
-const err16 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
+else {
+const err16 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -11845,8 +11841,11 @@ vErrors.push(err16);
 errors++;
 }
 }
-else {
-const err17 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["webhook-timestamp"] !== undefined){
+let data5 = data["webhook-timestamp"];
+if(typeof data5 === "string"){
+if(!pattern51.test(data5)){
+const err17 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -11856,14 +11855,50 @@ vErrors.push(err17);
 errors++;
 }
 }
-}
 else {
-const err18 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err18 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err18];
 }
 else {
 vErrors.push(err18);
+}
+errors++;
+}
+}
+if(data["webhook-signature"] !== undefined){
+let data6 = data["webhook-signature"];
+if(typeof data6 === "string"){
+if(!pattern52.test(data6)){
+const err19 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+}
+else {
+const err20 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+}
+}
+else {
+const err21 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
 }
 errors++;
 }

@@ -14,6 +14,8 @@ export interface Endpoint {
 
 export interface AttemptRequest {
   deliveryId: string
+  /** Null for a test event. */
+  eventId: string | null
   nextAttemptAt: number | null
   trigger: Trigger
   body: Buffer
@@ -25,6 +27,7 @@ export interface AttemptRequest {
 
 interface DeliveryRow {
   id: string
+  event_id: string | null
   next_attempt_at: number | null
   next_trigger: Trigger | null
   body: Buffer
@@ -61,7 +64,7 @@ export async function loadRequests(
     () =>
       select<DeliveryRow>(
         sql,
-        `select id, next_attempt_at, next_trigger, body, ordering_key, webhook_id
+        `select id, event_id, next_attempt_at, next_trigger, body, ordering_key, webhook_id
          from deliveries where id ${isOneOf}`,
         [toList(deliveryIds)],
       ),
@@ -80,6 +83,7 @@ export async function loadRequests(
 function requestFromRow(row: DeliveryRow, endpoint: Endpoint | undefined): AttemptRequest {
   return {
     deliveryId: row.id,
+    eventId: row.event_id,
     nextAttemptAt: row.next_attempt_at,
     trigger: row.next_trigger ?? 'schedule',
     body: row.body,

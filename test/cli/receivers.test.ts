@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { newSecret, signingKeys } from '../../webhooks/transport/secret.ts'
-import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
+import { deliveryHeaders, signatureHeaders } from '../../webhooks/transport/sign.ts'
 import { type Answer, type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { type Muster, newMuster, type Started } from './muster.ts'
 
@@ -32,7 +32,8 @@ async function post(
   change = (body: string) => body,
 ): Promise<number> {
   const body = Buffer.from(JSON.stringify(payload))
-  const headers = deliveryHeaders(signingKeys(secret), payload.id, body, new Date())
+  const ids = { id: payload.id, eventId: null }
+  const headers = deliveryHeaders(signingKeys(secret), ids, body, new Date())
   return (await fetch(url, { method: 'POST', headers, body: change(body.toString('utf8')) })).status
 }
 
@@ -130,7 +131,7 @@ describe('listen', () => {
       `\n${JSON.stringify(example, null, '\t').replace('created', 'cr\\u0065ated')}  `,
     )
     const headers = {
-      ...deliveryHeaders(signingKeys(secret), example.id, body, new Date()),
+      ...deliveryHeaders(signingKeys(secret), { id: example.id, eventId: null }, body, new Date()),
       'x-more': 'kept',
     }
     const answer = await fetch(url, { method: 'POST', headers, body })
@@ -333,7 +334,7 @@ describe('check-receiver', () => {
     await using muster = await newMuster()
     const secret = newSecret()
     const sign = (body: Buffer): string =>
-      deliveryHeaders(signingKeys(secret), '', body, new Date())['x-service-signature'] ?? ''
+      signatureHeaders(signingKeys(secret), '', body, new Date())['x-service-signature'] ?? ''
     const counts = new Map<string, number>()
     await using receiver = await startReceiver({
       validate: false,

@@ -191,6 +191,7 @@ describe('deliveries', () => {
     expect(await muster.json(list)).toEqual([
       {
         id: failed,
+        event_id: null,
         event_type: 'task.created',
         state: 'failed',
         attempts: 1,
@@ -198,6 +199,7 @@ describe('deliveries', () => {
       },
       {
         id: pending,
+        event_id: null,
         event_type: 'task.created',
         state: 'pending',
         attempts: 0,
@@ -302,6 +304,7 @@ describe('deliveries', () => {
     const pending = await newDelivery(muster, accountId, other, 'pending')
     const list = ['deliveries', 'undelivered', '--account', accountId]
     const undelivered = {
+      event_id: null,
       event_type: 'task.created',
       failure_reason: null,
       created_at: '1970-01-01T00:00:00.000Z',

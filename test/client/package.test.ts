@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { newSecret, signingKeys } from '../../webhooks/transport/secret.ts'
-import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
+import { signatureHeaders } from '../../webhooks/transport/sign.ts'
 import { startApp } from '../helpers.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -148,7 +148,7 @@ describe('the package', () => {
       const secret = newSecret()
       const { example } = eventTypes['job_application.created']
       const delivery = JSON.stringify(example)
-      const headers = deliveryHeaders(
+      const headers = signatureHeaders(
         signingKeys(secret),
         example.id,
         Buffer.from(delivery),

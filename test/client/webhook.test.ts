@@ -5,7 +5,7 @@ import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { newSecret, sealSecret, signingKeys } from '../../webhooks/transport/secret.ts'
-import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
+import { signatureHeaders } from '../../webhooks/transport/sign.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 
@@ -19,7 +19,7 @@ const EVENT = {
 }
 const secret = newSecret()
 const body = ` ${JSON.stringify(EVENT).replace('created', 'cr\\u0065ated')}\n`
-const headers = deliveryHeaders(signingKeys(secret), ID, Buffer.from(body), SIGNED_AT)
+const headers = signatureHeaders(signingKeys(secret), ID, Buffer.from(body), SIGNED_AT)
 const now = () => SIGNED_AT
 
 async function refusalReason(verified: Promise<unknown>): Promise<string> {
@@ -147,7 +147,7 @@ describe('refuses', () => {
 
   it('a signed body that is not a delivery', async () => {
     for (const odd of ['[]', 'null', '{', '{"id": 1}', '']) {
-      const signed = deliveryHeaders(signingKeys(secret), ID, Buffer.from(odd), SIGNED_AT)
+      const signed = signatureHeaders(signingKeys(secret), ID, Buffer.from(odd), SIGNED_AT)
       expect(await refusalReason(verifyWebhook(odd, signed, secret, { now }))).toBe('body')
     }
   })

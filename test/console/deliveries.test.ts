@@ -90,7 +90,7 @@ describe('a delivery', () => {
       const [name = '', value] = line.split(/: (.*)/)
       expect(request?.headers[name], name).toBe(value)
     }
-    expect(headers).toHaveLength(6)
+    expect(headers).toHaveLength(7)
     const signature = request?.headers['x-service-signature']
     expect(blockIn(text, 'signature')).toBe(signature)
     expect(Buffer.from(blockIn(text, 'request body'))).toEqual(request?.body)

@@ -12,6 +12,7 @@ import {
 import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
 
 const ID = '0193d7a0-6c1e-7b3a-9f42-5d8e1c2a7b90'
+const EVENT_ID = '0193d7a0-6c1e-7b3a-9f42-0d1e2f3a4b5c'
 const KEY = 'a secret key of the installation, long enough'
 
 describe('deliveryHeaders', () => {
@@ -19,7 +20,7 @@ describe('deliveryHeaders', () => {
     const body = Buffer.from('{"test": 2432232314}')
     const headers = deliveryHeaders(
       signingKeys('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'),
-      'msg_p5jXN8AQM9LWM0D4loKWxJek',
+      { id: 'msg_p5jXN8AQM9LWM0D4loKWxJek', eventId: null },
       body,
       new Date(1_614_265_330_000),
     )
@@ -30,7 +31,12 @@ describe('deliveryHeaders', () => {
   test('X-Service-Signature: hex over the raw body, with the whole secret (service-spec §5)', () => {
     const secret = newSecret()
     const body = Buffer.from('{"full_name":"Zoë"}')
-    const headers = deliveryHeaders(signingKeys(secret), ID, body, new Date())
+    const headers = deliveryHeaders(
+      signingKeys(secret),
+      { id: ID, eventId: EVENT_ID },
+      body,
+      new Date(),
+    )
     expect(headers['x-service-signature']).toBe(
       createHmac('sha256', secret).update(body).digest('hex'),
     )
@@ -39,19 +45,36 @@ describe('deliveryHeaders', () => {
       'content-type': 'application/json',
       'user-agent': 'Muster-Webhooks/1',
       'webhook-id': ID,
+      'x-event-id': EVENT_ID,
     })
   })
 
   test('the standardwebhooks package verifies it, and refuses another secret, body or time', () => {
     const secret = newSecret()
     const body = Buffer.from(JSON.stringify({ id: ID, text: 'Grüße 🎉' }))
-    const headers = deliveryHeaders(signingKeys(secret), ID, body, new Date())
+    const headers = deliveryHeaders(
+      signingKeys(secret),
+      { id: ID, eventId: EVENT_ID },
+      body,
+      new Date(),
+    )
     expect(new Webhook(secret).verify(body, headers)).toEqual({ id: ID, text: 'Grüße 🎉' })
     expect(() => new Webhook(newSecret()).verify(body, headers)).toThrow('No matching signature')
     expect(() => new Webhook(secret).verify(`${body} `, headers)).toThrow('No matching signature')
-    const old = deliveryHeaders(signingKeys(secret), ID, body, new Date(Date.now() - 10 * 60_000))
+    const old = deliveryHeaders(
+      signingKeys(secret),
+      { id: ID, eventId: EVENT_ID },
+      body,
+      new Date(Date.now() - 10 * 60_000),
+    )
     expect(() => new Webhook(secret).verify(body, old)).toThrow('too old')
   })
+})
+
+test('deliveryHeaders: a test event has the ID of its delivery', () => {
+  const ids = { id: ID, eventId: null }
+  const headers = deliveryHeaders(signingKeys(newSecret()), ids, Buffer.from('{}'), new Date())
+  expect(headers['x-event-id']).toBe(ID)
 })
 
 describe('secrets', () => {

@@ -132,11 +132,12 @@ async function makeAttempt(
 
 async function signAndSend(
   { agent, openSecret, timeoutMs, now }: DeliverOptions,
-  { deliveryId, body }: AttemptRequest,
+  { deliveryId, eventId, body }: AttemptRequest,
   { id: webhookId, url, sealedSecret }: Endpoint,
 ): Promise<SendResult> {
   try {
-    const headers = deliveryHeaders(openSecret(webhookId, sealedSecret), deliveryId, body, now())
+    const keys = openSecret(webhookId, sealedSecret)
+    const headers = deliveryHeaders(keys, { id: deliveryId, eventId }, body, now())
     return await send(agent, { url, headers, body, timeoutMs })
   } catch (error) {
     if (!(error instanceof SecretUnreadable)) throw error

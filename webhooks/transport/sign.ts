@@ -1,10 +1,30 @@
 import { createHmac } from 'node:crypto'
 import type { SigningKeys } from './secret.ts'
 
-/** The headers of one attempt. The key of `X-Service-Signature` is the whole secret string
- *  (service-spec §5 "Webhook signature"), that of `webhook-signature` its decoded bytes (Standard
- *  Webhooks 1.0.0, "Signature scheme"). */
+/** Identifies a delivery. A test event is not stored: its ID is that of its delivery. */
+export interface DeliveryIds {
+  id: string
+  eventId: string | null
+}
+
+/** The headers of one attempt. */
 export function deliveryHeaders(
+  keys: SigningKeys,
+  { id, eventId }: DeliveryIds,
+  body: Buffer,
+  now: Date,
+): Record<string, string> {
+  return {
+    'content-type': 'application/json',
+    'user-agent': 'Muster-Webhooks/1',
+    'x-event-id': eventId ?? id,
+    ...signatureHeaders(keys, id, body, now),
+  }
+}
+
+/** The key of `X-Service-Signature` is the whole secret string (service-spec §5 "Webhook signature"), that
+ *  of `webhook-signature` its decoded bytes (Standard Webhooks 1.0.0, "Signature scheme"). */
+export function signatureHeaders(
   keys: SigningKeys,
   deliveryId: string,
   body: Buffer,
@@ -15,8 +35,6 @@ export function deliveryHeaders(
     .update(`${deliveryId}.${timestamp}.`)
     .update(body)
   return {
-    'content-type': 'application/json',
-    'user-agent': 'Muster-Webhooks/1',
     'x-service-signature': createHmac('sha256', keys.whole).update(body).digest('hex'),
     'webhook-id': deliveryId,
     'webhook-timestamp': timestamp,

@@ -83,7 +83,7 @@ function sendPart(url: string, headers: Record<string, string>, text: string): H
 async function signedHeaders(
   { scope, config }: Visit,
   webhook: Webhook,
-  { id }: Delivery,
+  delivery: Delivery,
   body: Buffer,
   at: Date,
 ): Promise<Record<string, string> | undefined> {
@@ -91,7 +91,7 @@ async function signedHeaders(
   if (!sealed) return undefined
   try {
     const secret = openSecret(config.secretKey, webhook.id, sealed.current)
-    return deliveryHeaders(signingKeys(secret), id, body, at)
+    return deliveryHeaders(signingKeys(secret), delivery, body, at)
   } catch (error) {
     if (error instanceof SecretUnreadable) return undefined
     throw error
