@@ -18,7 +18,6 @@ import type { Db } from '../records/database/open.ts'
 import type { Trx } from '../records/database/transaction.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
-import { deprecationHeaders } from './deprecation.ts'
 import { readInput } from './input.ts'
 import { newDispatcher } from './openapi.ts'
 import { respondFromStore, sendResult, storableResponse } from './respond.ts'
@@ -44,7 +43,6 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
   assertAllRequireApiKey()
   checkHandlersImplemented(services)
   const match = compileRoutes(operations)
-  const deprecations = new Map(operationIds.map((id) => [id, deprecationHeaders(operations[id])]))
   const authenticate = newAuthentication(services)
   const dispatch = newDispatcher({
     assertAuthenticated,
@@ -53,9 +51,7 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
   return async (ctx) => {
     await authenticate(ctx)
     const id = findOperation(ctx, match, assertAuthenticated)
-    if (id === undefined) return
-    ctx.set(deprecations.get(id) ?? {})
-    await dispatch(id, ctx)
+    if (id !== undefined) await dispatch(id, ctx)
   }
 }
 

@@ -1,7 +1,8 @@
 /** Finds the operation of a request by a map of fixed paths and one compiled pattern per path template. */
 
-import type { OperationId, OperationRow } from '../generated/operations.ts'
+import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
 import type { Context } from './context.ts'
+import { deprecationHeaders } from './deprecation.ts'
 
 export interface PathRoute {
   path: string
@@ -55,7 +56,8 @@ export type AssertAuthenticated = (ctx: Context, id: OperationId | undefined) =>
 
 const MAX_URL_BYTES = 8 * 1024
 
-/** Stores the operation and its path parameters in the request's state. Responds to OPTIONS itself and
+/** Stores the operation and its path parameters in the request's state, and sets the headers of a
+ *  deprecated operation: its errors, 401 included, carry them too. Responds to OPTIONS itself and
  *  then returns undefined. Throws 400, 404, 405 and 414. `assertAuthenticated` runs for known paths, and
  *  gets no ID when the method is unknown. */
 export function findOperation(
@@ -72,6 +74,7 @@ export function findOperation(
   const operationId = route.operations.get(ctx.method === 'HEAD' ? 'GET' : ctx.method)
   ctx.state.operationId = operationId
   ctx.state.pathParameters = params
+  if (operationId !== undefined) ctx.set(deprecationHeaders(operations[operationId]))
   assertAuthenticated(ctx, operationId)
   if (operationId === undefined)
     return ctx.throw(405, `${ctx.method} is not possible here; ${route.allow} are.`, {

@@ -2,7 +2,6 @@ import { operations } from '../generated/operations.ts'
 import { etagOf, ifMatchHolds, ifNoneMatchHolds } from '../operations/etag.ts'
 import type { Context } from './context.ts'
 import { ACCEPTED_HEADERS, crossOrigin } from './cross-origin.ts'
-import { deprecationHeaders } from './deprecation.ts'
 import { answerErrors } from './errors.ts'
 import { identify } from './identify.ts'
 import { readInput } from './input.ts'
@@ -15,7 +14,6 @@ export const serviceParts = {
   acceptedHeaders: ACCEPTED_HEADERS,
   answerErrors,
   crossOrigin,
-  deprecationHeaders,
   etagOf,
   findOperation: (ctx: Context, assertAuthenticated: AssertAuthenticated) =>
     findOperation(ctx, match, assertAuthenticated),

@@ -16,7 +16,6 @@ export interface ServiceParts {
   acceptedHeaders: string
   answerErrors(log: Logger): Middleware
   crossOrigin(allowedOrigin: () => string, acceptedHeaders: string): Middleware
-  deprecationHeaders(operation: OperationRow): Record<string, string>
   etagOf(representation: string): string
   /** Undefined for OPTIONS, after the response is set. `assertAuthenticated` gets no ID when the method is
    *  unknown. */
@@ -65,9 +64,7 @@ export async function createMock({
   app.use(service.answerErrors(log))
   app.use(async (ctx) => {
     const id = service.findOperation(ctx, assertAuthenticated)
-    if (id === undefined) return
-    ctx.set(service.deprecationHeaders(operations[id]))
-    await respond(service, ctx, id, examples)
+    if (id !== undefined) await respond(service, ctx, id, examples)
   })
   return app
 }
