@@ -439,7 +439,9 @@ describe('settings', () => {
   it('says how the service is set up', async () => {
     const { text } = await owner.get('/settings')
     expect(text).toContain('1,000,000 requests per minute')
-    expect(text).toContain('Kept for 45 days')
+    expect(text).toContain('per minute and user, over all their API keys')
+    expect(text).toContain('Kept for 45 days, with their deliveries')
+    expect(text).toContain('after their delivery ended')
     expect(text).toContain(`${app.config.baseUrl}/public/v1`)
   })
 })

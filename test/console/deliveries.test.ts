@@ -157,6 +157,11 @@ describe('a delivery', () => {
         details,
       })),
     )
+    const { id: userId } = await office.scope.rows('users').where({ role: 'owner' }).first('id')
+    const owner = await visitor(app, { accountId: office.accountId, userId })
+    expect(textOf((await owner.get('/audit-log')).text)).toContain(
+      'Started the next attempt of a delivery to the webhook',
+    )
   })
 
   it('an action in place returns the row, open or closed as before', async () => {

@@ -80,16 +80,16 @@ function serviceFacts({ config, account }: Visit): [string, ReturnType<typeof co
     ['API URL', code(`${config.baseUrl}/public/v1`)],
     [
       'Rate limit',
-      `${counted(config.rateLimitPerMinute, 'request')} per minute and user, over all tnewOwner API keys`,
+      `${counted(config.rateLimitPerMinute, 'request')} per minute and user, over all their API keys`,
     ],
     [
       'Webhooks',
       `Up to ${counted(attempts, 'attempt')} per delivery; attempts time out after ${timeoutSeconds} s`,
     ],
-    ['Events', `Kept for ${counted(config.eventRetentionDays, 'day')}, with tnewOwner deliveries`],
+    ['Events', `Kept for ${counted(config.eventRetentionDays, 'day')}, with their deliveries`],
     [
       'Attempts',
-      `Kept for ${counted(config.attemptRetentionDays, 'day')} after tnewOwner delivery ended`,
+      `Kept for ${counted(config.attemptRetentionDays, 'day')} after their delivery ended`,
     ],
     ['New accounts', config.signUp ? 'Sign-up is open' : 'Created by the operator only'],
   ]

@@ -193,7 +193,7 @@ const VERBS: Record<string, string> = {
   secret_activated: 'Activated the new signing secret of',
   delivery_retried: 'Retried a delivery to',
   delivery_resent: 'Resent a delivery to',
-  delivery_hurried: 'Started the next attempt now to',
+  delivery_attempted: 'Started the next attempt of a delivery to',
   delivery_cancelled: 'Cancelled a delivery to',
   send_missed_started: 'Started to send missed events to',
   retry_failed_started: 'Started to retry failed deliveries to',

@@ -104,7 +104,7 @@ function show(output, { status, title, headers, text }) {
 
 function codeBlock(text, label) {
   const block = document.createElement('div')
-  block.className = 'code'
+  block.className = 'code-block'
   const copy = document.createElement('button')
   copy.type = 'button'
   copy.className = 'copy'
