@@ -1,8 +1,7 @@
 /** The stored data that a request of an attempt is built from. */
+import type { Attempt, Trigger } from './attempt.ts'
 import { runInOrder, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
-import type { Trigger } from './deliveries.ts'
-import type { ScheduledAttempt } from './due-work.ts'
 
 export interface Endpoint {
   id: string
@@ -48,7 +47,7 @@ interface EndpointRow {
  *  of them does not delay the others. */
 export async function loadRequests(
   source: Pick<Trx, 'dialect' | 'sql'>,
-  attempts: Pick<ScheduledAttempt, 'deliveryId' | 'webhookId'>[],
+  attempts: Pick<Attempt, 'deliveryId' | 'webhookId'>[],
 ): Promise<Map<string, AttemptRequest>> {
   const { dialect, sql } = source
   const isPostgres = dialect === 'postgres'

@@ -1,21 +1,9 @@
 /** Stores the results of attempts and updates their deliveries, for all accounts. */
-import type { RecordedAttempt } from './attempts.ts'
+import type { AttemptWith, SendResult, Trigger } from './attempt.ts'
 import { jsonRows } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
-import type { DeliveryState, FailureReason, Trigger } from './deliveries.ts'
-import { ATTEMPTS_SCHEDULED, type ScheduledAttempt } from './due-work.ts'
-
-export type SentAttempt = Omit<RecordedAttempt, 'deliveryId' | 'number'>
-
-/** The end of an attempt: a request and its outcome, or nothing sent because the webhook is
- *  disabled or deleted. */
-export type AttemptResult = {
-  orderingKey: string | null
-  /** Epoch milliseconds. */
-  endedAt: number
-} & ({ sent: SentAttempt } | { skipped: 'webhook_disabled' | 'webhook_deleted' })
-
-export type EndedAttempt = ScheduledAttempt & { result: AttemptResult }
+import type { DeliveryState, FailureReason } from './deliveries.ts'
+import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 
 /** State and next attempt of a delivery. */
 export interface DeliveryProgress {
@@ -33,29 +21,36 @@ export interface LockedDelivery extends DeliveryProgress {
   webhook: { enabled: boolean; deleted: boolean }
 }
 
-/** Stores results and returns the progress of the deliveries. A success leads to `afterSuccess`
- *  from any state; for other results `decide` determines the progress. Assigns the final attempt
- *  numbers. Ignores a result that was stored before, even by another process. */
+/** The progress of a delivery after a success, from any state. */
+export const AFTER_SUCCESS: DeliveryProgress = {
+  state: 'delivered',
+  failureReason: null,
+  nextAttemptAt: null,
+  nextTrigger: null,
+}
+
+/** Stores results and returns the progress of the deliveries, which `decide` determines after
+ *  failures and skipped attempts. Assigns the final attempt numbers. Ignores a result that was
+ *  stored before, even by another process. */
 export async function storeResults(
   trx: Trx,
-  attempts: EndedAttempt[],
-  afterSuccess: DeliveryProgress,
-  decide: (current: LockedDelivery, attempt: EndedAttempt) => DeliveryProgress,
+  attempts: AttemptWith<'result'>[],
+  decide: (current: LockedDelivery, attempt: AttemptWith<'result'>) => DeliveryProgress,
 ): Promise<DeliveryProgress[]> {
   const successes = attempts.filter(hasSucceeded)
   const others = attempts.filter((attempt) => !hasSucceeded(attempt))
-  const stored = successes.length > 0 ? await storeSuccesses(trx, successes, afterSuccess) : 0
+  const stored = successes.length > 0 ? await storeSuccesses(trx, successes) : 0
   const progress = others.length > 0 ? await storeOthers(trx, others, decide) : []
   const ordered = attempts.filter(({ result }) => result.orderingKey !== null)
   if (ordered.length > 0) await scheduleNextInOrder(trx, ordered)
-  return [...Array<DeliveryProgress>(stored).fill(afterSuccess), ...progress]
+  return [...Array<DeliveryProgress>(stored).fill(AFTER_SUCCESS), ...progress]
 }
 
 /** For each ordering key of the attempts, schedules the first unfinished delivery, unless another one
  *  is already scheduled. */
 async function scheduleNextInOrder(
   { dialect, sql, announce }: Trx,
-  attempts: EndedAttempt[],
+  attempts: AttemptWith<'result'>[],
 ): Promise<void> {
   const keys = attempts.map(({ webhookId, result }) => ({
     webhook_id: webhookId,
@@ -78,10 +73,14 @@ async function scheduleNextInOrder(
   if (scheduled.length > 0) announce(ATTEMPTS_SCHEDULED)
 }
 
-type SuccessfulAttempt = ScheduledAttempt & { result: Extract<AttemptResult, { sent: unknown }> }
+type SentAttempt = AttemptWith<'result'> & { result: { sent: SendResult } }
 
-export function hasSucceeded(attempt: EndedAttempt): attempt is SuccessfulAttempt {
-  return 'sent' in attempt.result && attempt.result.sent.outcome === 'success'
+function isSent(attempt: AttemptWith<'result'>): attempt is SentAttempt {
+  return 'sent' in attempt.result
+}
+
+export function hasSucceeded(attempt: AttemptWith<'result'>): attempt is SentAttempt {
+  return isSent(attempt) && attempt.result.sent.outcome === 'success'
 }
 
 /** A result counts if it belongs to the scheduled attempt, or to an attempt that was cancelled in flight
@@ -91,16 +90,12 @@ const IS_NEW_RESULT =
 
 /** Nearly all results are successes. They need no read first: a success leads to the same progress
  *  from any state. */
-async function storeSuccesses(
-  trx: Trx,
-  successes: SuccessfulAttempt[],
-  { state, failureReason, nextAttemptAt, nextTrigger }: DeliveryProgress,
-): Promise<number> {
+async function storeSuccesses(trx: Trx, successes: SentAttempt[]): Promise<number> {
   const { dialect, sql } = trx
   // Sorted, so that concurrent transactions lock rows in the same order.
   const rows = successes
     .map((attempt) => ({
-      ...attemptToRow(attempt, attempt.result.sent),
+      ...attemptToRow(attempt),
       ended_at: attempt.result.endedAt,
       scheduled_at: attempt.scheduledAt,
     }))
@@ -115,6 +110,7 @@ async function storeSuccesses(
       attempts = deliveries.attempts + 1, updated_at = input.ended_at, queued_at = null
     from ${from} where deliveries.id = input.delivery_id and ${IS_NEW_RESULT}
     returning deliveries.id, deliveries.account_id, deliveries.attempts`
+  const { state, failureReason, nextAttemptAt, nextTrigger } = AFTER_SUCCESS
   const progress = [state, failureReason, nextAttemptAt, nextTrigger]
   const text = JSON.stringify(rows)
   if (dialect === 'postgres') {
@@ -144,8 +140,8 @@ async function storeSuccesses(
 
 async function storeOthers(
   trx: Trx,
-  attempts: EndedAttempt[],
-  decide: (current: LockedDelivery, attempt: EndedAttempt) => DeliveryProgress,
+  attempts: AttemptWith<'result'>[],
+  decide: (current: LockedDelivery, attempt: AttemptWith<'result'>) => DeliveryProgress,
 ): Promise<DeliveryProgress[]> {
   const deliveries = await lockDeliveries(
     trx,
@@ -155,13 +151,12 @@ async function storeOthers(
   const progressRows: Record<string, unknown>[] = []
   const stored: DeliveryProgress[] = []
   for (const attempt of attempts) {
-    const { result } = attempt
     const delivery = deliveries.get(attempt.deliveryId)
     if (!delivery || !isNewResult(delivery, attempt)) continue
-    const number = 'sent' in result ? delivery.attempts + 1 : delivery.attempts
-    if ('sent' in result)
+    const number = isSent(attempt) ? delivery.attempts + 1 : delivery.attempts
+    if (isSent(attempt))
       attemptRows.push({
-        ...attemptToRow(attempt, result.sent),
+        ...attemptToRow(attempt),
         account_id: delivery.accountId,
         number,
       })
@@ -176,7 +171,7 @@ async function storeOthers(
       next_attempt_at: progress.nextAttemptAt,
       next_trigger: progress.nextTrigger,
       attempts: number,
-      updated_at: result.endedAt,
+      updated_at: attempt.result.endedAt,
     })
   }
   await insertAttempts(trx, attemptRows)
@@ -185,7 +180,10 @@ async function storeOthers(
 }
 
 /** The same rule as `IS_NEW_RESULT`. */
-function isNewResult(delivery: LockedDelivery, { scheduledAt, number }: EndedAttempt): boolean {
+function isNewResult(
+  delivery: LockedDelivery,
+  { scheduledAt, number }: AttemptWith<'result'>,
+): boolean {
   return delivery.nextAttemptAt === scheduledAt || delivery.attempts === number - 1
 }
 
@@ -248,11 +246,11 @@ const PROGRESS_COLUMNS = {
 const toJson = (value: object | null): string | null =>
   value === null ? null : JSON.stringify(value)
 
-function attemptToRow({ deliveryId, number }: ScheduledAttempt, sent: SentAttempt) {
+function attemptToRow({ deliveryId, number, result: { trigger, sent } }: SentAttempt) {
   return {
     delivery_id: deliveryId,
     number,
-    trigger: sent.trigger,
+    trigger,
     started_at: sent.startedAt,
     duration_ms: sent.durationMs,
     outcome: sent.outcome,

@@ -1,37 +1,12 @@
+import type { Outcome, Phases, SendResult, Trigger } from './attempt.ts'
 import type { Scope } from './database/scope.ts'
-import type { Trigger } from './deliveries.ts'
 
-export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
-
-export interface RecordedAttempt {
+/** A stored attempt. */
+export interface RecordedAttempt extends SendResult {
   deliveryId: string
   /** 1-based. */
   number: number
   trigger: Trigger
-  /** Epoch milliseconds. */
-  startedAt: number
-  durationMs: number
-  outcome: Outcome
-  /** The HTTP status. Null: no response. */
-  status: number | null
-  responseHeaders: Record<string, string> | null
-  /** The first 16 KiB. */
-  responseBody: string | null
-  /** A sentence about the failure. */
-  error: string | null
-  /** The IP address of the connection, if there was one. */
-  address: string | null
-  phases: Phases | null
-}
-
-/** Durations in milliseconds. Null: the attempt did not reach the phase, or reused an open connection. */
-export interface Phases {
-  dns: number | null
-  connect: number | null
-  tls: number | null
-  /** From the end of the request to the first byte of the response. */
-  first_byte: number | null
-  body: number | null
 }
 
 interface AttemptRow {

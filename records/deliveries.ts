@@ -1,4 +1,5 @@
 import type { DeliveredType } from '../generated/asyncapi.ts'
+import type { Trigger } from './attempt.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { listBusyOrderings, takeTurn } from './delivery-order.ts'
@@ -10,8 +11,6 @@ export const TEST_EVENT = 'webhook.test' satisfies DeliveredType
 
 export const deliveryStates = ['pending', 'retrying', 'delivered', 'failed'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
-/** Why an attempt is made: by the retry schedule, or once by a command. */
-export type Trigger = 'schedule' | 'retry' | 'resend' | 'test'
 export type FailureReason =
   | 'attempts_exhausted'
   | 'attempt_failed'

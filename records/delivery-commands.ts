@@ -1,5 +1,6 @@
 /** Commands on deliveries: retry, resend, attempt now, cancel, and their bulk forms. */
 import { Refused } from '../errors.ts'
+import type { Trigger } from './attempt.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import {
@@ -9,7 +10,6 @@ import {
   type DeliveryState,
   deliveryFromRow,
   findDelivery,
-  type Trigger,
 } from './deliveries.ts'
 import { listBusyOrderings, takeTurn } from './delivery-order.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'

@@ -1,9 +1,10 @@
 /** Scheduled attempts of all accounts: the backlog, and the attempts that are in the queue. These
  *  rows are the source of truth: everything in the queue can be rebuilt from them. */
+import type { Attempt } from './attempt.ts'
 import type { Db } from './database/open.ts'
 import { jsonRows, type Sql, select } from './database/statements.ts'
 import { type Trx, transaction } from './database/transaction.ts'
-import { ATTEMPTS_SCHEDULED, type ScheduledAttempt } from './due-work.ts'
+import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNQUEUED, UNQUEUED_BY_WEBHOOK } from './index-predicates.ts'
 
 interface AttemptRow {
@@ -15,7 +16,7 @@ interface AttemptRow {
 
 const COLUMNS = ['id', 'webhook_id', 'attempts', 'next_attempt_at']
 
-const attemptFromRow = (row: AttemptRow): ScheduledAttempt => ({
+const attemptFromRow = (row: AttemptRow): Attempt => ({
   deliveryId: row.id,
   webhookId: row.webhook_id,
   number: row.attempts + 1,
@@ -28,7 +29,7 @@ export async function listUnqueued(
   until: Date,
   skip: string[],
   limit: number,
-): Promise<ScheduledAttempt[]> {
+): Promise<Attempt[]> {
   const rows: AttemptRow[] = await db
     .read('deliveries')
     .whereRaw(UNQUEUED)
@@ -49,7 +50,7 @@ export async function listUnqueuedWithinQuota(
   skip: string[],
   quota: number,
   queued: ReadonlyMap<string, number>,
-): Promise<ScheduledAttempt[]> {
+): Promise<Attempt[]> {
   const { dialect } = db
   const unqueued = UNQUEUED_BY_WEBHOOK
   const [isNotSkipped, ids] = noneOf(dialect, skip)
@@ -103,7 +104,7 @@ interface BacklogRow {
   due: string | BacklogEntry[] | null
 }
 
-function attemptsFromRow({ webhook_id, due }: BacklogRow): ScheduledAttempt[] {
+function attemptsFromRow({ webhook_id, due }: BacklogRow): Attempt[] {
   const entries: BacklogEntry[] = typeof due === 'string' ? JSON.parse(due) : (due ?? [])
   return entries.map(([id, attempts, next_attempt_at]) =>
     attemptFromRow({ id, webhook_id, attempts, next_attempt_at }),
@@ -128,7 +129,7 @@ export async function listOverdueQueued(
   overdueAt: Date,
   queuedUntil: Date,
   limit: number,
-): Promise<ScheduledAttempt[]> {
+): Promise<Attempt[]> {
   const rows: AttemptRow[] = await db
     .read('deliveries')
     .where('next_attempt_at', '<=', overdueAt.getTime())
@@ -145,14 +146,14 @@ const stillScheduled = (dialect: Db['dialect']): string =>
   `${jsonRows(dialect, { deliveryId: 'uuid', scheduledAt: 'bigint' })} join deliveries
    on deliveries.id = input."deliveryId" and next_attempt_at = input."scheduledAt"`
 
-const attemptKeys = (attempts: ScheduledAttempt[]): string =>
+const attemptKeys = (attempts: Attempt[]): string =>
   JSON.stringify(attempts.map(({ deliveryId, scheduledAt }) => ({ deliveryId, scheduledAt })))
 
 /** Marks attempts as queued, except those that were made or replaced meanwhile, and those whose
  *  rows are locked. */
 export async function markQueued(
   { dialect, sql }: Trx,
-  attempts: ScheduledAttempt[],
+  attempts: Attempt[],
   now: Date,
 ): Promise<void> {
   const isPostgres = dialect === 'postgres'
@@ -169,10 +170,7 @@ export async function markQueued(
 }
 
 /** The IDs of the deliveries that still wait for these attempts. */
-export async function listStillScheduled(
-  db: Db,
-  attempts: ScheduledAttempt[],
-): Promise<Set<string>> {
+export async function listStillScheduled(db: Db, attempts: Attempt[]): Promise<Set<string>> {
   const text = `select deliveries.id from ${stillScheduled(db.dialect)}`
   const rows = await select<{ id: string }>(db.read, text, [attemptKeys(attempts)])
   return new Set(rows.map(({ id }) => id))

@@ -1,6 +1,6 @@
 /** The backlog, as the leader reads it. */
 import { expect, test } from 'vitest'
-import type { ScheduledAttempt } from '../../records/due-work.ts'
+import type { Attempt } from '../../records/attempt.ts'
 import { listUnqueued, listUnqueuedWithinQuota } from '../../records/scheduled-attempts.ts'
 import { emit } from '../../webhooks/emit.ts'
 import { newBench, newTenant } from './engines.ts'
@@ -29,15 +29,11 @@ test('listUnqueuedWithinQuota: attempts of each webhook up to its quota, without
 
   const now = new Date()
   const all = await listUnqueued(bench.db, now, [], 1_000)
-  const idsFor = (attempts: ScheduledAttempt[], webhookId: string): string[] =>
+  const idsFor = (attempts: Attempt[], webhookId: string): string[] =>
     attempts
       .filter((attempt) => attempt.webhookId === webhookId)
       .map(({ deliveryId }) => deliveryId)
-  const list = (
-    skip: string[],
-    queued: [string, number][],
-    until = now,
-  ): Promise<ScheduledAttempt[]> =>
+  const list = (skip: string[], queued: [string, number][], until = now): Promise<Attempt[]> =>
     listUnqueuedWithinQuota(bench.db, until, skip, 10, new Map(queued))
   expect([idsFor(all, largeId).length, idsFor(all, smallId).length]).toEqual([200, 2])
 

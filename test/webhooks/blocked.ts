@@ -3,8 +3,9 @@ import { createHook } from 'node:async_hooks'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, expect } from 'vitest'
+import type { SendResult } from '../../records/attempt.ts'
 import { guardedAgent, type Lookup } from '../../webhooks/transport/egress.ts'
-import { type SendResult, send } from '../../webhooks/transport/send.ts'
+import { send } from '../../webhooks/transport/send.ts'
 import { type Listener, startListener } from '../receiver.ts'
 
 /** Every range outside the public internet: its first and last IP address, or an important one. */

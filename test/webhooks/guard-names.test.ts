@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import type { SendResult } from '../../records/attempt.ts'
 import { assertWebhookUrl, guardedAgent } from '../../webhooks/transport/egress.ts'
-import { type SendResult, send } from '../../webhooks/transport/send.ts'
+import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
 import { startListener, startReceiver } from '../receiver.ts'
 import { addresses, cidrs, expectBlocked, expectNoConnections, post, sendTo } from './blocked.ts'

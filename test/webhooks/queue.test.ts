@@ -2,16 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, inject, test } from 'vitest'
+import type { Attempt, AttemptWith } from '../../records/attempt.ts'
 import { openDatabase } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import type { ScheduledAttempt } from '../../records/due-work.ts'
-import type { LeasedAttempt } from '../../webhooks/attempt.ts'
 import { type Queue, startQueue } from '../../webhooks/queue/queue.ts'
 import { createDatabase } from '../postgres.ts'
 
 const log = pino({ level: 'silent' })
 
-function dueAttempts(count: number, webhookId = randomUUID()): ScheduledAttempt[] {
+function dueAttempts(count: number, webhookId = randomUUID()): Attempt[] {
   return Array.from({ length: count }, () => ({
     deliveryId: randomUUID(),
     webhookId,
@@ -29,7 +28,7 @@ test('lease: exceeds neither the count nor the limit, and leases each attempt on
   await using queue = await startTestQueue(
     inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined,
   )
-  const lease = (count: number, limit: number): Promise<LeasedAttempt[]> =>
+  const lease = (count: number, limit: number): Promise<AttemptWith<'lease'>[]> =>
     queue.attempts.lease(count, { limit, skip: [] })
   await queue.attempts.add([...dueAttempts(40), ...dueAttempts(40), ...dueAttempts(5)], new Date())
   const leased = [

@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type {
-  AttemptResult,
-  DeliveryProgress,
-  LockedDelivery,
-  SentAttempt,
-} from '../../records/attempt-results.ts'
+import type { AttemptWith, SendResult, Trigger } from '../../records/attempt.ts'
+import type { DeliveryProgress, LockedDelivery } from '../../records/attempt-results.ts'
 import { readConfig } from '../../server/config.ts'
 import { progressAfter } from '../../webhooks/policy/schedule.ts'
 
@@ -36,19 +32,19 @@ const failed: Delivery = {
 }
 const delivered: Delivery = { ...pending, state: 'delivered', nextTrigger: 'resend' }
 
-interface EndedAttempt {
-  number: number
-  scheduledAt: number
-  result: AttemptResult
-}
-const sent = (changes: Partial<SentAttempt>, number = 1): EndedAttempt => ({
+type EndedAttempt = Pick<AttemptWith<'result'>, 'number' | 'scheduledAt' | 'result'>
+const sent = (
+  changes: Partial<SendResult>,
+  number = 1,
+  trigger: Trigger = 'schedule',
+): EndedAttempt => ({
   number,
   scheduledAt: SCHEDULED_AT,
   result: {
+    trigger,
     orderingKey: null,
     endedAt: ENDED_AT,
     sent: {
-      trigger: 'schedule',
       outcome: 'http_error',
       status: 500,
       startedAt: SCHEDULED_AT,
@@ -62,13 +58,18 @@ const sent = (changes: Partial<SentAttempt>, number = 1): EndedAttempt => ({
     },
   },
 })
-const fails = (number = 1, changes: Partial<SentAttempt> = {}) => sent(changes, number)
-const succeeds = (number = 1, changes: Partial<SentAttempt> = {}) =>
-  sent({ outcome: 'success', status: 200, ...changes }, number)
+const fails = (number = 1, trigger?: Trigger) => sent({}, number, trigger)
+const succeeds = (number = 1, trigger?: Trigger) =>
+  sent({ outcome: 'success', status: 200 }, number, trigger)
 const skipped: EndedAttempt = {
   number: 1,
   scheduledAt: SCHEDULED_AT,
-  result: { orderingKey: null, endedAt: ENDED_AT, skipped: 'webhook_disabled' },
+  result: {
+    trigger: 'schedule',
+    orderingKey: null,
+    endedAt: ENDED_AT,
+    skipped: 'webhook_disabled',
+  },
 }
 const ended = (
   state: DeliveryProgress['state'],
@@ -140,31 +141,31 @@ describe('progressAfter: the state of the delivery', () => {
     {
       name: 'manual retry succeeds',
       delivery: failed,
-      attempt: succeeds(11, { trigger: 'retry' }),
+      attempt: succeeds(11, 'retry'),
       want: ended('delivered'),
     },
     {
       name: 'manual retry fails, outside the schedule',
       delivery: failed,
-      attempt: fails(3, { trigger: 'retry' }),
+      attempt: fails(3, 'retry'),
       want: ended('failed', 'attempt_failed'),
     },
     {
       name: 'resend succeeds',
       delivery: delivered,
-      attempt: succeeds(2, { trigger: 'resend' }),
+      attempt: succeeds(2, 'resend'),
       want: ended('delivered'),
     },
     {
       name: 'resend fails',
       delivery: delivered,
-      attempt: fails(2, { trigger: 'resend' }),
+      attempt: fails(2, 'resend'),
       want: ended('delivered'),
     },
     {
       name: 'test fails',
       delivery: pending,
-      attempt: fails(1, { trigger: 'test' }),
+      attempt: fails(1, 'test'),
       want: ended('failed', 'attempt_failed'),
     },
     {

@@ -2,13 +2,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Agent } from 'undici'
+import type { AttemptWith, SendResult } from '../../records/attempt.ts'
 import { type AttemptRequest, type Endpoint, loadRequests } from '../../records/attempt-requests.ts'
 import type { Db } from '../../records/database/open.ts'
 import { withLockedRows } from '../../records/database/transaction.ts'
-import type { LeasedAttempt } from '../attempt.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 import { type SecretOpener, SecretUnreadable } from '../transport/secret.ts'
-import { type SendResult, send } from '../transport/send.ts'
+import { send } from '../transport/send.ts'
 import { deliveryHeaders } from '../transport/sign.ts'
 import type { InFlight } from './in-flight.ts'
 import type { ResultStore } from './store.ts'
@@ -31,7 +31,7 @@ const RETRY_MS = 500
  *  have started. Starts no more sends once `stopping` aborts. */
 export async function deliver(
   options: DeliverOptions,
-  attempts: LeasedAttempt[],
+  attempts: AttemptWith<'lease'>[],
   onStarted: () => void,
   stopping: AbortSignal,
 ): Promise<void> {
@@ -50,14 +50,14 @@ export async function deliver(
 interface StartedAttempts {
   started: Promise<void>[]
   /** Their webhook is being changed, another attempt of the delivery is open, or loading failed. */
-  remaining: LeasedAttempt[]
+  remaining: AttemptWith<'lease'>[]
 }
 
 /** Loads the requests and starts the attempts. On PostgreSQL the webhooks are locked meanwhile, so
  *  no send starts after a committed change that forbids it. */
 async function startAttempts(
   options: DeliverOptions,
-  attempts: LeasedAttempt[],
+  attempts: AttemptWith<'lease'>[],
   onStarted: () => void,
 ): Promise<StartedAttempts> {
   const { db, log } = options
@@ -83,13 +83,13 @@ async function startAttempts(
   return batch
 }
 
-function isWanted(attempt: LeasedAttempt, request: AttemptRequest | undefined): boolean {
+function isWanted(attempt: AttemptWith<'lease'>, request: AttemptRequest | undefined): boolean {
   return request?.nextAttemptAt === attempt.scheduledAt
 }
 
 function mustWait(
   inFlight: InFlight,
-  attempt: LeasedAttempt,
+  attempt: AttemptWith<'lease'>,
   request: AttemptRequest | undefined,
 ): boolean {
   if (!isWanted(attempt, request)) return false
@@ -99,8 +99,8 @@ function mustWait(
 /** The attempts whose lease this process still has: others may have expired while they waited. */
 async function keepLeased(
   { jobs, inFlight }: DeliverOptions,
-  attempts: LeasedAttempt[],
-): Promise<LeasedAttempt[]> {
+  attempts: AttemptWith<'lease'>[],
+): Promise<AttemptWith<'lease'>[]> {
   try {
     const owned = await jobs.renew(attempts)
     for (const attempt of attempts) if (!owned.has(attempt.lease.jobId)) inFlight.lose(attempt)
@@ -112,21 +112,21 @@ async function keepLeased(
 
 async function makeAttempt(
   options: DeliverOptions,
-  attempt: LeasedAttempt,
+  attempt: AttemptWith<'lease'>,
   request: AttemptRequest | undefined,
 ): Promise<void> {
   const { inFlight, store, now } = options
   if (!request?.endpoint || !isWanted(attempt, request)) return store.add(attempt)
   const { endpoint, orderingKey, trigger } = request
-  if (!endpoint.enabled) {
+  if (endpoint.enabled) {
+    inFlight.startSending(attempt)
+    const sent = await signAndSend(options, request, endpoint)
+    logResult(options.log, attempt, sent)
+    attempt.result = { trigger, orderingKey, endedAt: now().getTime(), sent }
+  } else {
     const skipped = endpoint.deleted ? 'webhook_deleted' : 'webhook_disabled'
-    attempt.result = { skipped, orderingKey, endedAt: now().getTime() }
-    return store.add(attempt)
+    attempt.result = { trigger, orderingKey, endedAt: now().getTime(), skipped }
   }
-  inFlight.startSending(attempt)
-  const sent = { trigger, ...(await signAndSend(options, request, endpoint)) }
-  logResult(options.log, attempt, sent)
-  attempt.result = { sent, orderingKey, endedAt: now().getTime() }
   store.add(attempt)
 }
 
@@ -155,7 +155,7 @@ async function signAndSend(
   }
 }
 
-function logResult(log: Logger, attempt: LeasedAttempt, result: SendResult): void {
+function logResult(log: Logger, attempt: AttemptWith<'lease'>, result: SendResult): void {
   const fields = {
     delivery: attempt.deliveryId,
     webhook: attempt.webhookId,

@@ -1,8 +1,9 @@
 /** Adds scheduled attempts to the queue shortly before they are due. Runs only in the leader. */
 import type { Logger } from 'pino'
+import type { Attempt } from '../../records/attempt.ts'
 import type { Db } from '../../records/database/open.ts'
 import { notifyOtherNodes, transaction } from '../../records/database/transaction.ts'
-import { ATTEMPTS_QUEUED, type ScheduledAttempt } from '../../records/due-work.ts'
+import { ATTEMPTS_QUEUED } from '../../records/due-work.ts'
 import {
   clearQueuedMarks,
   countQueued,
@@ -61,7 +62,7 @@ export class Enqueuer {
   readonly #loop: RunLoop
   readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
   /** Attempts that this process has just scheduled: they need no query. */
-  #announced: ScheduledAttempt[] = []
+  #announced: Attempt[] = []
   #mustQuery = true
   #fill: QueueFill = { byWebhook: new Map(), quota: queueQuota(0), full: new Set(), countedAtMs: 0 }
   #repairedAtMs = performance.now()
@@ -90,7 +91,7 @@ export class Enqueuer {
   }
 
   /** Attempts were scheduled. Without a list, queries for them. */
-  readonly onScheduled = (attempts?: ScheduledAttempt[]): void => {
+  readonly onScheduled = (attempts?: Attempt[]): void => {
     if (!attempts || this.#announced.length + attempts.length > BATCH_SIZE) this.#mustQuery = true
     else this.#announced.push(...attempts)
     this.#loop.wake()
@@ -194,7 +195,7 @@ export class Enqueuer {
     return backlog.length === BATCH_SIZE || selected.length < backlog.length
   }
 
-  async #enqueue(attempts: ScheduledAttempt[], at: Date): Promise<void> {
+  async #enqueue(attempts: Attempt[], at: Date): Promise<void> {
     const { db, queue, inFlight, worker } = this.#options
     await queue.attempts.add(attempts, at)
     const due = attempts.filter(({ scheduledAt }) => scheduledAt <= at.getTime())
@@ -237,7 +238,7 @@ export class Enqueuer {
   }
 
   /** Selects the attempts that fit, and counts them. */
-  #takeQuota(attempts: ScheduledAttempt[], at: Date): ScheduledAttempt[] {
+  #takeQuota(attempts: Attempt[], at: Date): Attempt[] {
     const { byWebhook, quota } = this.#fill
     const selected = selectWithinQuota(attempts, byWebhook, quota, at.getTime())
     for (const { webhookId, scheduledAt } of selected)

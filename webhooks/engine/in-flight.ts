@@ -1,8 +1,6 @@
+import type { Attempt, AttemptWith, Outcome } from '../../records/attempt.ts'
 import type { DeliveryProgress } from '../../records/attempt-results.ts'
-import type { Outcome } from '../../records/attempts.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
-import type { ScheduledAttempt } from '../../records/due-work.ts'
-import type { LeasedAttempt } from '../attempt.ts'
 import { type EndpointHealth, healthAfter, isAtLimit, MAX_IN_FLIGHT } from '../policy/fairness.ts'
 
 /** leased: this process owns the attempt. sending: its request is open. storing: its result is not
@@ -10,7 +8,7 @@ import { type EndpointHealth, healthAfter, isAtLimit, MAX_IN_FLIGHT } from '../p
 type Phase = 'leased' | 'sending' | 'storing'
 
 interface Entry {
-  attempt: LeasedAttempt
+  attempt: AttemptWith<'lease'>
   phase: Phase
 }
 
@@ -41,7 +39,7 @@ export class InFlight {
   readonly #byDelivery = new Map<string, Entry[]>()
   readonly #endpoints = new Map<string, EndpointHealth>()
   /** By delivery ID. Nearly all are finished before they would be marked, which saves the write. */
-  readonly #unmarked = new Map<string, { attempt: ScheduledAttempt; enqueuedAtMs: number }>()
+  readonly #unmarked = new Map<string, { attempt: Attempt; enqueuedAtMs: number }>()
   readonly #outcomes = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
   readonly #ended = { delivered: 0, failed: 0 }
   #leasedCount = 0
@@ -73,7 +71,7 @@ export class InFlight {
     }
   }
 
-  list(): LeasedAttempt[] {
+  list(): AttemptWith<'lease'>[] {
     return [...this.#entries.values()].map(({ attempt }) => attempt)
   }
 
@@ -89,9 +87,9 @@ export class InFlight {
 
   /** Takes a slot for each attempt. Returns the attempts that are new here: the lease of an attempt
    *  in flight may have expired and come back to this process, and then only its lease is replaced. */
-  lease(attempts: LeasedAttempt[]): LeasedAttempt[] {
+  lease(attempts: AttemptWith<'lease'>[]): AttemptWith<'lease'>[] {
     this.#leasedCount += attempts.length
-    const added: LeasedAttempt[] = []
+    const added: AttemptWith<'lease'>[] = []
     for (const attempt of attempts) {
       const known = this.#entries.get(attempt.lease.jobId)
       if (known) {
@@ -108,12 +106,12 @@ export class InFlight {
     return added
   }
 
-  startSending(attempt: LeasedAttempt): void {
+  startSending(attempt: AttemptWith<'lease'>): void {
     this.#setPhase(attempt, 'sending')
   }
 
   /** The attempt has ended; with a response or an error its endpoint's health changes. */
-  startStoring(attempt: LeasedAttempt): void {
+  startStoring(attempt: AttemptWith<'lease'>): void {
     this.#setPhase(attempt, 'storing')
     const { result, webhookId } = attempt
     if (!result) return
@@ -129,7 +127,7 @@ export class InFlight {
   }
 
   /** The results are stored. `progress`: what they led to. */
-  finish(attempts: LeasedAttempt[], progress: DeliveryProgress[]): void {
+  finish(attempts: AttemptWith<'lease'>[], progress: DeliveryProgress[]): void {
     let limitReleased = false
     for (const attempt of attempts) {
       const health = this.#endpoints.get(attempt.webhookId)
@@ -143,7 +141,7 @@ export class InFlight {
   }
 
   /** Another process owns the attempt by now. */
-  lose(attempt: LeasedAttempt): void {
+  lose(attempt: AttemptWith<'lease'>): void {
     const { lease, deliveryId, webhookId } = attempt
     const entry = this.#entries.get(lease.jobId)
     if (!entry) return
@@ -160,7 +158,7 @@ export class InFlight {
     this.#byDelivery.clear()
   }
 
-  addUnmarked(attempts: ScheduledAttempt[]): void {
+  addUnmarked(attempts: Attempt[]): void {
     for (const attempt of attempts)
       this.#unmarked.set(attempt.deliveryId, { attempt, enqueuedAtMs: performance.now() })
   }
@@ -178,14 +176,14 @@ export class InFlight {
   }
 
   /** The attempts enqueued up to `untilMs` of the monotonic clock. */
-  listUnmarked(untilMs = Number.POSITIVE_INFINITY): ScheduledAttempt[] {
+  listUnmarked(untilMs = Number.POSITIVE_INFINITY): Attempt[] {
     return [...this.#unmarked.values()]
       .filter(({ enqueuedAtMs }) => enqueuedAtMs <= untilMs)
       .map(({ attempt }) => attempt)
   }
 
   /** Removes these attempts, but not later ones of the same deliveries. */
-  removeUnmarked(attempts: ScheduledAttempt[]): void {
+  removeUnmarked(attempts: Attempt[]): void {
     for (const attempt of attempts)
       if (this.#unmarked.get(attempt.deliveryId)?.attempt === attempt)
         this.#unmarked.delete(attempt.deliveryId)
@@ -195,7 +193,7 @@ export class InFlight {
     this.#unmarked.clear()
   }
 
-  #setPhase(attempt: LeasedAttempt, phase: Phase): void {
+  #setPhase(attempt: AttemptWith<'lease'>, phase: Phase): void {
     const entry = this.#entries.get(attempt.lease.jobId)
     if (entry) entry.phase = phase
   }

@@ -1,18 +1,13 @@
 /** Stores the results of attempts, many in one transaction. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import {
-  type DeliveryProgress,
-  type EndedAttempt,
-  hasSucceeded,
-  storeResults,
-} from '../../records/attempt-results.ts'
+import type { AttemptWith } from '../../records/attempt.ts'
+import { type DeliveryProgress, hasSucceeded, storeResults } from '../../records/attempt-results.ts'
 import { isUnavailable } from '../../records/database/errors.ts'
 import type { Db } from '../../records/database/open.ts'
 import { type Trx, transaction } from '../../records/database/transaction.ts'
 import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
-import type { LeasedAttempt } from '../attempt.ts'
-import { AFTER_SUCCESS, progressAfter } from '../policy/schedule.ts'
+import { progressAfter } from '../policy/schedule.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 import { RunLoop } from '../run-loop.ts'
 import type { InFlight } from './in-flight.ts'
@@ -40,7 +35,7 @@ export class ResultStore {
   readonly #stopDeadline = new AbortController()
   readonly #transactions = new Set<Promise<void>>()
   readonly #completions = new Set<Promise<void>>()
-  #waiting: LeasedAttempt[] = []
+  #waiting: AttemptWith<'lease'>[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: StoreOptions) {
@@ -52,7 +47,7 @@ export class ResultStore {
   }
 
   /** Queues an attempt that has ended. If it has no result, only its job is completed. */
-  add(attempt: LeasedAttempt): void {
+  add(attempt: AttemptWith<'lease'>): void {
     this.#options.inFlight.startStoring(attempt)
     this.#enqueue(attempt)
   }
@@ -71,7 +66,7 @@ export class ResultStore {
     clearTimeout(this.#timer)
   }
 
-  #enqueue(attempt: LeasedAttempt): void {
+  #enqueue(attempt: AttemptWith<'lease'>): void {
     this.#waiting.push(attempt)
     if (this.#waiting.length >= GATHER_COUNT) this.#loop.wake()
     else this.#timer ??= setTimeout(this.#loop.wake, GATHER_MS)
@@ -90,7 +85,7 @@ export class ResultStore {
   }
 
   /** Retries until it succeeds: a result that is not stored leads to a second attempt. */
-  async #store(batch: LeasedAttempt[]): Promise<void> {
+  async #store(batch: AttemptWith<'lease'>[]): Promise<void> {
     const { signal } = this.#stopDeadline
     while (!signal.aborted) {
       try {
@@ -108,7 +103,7 @@ export class ResultStore {
 
   /** Stores each result alone, so that one that the database rejects does not block the others. A result
    *  that is rejected alone is tried again without its response. */
-  async #storeSeparately(batch: LeasedAttempt[]): Promise<void> {
+  async #storeSeparately(batch: AttemptWith<'lease'>[]): Promise<void> {
     if (batch.length > 1) {
       for (const attempt of batch) await this.#store([attempt])
       return
@@ -117,7 +112,7 @@ export class ResultStore {
     if (attempt) setTimeout(() => this.#enqueue(withoutResponse(attempt)), RETRY_MS)
   }
 
-  async #storeOnce(batch: LeasedAttempt[]): Promise<void> {
+  async #storeOnce(batch: AttemptWith<'lease'>[]): Promise<void> {
     const { db, jobs, log } = this.#options
     if (db.dialect === 'postgres') {
       const progress = await transaction(db, async (trx) => {
@@ -145,14 +140,14 @@ export class ResultStore {
     track(this.#completions, completion)
   }
 
-  async #storeIn(trx: Trx, attempts: EndedAttempt[]): Promise<DeliveryProgress[]> {
+  async #storeIn(trx: Trx, attempts: AttemptWith<'result'>[]): Promise<DeliveryProgress[]> {
     if (attempts.length === 0) return []
-    return storeResults(trx, attempts, AFTER_SUCCESS, (delivery, attempt) =>
+    return storeResults(trx, attempts, (delivery, attempt) =>
       progressAfter(delivery, attempt, this.#options.delaysMs),
     )
   }
 
-  #finish(batch: LeasedAttempt[], progress: DeliveryProgress[]): void {
+  #finish(batch: AttemptWith<'lease'>[], progress: DeliveryProgress[]): void {
     const { db, inFlight } = this.#options
     inFlight.finish(batch, progress)
     // Notify this process only: in other processes the leader's sweep finds retries in time.
@@ -166,11 +161,11 @@ function track(promises: Set<Promise<void>>, promise: Promise<void>): void {
   promise.finally(() => promises.delete(promise))
 }
 
-function hasResult(attempt: LeasedAttempt): attempt is LeasedAttempt & EndedAttempt {
+function hasResult(attempt: AttemptWith<'lease'>): attempt is AttemptWith<'lease' | 'result'> {
   return attempt.result !== undefined
 }
 
-function withoutResponse(attempt: LeasedAttempt): LeasedAttempt {
+function withoutResponse(attempt: AttemptWith<'lease'>): AttemptWith<'lease'> {
   const { result } = attempt
   if (!result || !('sent' in result)) return attempt
   const sent = { ...result.sent, responseHeaders: null, responseBody: null, error: null }

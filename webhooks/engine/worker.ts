@@ -1,6 +1,6 @@
 /** Leases due attempts as slots become free, starts them, and renews the leases. */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { LeasedAttempt } from '../attempt.ts'
+import type { AttemptWith } from '../../records/attempt.ts'
 import {
   type LeaseRound,
   MAX_IN_FLIGHT,
@@ -124,7 +124,7 @@ export class Worker {
 
   /** Starts the attempts. Waits briefly for a small batch to start sending, so that the next lease does
    *  not delay it. */
-  async #start(attempts: LeasedAttempt[]): Promise<void> {
+  async #start(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const started = Promise.withResolvers<void>()
     const leased = this.#options.inFlight.lease(attempts)
     const delivery = deliver(this.#options, leased, started.resolve, this.#stopping.signal)

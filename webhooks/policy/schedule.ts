@@ -1,16 +1,13 @@
-import type { DeliveryProgress, EndedAttempt } from '../../records/attempt-results.ts'
+import type { AttemptWith } from '../../records/attempt.ts'
+import {
+  AFTER_SUCCESS,
+  type DeliveryProgress,
+  type LockedDelivery,
+} from '../../records/attempt-results.ts'
 import type { FailureReason } from '../../records/deliveries.ts'
 
 /** The parts of a delivery that the schedule depends on. */
-type ScheduledDelivery = DeliveryProgress & { webhook: { enabled: boolean; deleted: boolean } }
-
-/** The progress of a delivery after a success, from any state. */
-export const AFTER_SUCCESS: DeliveryProgress = {
-  state: 'delivered',
-  failureReason: null,
-  nextAttemptAt: null,
-  nextTrigger: null,
-}
+type ScheduledDelivery = DeliveryProgress & Pick<LockedDelivery, 'webhook'>
 
 /** The progress of a delivery after an attempt. `delaysMs` are the delays before attempts 2, 3 and
  *  so on, each counted from the end of the attempt before. `Retry-After` does not change them. After
@@ -19,7 +16,7 @@ export const AFTER_SUCCESS: DeliveryProgress = {
  *  service-spec §8 "Webhook attempt schedule". */
 export function progressAfter(
   delivery: ScheduledDelivery,
-  { number, scheduledAt, result }: Pick<EndedAttempt, 'number' | 'scheduledAt' | 'result'>,
+  { number, scheduledAt, result }: Pick<AttemptWith<'result'>, 'number' | 'scheduledAt' | 'result'>,
   delaysMs: number[],
 ): DeliveryProgress {
   if ('sent' in result && result.sent.outcome === 'success') return AFTER_SUCCESS
@@ -30,7 +27,7 @@ export function progressAfter(
   if ('skipped' in result) return failed(result.skipped)
   if (!delivery.webhook.enabled)
     return failed(delivery.webhook.deleted ? 'webhook_deleted' : 'webhook_disabled')
-  if (result.sent.trigger !== 'schedule') return failed('attempt_failed')
+  if (result.trigger !== 'schedule') return failed('attempt_failed')
 
   const delayMs = delaysMs[number - 1]
   if (delayMs === undefined) return failed('attempts_exhausted')

@@ -1,9 +1,8 @@
 /** The jobs of attempts: one for each queued attempt. */
 import { hash } from 'node:crypto'
 import { fromKnex } from 'pg-boss'
+import type { Attempt, AttemptWith } from '../../records/attempt.ts'
 import type { Trx } from '../../records/database/transaction.ts'
-import type { ScheduledAttempt } from '../../records/due-work.ts'
-import type { LeasedAttempt } from '../attempt.ts'
 import type { LeaseRound } from '../policy/fairness.ts'
 import type { Boss } from './boss.ts'
 
@@ -47,7 +46,7 @@ export class AttemptJobs {
   }
 
   /** Adds attempts. Attempts that the queue already has are ignored. */
-  async add(attempts: ScheduledAttempt[], now: Date): Promise<void> {
+  async add(attempts: Attempt[], now: Date): Promise<void> {
     if (attempts.length === 0) return
     const jobs = attempts.map(({ deliveryId, webhookId, number, scheduledAt }) => ({
       id: jobId(deliveryId, scheduledAt),
@@ -61,7 +60,7 @@ export class AttemptJobs {
 
   /** Leases at most `count` due attempts. May return none even if attempts are due: every webhook may be
    *  at its limit. */
-  async lease(count: number, { limit, skip }: LeaseRound): Promise<LeasedAttempt[]> {
+  async lease(count: number, { limit, skip }: LeaseRound): Promise<AttemptWith<'lease'>[]> {
     const jobs = await this.#boss.jobs.fetch<JobData>(QUEUE, {
       batchSize: count < LEASE_STEP ? count : count - (count % LEASE_STEP),
       groupConcurrency: limit,
@@ -75,7 +74,7 @@ export class AttemptJobs {
   }
 
   /** Renews the leases. Returns the IDs of the jobs that this process still owns. */
-  renew(attempts: LeasedAttempt[]): Promise<Set<string>> {
+  renew(attempts: AttemptWith<'lease'>[]): Promise<Set<string>> {
     const renewal = this.#renewal.then(async () => {
       const renewable = attempts.filter(({ lease }) => !this.#completing.has(lease.jobId))
       if (renewable.length === 0) return new Set<string>()
@@ -87,7 +86,7 @@ export class AttemptJobs {
 
   /** Removes the jobs, except those that another process has since leased. Returns the IDs of the
    *  removed jobs. `trx`: removes them when that transaction commits (PostgreSQL). */
-  async complete(attempts: LeasedAttempt[], trx?: Trx): Promise<Set<string>> {
+  async complete(attempts: AttemptWith<'lease'>[], trx?: Trx): Promise<Set<string>> {
     if (attempts.length === 0) return new Set()
     if (trx) await this.#suspendRenewal(attempts, trx)
     const options = trx ? { db: fromKnex(trx.sql) } : {}
@@ -99,11 +98,11 @@ export class AttemptJobs {
   }
 
   /** Ends the leases: another worker may lease the attempts at once. */
-  async release(attempts: LeasedAttempt[]): Promise<void> {
+  async release(attempts: AttemptWith<'lease'>[]): Promise<void> {
     if (attempts.length > 0) await this.#boss.jobs.fail(QUEUE, attempts.map(jobKey))
   }
 
-  async #suspendRenewal(attempts: LeasedAttempt[], trx: Trx): Promise<void> {
+  async #suspendRenewal(attempts: AttemptWith<'lease'>[], trx: Trx): Promise<void> {
     for (const { lease } of attempts) this.#completing.add(lease.jobId)
     trx.onEnd(() => {
       for (const { lease } of attempts) this.#completing.delete(lease.jobId)
@@ -112,7 +111,7 @@ export class AttemptJobs {
   }
 }
 
-const jobKey = ({ lease: { jobId: id, retryCount } }: LeasedAttempt) => ({ id, retryCount })
+const jobKey = ({ lease: { jobId: id, retryCount } }: AttemptWith<'lease'>) => ({ id, retryCount })
 
 /** The job IDs that a command reached. pg-boss's types lack this field, but its own workers rely on it. */
 function affectedIds(response: object): Set<string> {

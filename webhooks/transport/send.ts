@@ -1,25 +1,8 @@
 /** Sends one request. No other file sends requests to endpoints. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Agent, type Dispatcher, errors } from 'undici'
-import type { Outcome, Phases } from '../../records/attempts.ts'
+import type { Phases, SendResult } from '../../records/attempt.ts'
 import { BlockedAddress, type Connection, Trace, type TracedOptions } from './egress.ts'
-
-export interface SendResult {
-  outcome: Outcome
-  status: number | null
-  responseHeaders: Record<string, string> | null
-  responseBody: string | null
-  /** A sentence for the reader of the delivery log. Null: success. */
-  error: string | null
-  /** Epoch milliseconds. */
-  startedAt: number
-  durationMs: number
-  /** The IP address of the connection. */
-  address: string | null
-  /** They add up to the duration: the last phase lasts until the end of the attempt. Null: no
-   *  connection was started. */
-  phases: Phases | null
-}
 
 export interface SendRequest {
   url: string

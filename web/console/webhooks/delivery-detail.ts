@@ -1,11 +1,7 @@
 /** The details of a delivery: its state, its attempts with their responses, and its payload. */
-import { listLastAttempts, type Phases, type RecordedAttempt } from '../../../records/attempts.ts'
-import {
-  type Delivery,
-  type FailureReason,
-  findDeliveryBody,
-  type Trigger,
-} from '../../../records/deliveries.ts'
+import type { Phases, Trigger } from '../../../records/attempt.ts'
+import { listLastAttempts, type RecordedAttempt } from '../../../records/attempts.ts'
+import { type Delivery, type FailureReason, findDeliveryBody } from '../../../records/deliveries.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type RowView, rowHeading } from '../expandable-row.ts'

@@ -1,9 +1,6 @@
 /** The table of deliveries. Each delivery has its own `tbody`, which is updated in place. */
-import {
-  type AttemptSummary,
-  listAttemptSummaries,
-  type Outcome,
-} from '../../../records/attempts.ts'
+import type { Outcome } from '../../../records/attempt.ts'
+import { type AttemptSummary, listAttemptSummaries } from '../../../records/attempts.ts'
 import type { Delivery, DeliveryState } from '../../../records/deliveries.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'

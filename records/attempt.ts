@@ -1,0 +1,69 @@
+export type Outcome = 'success' | 'http_error' | 'timeout' | 'unreachable' | 'blocked'
+
+/** Why an attempt is made: by the retry schedule, or once by a command. */
+export type Trigger = 'schedule' | 'retry' | 'resend' | 'test'
+
+/** One HTTP request of a delivery, on its way through the delivery engine. Delivery ID and
+ *  `scheduledAt` identify it: no two attempts of a delivery are scheduled at the same time. */
+export interface Attempt {
+  deliveryId: string
+  /** Never changes for a delivery. */
+  webhookId: string
+  /** Expected attempt number, 1-based; the final number is assigned when the result is stored. */
+  number: number
+  /** Epoch milliseconds. */
+  scheduledAt: number
+  /** Set when a process has leased the attempt. */
+  lease?: Lease
+  /** Set when the attempt has ended, unless its delivery did not want it any more. */
+  result?: AttemptResult
+}
+
+/** An attempt that has these parts. */
+export type AttemptWith<Part extends 'lease' | 'result'> = Attempt & Required<Pick<Attempt, Part>>
+
+/** Temporary ownership of an attempt by one process. */
+export interface Lease {
+  jobId: string
+  /** Counts the leases of a job: an older lease is void. */
+  retryCount: number
+}
+
+/** A request and its outcome, or nothing sent because the webhook is disabled or deleted. */
+export type AttemptResult = {
+  trigger: Trigger
+  /** Null: the webhook does not ask for order. */
+  orderingKey: string | null
+  /** Epoch milliseconds. */
+  endedAt: number
+} & ({ sent: SendResult } | { skipped: 'webhook_disabled' | 'webhook_deleted' })
+
+/** One request and its response. */
+export interface SendResult {
+  outcome: Outcome
+  /** The HTTP status. Null: no response. */
+  status: number | null
+  responseHeaders: Record<string, string> | null
+  /** The first 16 KiB. */
+  responseBody: string | null
+  /** A sentence for the reader of the delivery log. Null: success. */
+  error: string | null
+  /** Epoch milliseconds. */
+  startedAt: number
+  durationMs: number
+  /** The IP address of the connection. Null: there was none. */
+  address: string | null
+  /** They add up to the duration: the last phase lasts until the end of the attempt. Null: no
+   *  connection was started. */
+  phases: Phases | null
+}
+
+/** Durations in milliseconds. Null: the attempt did not reach the phase, or reused an open connection. */
+export interface Phases {
+  dns: number | null
+  connect: number | null
+  tls: number | null
+  /** From the end of the request to the first byte of the response. */
+  first_byte: number | null
+  body: number | null
+}
