@@ -7,6 +7,7 @@ import { createJobApplication } from '../handlers/createJobApplication.ts'
 import { createParticipant } from '../handlers/createParticipant.ts'
 import { createPayment } from '../handlers/createPayment.ts'
 import { createTask } from '../handlers/createTask.ts'
+import { deleteExport } from '../handlers/deleteExport.ts'
 import { deleteJob } from '../handlers/deleteJob.ts'
 import { deleteJobApplication } from '../handlers/deleteJobApplication.ts'
 import { deleteParticipant } from '../handlers/deleteParticipant.ts'
@@ -43,6 +44,7 @@ export const handlers: Handlers = {
   createParticipant,
   createPayment,
   createTask,
+  deleteExport,
   deleteJob,
   deleteJobApplication,
   deleteParticipant,

@@ -27,6 +27,7 @@ export type OperationId =
   | 'listExports'
   | 'createExport'
   | 'getExport'
+  | 'deleteExport'
   | 'getExportFile'
   | 'listPayments'
   | 'createPayment'
@@ -650,6 +651,28 @@ export const operations = {
     statuses: [200, 304, 400, 401, 404, 422, 429, 500, 503],
     idempotent: false,
     ifMatch: false,
+    deprecation: null,
+  },
+  deleteExport: {
+    method: 'delete',
+    path: '/public/v1/exports/{export}',
+    tag: 'Exports',
+    summary: 'Delete an export',
+    isPublic: false,
+    access: 'write',
+    permission: null,
+    rateLimit: { limit: 60, windowSeconds: 60 },
+    query: {},
+    sorts: [],
+    filters: {},
+    emits: [],
+    success: 204,
+    mediaTypes: [],
+    etag: false,
+    location: false,
+    statuses: [204, 400, 401, 403, 404, 412, 422, 429, 500, 503],
+    idempotent: false,
+    ifMatch: true,
     deprecation: null,
   },
   getExportFile: {

@@ -597,7 +597,14 @@ export const resources: readonly Resource[] = [
     type: 'export',
     module: 'exports',
     description: 'All records of one resource in a file, created in the background.',
-    operations: { list: 'listExports', get: 'getExport', create: 'createExport', update: null, delete: null, file: 'getExportFile' },
+    operations: {
+      list: 'listExports',
+      get: 'getExport',
+      create: 'createExport',
+      update: null,
+      delete: 'deleteExport',
+      file: 'getExportFile',
+    },
     record: {
       type: 'object',
       description: 'A file with the records of one resource.',

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { assertFound, StatusError } from '../errors.ts'
 import type { FileBody } from '../generated/operations.ts'
-import { type Export, findExport, readFile } from '../records/exports.ts'
+import { assertExportPermitted, type Export, findExport, readFile } from '../records/exports.ts'
 import type { Call } from './call.ts'
 
 const MEDIA_TYPES = { csv: 'text/csv', json: 'application/json' }
@@ -10,11 +10,7 @@ export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBo
   const { scope, path, caller, now } = call
   const found = await findExport(scope, path.export)
   assertFound(found, 'export')
-  if (found.resource === 'payments' && caller.finance === 'none')
-    throw new StatusError(
-      403,
-      'The owner of this API key has no Finance permission to read payments.',
-    )
+  assertExportPermitted(found, caller)
   if (found.status === 'failed') throw new StatusError(409, `The export failed. ${found.error}`)
   const { byte_size, sha256, expires_at } = found
   if (byte_size === null || sha256 === null || expires_at === null)

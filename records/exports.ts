@@ -1,4 +1,5 @@
 import { v7 as uuidv7 } from 'uuid'
+import { StatusError } from '../errors.ts'
 import contract from '../generated/openapi.json' with { type: 'json' }
 import type { components } from '../generated/openapi.ts'
 import { type Body, operations, type QueryParameter } from '../generated/operations.ts'
@@ -13,6 +14,7 @@ import { participantListing } from './participants.ts'
 import { paymentListing } from './payments.ts'
 import { findRow } from './references.ts'
 import { taskListing } from './tasks.ts'
+import type { Permission } from './users.ts'
 
 export type Export = components['schemas']['Export']
 export type NewExport = Body<'createExport'>
@@ -60,9 +62,25 @@ export const exportListing: Listing<ExportRow, Export> = {
   nullable: ['completed_at'],
 }
 
-export async function findExport(scope: Scope, id: string): Promise<Export | undefined> {
-  const row = await findRow<ExportRow>(scope, 'exports', id)
+export async function findExport(
+  scope: Scope,
+  id: string,
+  options?: { forUpdate: boolean },
+): Promise<Export | undefined> {
+  const row = await findRow<ExportRow>(scope, 'exports', id, options)
   return row && fromRow(row)
+}
+
+/** Throws 403 for an export of payments unless the user may read payments. */
+export function assertExportPermitted(
+  { resource }: Pick<Export, 'resource'>,
+  { finance }: { finance: Permission },
+): void {
+  if (resource === 'payments' && finance === 'none')
+    throw new StatusError(
+      403,
+      'The owner of this API key has no Finance permission to read payments.',
+    )
 }
 
 /** Throws `InvalidInput` for filters that the list operation of the resource does not declare. */
@@ -91,6 +109,12 @@ export async function insertExport(
   }
   await scope.insert('exports', { ...row })
   return fromRow(row)
+}
+
+/** Deletes the export with its file. A process that is writing the file loses its claim with its next
+ *  write, and stops. */
+export async function deleteExportRow(scope: Scope, id: string): Promise<void> {
+  await scope.rows('exports').where({ id }).delete()
 }
 
 /** Reads the file in chunks, one in memory at a time. Throws when a chunk is missing. */

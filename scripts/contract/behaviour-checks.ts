@@ -35,6 +35,13 @@ export async function* versionChecks(run: Run, operation: Operation): AsyncGener
     const { headers } = await run.plain({ method: 'GET', path, headers: {}, key: run.target.key })
     return headers.get('etag') ?? ''
   }
+  /** Again when the service itself has changed the record in between, as it does with an unfinished export. */
+  const sendCurrent = async (): Promise<{ probe: Request; status: number }> => {
+    const etag = await current()
+    const probe = conditional('If-Match', etag)
+    const { status } = await run.send(id, probe)
+    return status === 412 && (await current()) !== etag ? sendCurrent() : { probe, status }
+  }
   const expectStatus = (
     what: string,
     request: () => Promise<Request>,
@@ -69,11 +76,14 @@ export async function* versionChecks(run: Run, operation: Operation): AsyncGener
         async () => conditional('If-Match', '"another"'),
         412,
       ).perform()
-      await expectStatus(
-        'the current version',
-        async () => conditional('If-Match', await current()),
+      const { probe, status } = await sendCurrent()
+      assertStatus(
+        'conditional_request',
+        probe,
+        status,
         operation.success.status,
-      ).perform()
+        'the current version',
+      )
     },
   }
 }

@@ -110,7 +110,7 @@ interface Address {
 
 /** What the contract has no operation for is nowhere, whoever asks. */
 const isPossible = ({ template, params: { resource } }: Address): boolean =>
-  !(resource === 'exports' && /\/(edit|delete)$/.test(template)) &&
+  !(resource === 'exports' && template.endsWith('/edit')) &&
   !(template.endsWith('/file') && resource !== 'exports')
 
 describe('the console: who may open what', () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
+import { makeExport } from '../../operations/export-job.ts'
 import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { errorsIn, fill, filledIn, formOf, madeBy, newOwner, textOf, type Values } from './forms.ts'
@@ -215,5 +216,22 @@ describe('a form without JavaScript', () => {
       years: 5,
       city: '5',
     })
+  })
+})
+
+describe('Delete of an export', () => {
+  it('does not promise events, and deletes an export that has progressed meanwhile', async () => {
+    const { client, visits } = await newOwner(app)
+    const { body: created } = await client.post('/exports', { resource: 'tasks', format: 'csv' })
+    const page = await visits.get(`/records/exports/${created.id}/delete`)
+    expect(textOf(page.text)).toContain('This cannot be undone.')
+    expect(page.text).not.toContain('webhooks will be notified')
+    await makeExport(app.db, created.id, () => new Date(), new AbortController().signal)
+    const answer = await visits.post(
+      `/records/exports/${created.id}/delete`,
+      filledIn(formOf(page.text), {}),
+    )
+    expect(answer.status).toBe(303)
+    expect((await client.get(`/exports/${created.id}`)).status).toBe(404)
   })
 })

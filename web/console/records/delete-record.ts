@@ -1,7 +1,8 @@
 /** The confirmation page, and the deletion of a record. */
 import { InvalidInput, StatusError } from '../../../errors.ts'
+import { operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
-import { html } from '../../shared/html.ts'
+import { type Content, html } from '../../shared/html.ts'
 import { form } from '../form-fields.ts'
 import type { ConsolePage, PageResult, Visit } from '../page.ts'
 import { VERSION_FIELD } from './edit-record.ts'
@@ -33,10 +34,22 @@ export async function deletePage(
         problem,
       },
       html`
-<input type="hidden" name="${VERSION_FIELD}" value="${String(item.updated_at)}">
-<p>This cannot be undone. Subscribed webhooks will be notified.</p>`,
+${versionInput(resource, item)}
+<p>This cannot be undone.${emitsEvents(resource) && ' Subscribed webhooks will be notified.'}</p>`,
     ),
   }
+}
+
+/** None for a record that only the service changes, such as an export in progress. */
+function versionInput({ operations: { update } }: Resource, { updated_at }: Item): Content {
+  return (
+    update !== null &&
+    html`<input type="hidden" name="${VERSION_FIELD}" value="${String(updated_at)}">`
+  )
+}
+
+function emitsEvents({ operations: { delete: id } }: Resource): boolean {
+  return id !== null && operations[id].emits.length > 0
 }
 
 export async function deleteRecord(
