@@ -18,6 +18,7 @@ import { getExport } from '../handlers/getExport.ts'
 import { getExportFile } from '../handlers/getExportFile.ts'
 import { getJob } from '../handlers/getJob.ts'
 import { getJobApplication } from '../handlers/getJobApplication.ts'
+import { getMe } from '../handlers/getMe.ts'
 import { getParticipant } from '../handlers/getParticipant.ts'
 import { getPayment } from '../handlers/getPayment.ts'
 import { getTask } from '../handlers/getTask.ts'
@@ -55,6 +56,7 @@ export const handlers: Handlers = {
   getExportFile,
   getJob,
   getJobApplication,
+  getMe,
   getParticipant,
   getPayment,
   getTask,

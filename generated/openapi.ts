@@ -438,6 +438,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/public/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get your API key, its owner and its account
+         * @description Returns the owner, the account, the access level and the rate limit of the API key that you send. Use it to test a key before the first other request.
+         */
+        get: operations["getMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -934,6 +954,58 @@ export interface components {
         EventTypeList: {
             data: components["schemas"]["EventTypeDescription"][];
             meta: components["schemas"]["ListMeta"];
+        };
+        /** @description An API key, its owner, its account and its rate limit. */
+        Me: {
+            api_key: components["schemas"]["ApiKey"];
+            user: components["schemas"]["User"];
+            account: components["schemas"]["Account"];
+            rate_limit: components["schemas"]["RequestLimit"];
+        };
+        /** @description The API key of this request. */
+        ApiKey: {
+            id: components["schemas"]["Id"];
+            /** @description The name of the key in the web interface. */
+            name: string;
+            access_level: components["schemas"]["AccessLevel"];
+        };
+        /**
+         * @description What an API key may do. A `full_access` key may read, create, update and delete. A `read_only` key may only read.
+         * @enum {string}
+         */
+        AccessLevel: "full_access" | "read_only";
+        /** @description The owner of the API key. */
+        User: {
+            id: components["schemas"]["Id"];
+            /** @description The full name. */
+            full_name: string;
+            /** @description The email that the user signs in with. */
+            email: string;
+            role: components["schemas"]["UserRole"];
+            finance_permission: components["schemas"]["FinancePermission"];
+        };
+        /**
+         * @description The role of a user. An account has one `owner`. An `admin` may create API keys and webhooks if the owner permits it. A `member` may create neither.
+         * @enum {string}
+         */
+        UserRole: "owner" | "admin" | "member";
+        /**
+         * @description What the keys of a user may do with payments: nothing, `read` them, or also create, update and delete them (`write`).
+         * @enum {string}
+         */
+        FinancePermission: "none" | "read" | "write";
+        /** @description The account of the API key. Its records are the ones that the key reaches. */
+        Account: {
+            id: components["schemas"]["Id"];
+            /** @description The name of the account. */
+            name: string;
+        };
+        /** @description The rate limit of the user, for all of their keys together. The headers of every response show what is left of it. */
+        RequestLimit: {
+            /** @description The number of requests allowed in a window. */
+            limit: number;
+            /** @description The length of a window in seconds. */
+            window_seconds: number;
         };
     };
     responses: {
@@ -1730,6 +1802,45 @@ export interface components {
                 "application/json": components["schemas"]["EventTypeList"];
             };
         };
+        /** @description The API key, its owner and its account. */
+        Me: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "api_key": {
+                 *         "id": "0193d79f-1c42-7a83-b6d0-8e5f2a7c9b14",
+                 *         "name": "CRM import",
+                 *         "access_level": "full_access"
+                 *       },
+                 *       "user": {
+                 *         "id": "0193d79e-7b05-7e61-a2c4-3d9f6b8e1a57",
+                 *         "full_name": "Grace Hopper",
+                 *         "email": "grace@example.com",
+                 *         "role": "owner",
+                 *         "finance_permission": "write"
+                 *       },
+                 *       "account": {
+                 *         "id": "0193d79e-7af8-7c12-9d3b-5a1e8f4c6d20",
+                 *         "name": "Example Ltd"
+                 *       },
+                 *       "rate_limit": {
+                 *         "limit": 60,
+                 *         "window_seconds": 60
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["Me"];
+            };
+        };
         /** @description The record was deleted. The response has no body. */
         NoContent: {
             headers: {
@@ -2313,6 +2424,14 @@ export type Event = components['schemas']['Event'];
 export type EventList = components['schemas']['EventList'];
 export type EventTypeDescription = components['schemas']['EventTypeDescription'];
 export type EventTypeList = components['schemas']['EventTypeList'];
+export type Me = components['schemas']['Me'];
+export type ApiKey = components['schemas']['ApiKey'];
+export type AccessLevel = components['schemas']['AccessLevel'];
+export type User = components['schemas']['User'];
+export type UserRole = components['schemas']['UserRole'];
+export type FinancePermission = components['schemas']['FinancePermission'];
+export type Account = components['schemas']['Account'];
+export type RequestLimit = components['schemas']['RequestLimit'];
 export type ResponseParticipant = components['responses']['Participant'];
 export type ResponseParticipantCreated = components['responses']['ParticipantCreated'];
 export type ResponseParticipantList = components['responses']['ParticipantList'];
@@ -2334,6 +2453,7 @@ export type ResponsePaymentList = components['responses']['PaymentList'];
 export type ResponseEvent = components['responses']['Event'];
 export type ResponseEventList = components['responses']['EventList'];
 export type ResponseEventTypeList = components['responses']['EventTypeList'];
+export type ResponseMe = components['responses']['Me'];
 export type ResponseNoContent = components['responses']['NoContent'];
 export type ResponseNotModified = components['responses']['NotModified'];
 export type ResponseBadRequest = components['responses']['BadRequest'];
@@ -3426,6 +3546,24 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["EventTypeList"];
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            422: components["responses"]["ValidationFailed"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Me"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             422: components["responses"]["ValidationFailed"];

@@ -37,6 +37,7 @@ export type OperationId =
   | 'listEvents'
   | 'getEvent'
   | 'listEventTypes'
+  | 'getMe'
 
 /** An operation of the contract. */
 export interface OperationRow {
@@ -1069,6 +1070,28 @@ export const operations = {
     permission: null,
     rateLimit: { limit: 60, windowSeconds: 60 },
     query: { 'page[number]': { type: 'integer', default: 1 }, 'page[size]': { type: 'integer', default: 25 } },
+    sorts: [],
+    filters: {},
+    emits: [],
+    success: 200,
+    mediaTypes: ['application/json'],
+    etag: false,
+    location: false,
+    statuses: [200, 400, 401, 422, 429, 500, 503],
+    idempotent: false,
+    ifMatch: false,
+    deprecation: null,
+  },
+  getMe: {
+    method: 'get',
+    path: '/public/v1/me',
+    tag: 'Account',
+    summary: 'Get your API key, its owner and its account',
+    isPublic: false,
+    access: 'read',
+    permission: null,
+    rateLimit: { limit: 60, windowSeconds: 60 },
+    query: {},
     sorts: [],
     filters: {},
     emits: [],

@@ -17,6 +17,8 @@ export interface Caller {
   accountId: string
   userId: string
   finance: 'none' | 'read' | 'write'
+  /** Undefined for a user of the console. */
+  apiKey?: { id: string; rateLimit: { limit: number; window_seconds: number } }
 }
 
 /** An operation's parameters and body, valid by the contract: lists are arrays, integers are numbers,

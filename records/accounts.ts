@@ -33,6 +33,15 @@ export async function insertAccount(
   return { accountId, userId }
 }
 
+/** Throws when the account does not exist. */
+export async function readAccountName({ sql, accountId }: Scope): Promise<string> {
+  const row: { name: string } | undefined = await sql('accounts')
+    .where({ id: accountId })
+    .first('name')
+  if (row === undefined) throw new Error(`Account ${accountId} does not exist`)
+  return row.name
+}
+
 export async function updateAccountName(scope: Scope, input: string, now: Date): Promise<void> {
   const name = assertName('The account name', input)
   await scope

@@ -128,7 +128,7 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
   const ifMatch = ctx.get('If-Match')
   const execution = {
     input,
-    caller: principal,
+    caller: { ...principal, apiKey: { id: principal.keyId, rateLimit: rateLimitOf(services) } },
     requestId: ctx.state.requestId,
     isMatch: (current: object) =>
       ifMatch === '' || ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
@@ -150,6 +150,10 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
     })
   const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
   await (key === '' ? write() : writeOnce(services, ctx, principal, { key, text }, write))
+}
+
+function rateLimitOf({ config }: OperationServices) {
+  return { limit: config.rateLimitPerMinute, window_seconds: WINDOW_SECONDS }
 }
 
 async function writeOnce(

@@ -46,7 +46,7 @@ const operationOf = (id: OperationId): OperationRow => tableOf[id] as OperationR
 const pathOf = (id: OperationId): string => operationOf(id).path.replace('/public/v1', '')
 const onRecords = operationIds.filter((id) => operationOf(id).path.includes('{'))
 const lists = operationIds.filter(
-  (id) => operationOf(id).method === 'get' && !onRecords.includes(id) && id !== 'listEventTypes',
+  (id) => 'page[size]' in operationOf(id).query && id !== 'listEventTypes',
 )
 
 /** Sends the operation on a record with the account's key. */
