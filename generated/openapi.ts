@@ -2147,7 +2147,7 @@ export interface components {
         PageSize: number;
         /** @description A unique key that makes it safe to send this request again. See "Idempotency". */
         IdempotencyKey: string;
-        /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+        /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
         IfMatch: string;
         /** @description The `ETag` of the version that you have. If it is still current, the response is 304. */
         IfNoneMatch: string;
@@ -2605,7 +2605,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -2635,7 +2635,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -2760,7 +2760,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -2790,7 +2790,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -2911,7 +2911,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -2941,7 +2941,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -3066,7 +3066,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -3096,7 +3096,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -3217,7 +3217,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -3399,7 +3399,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
@@ -3429,7 +3429,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. */
+                /** @description The `ETag` of the version to change. If the record has a newer version, the request gets 412. An empty header names no version and gets 412, too. */
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {

@@ -5,8 +5,10 @@ export function etagOf(representation: string): string {
   return `"${hash('sha256', representation, 'base64url').slice(0, 22)}"`
 }
 
-/** Does an `If-Match` header name this version? Weak tags never do (RFC 9110 §13.1.1). */
-export function ifMatchHolds(header: string, etag: string): boolean {
+/** Does an `If-Match` header name this version? Without a header there is no condition. An empty header
+ *  names no version, and weak tags never match (RFC 9110 §13.1.1). */
+export function ifMatchHolds(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return true
   return header.trim() === '*' || header.split(',').some((tag) => tag.trim() === etag)
 }
 

@@ -125,13 +125,12 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
   ctx.set('Cache-Control', 'private, no-cache')
   assertPermitted(operation, principal)
   const { input, text } = await readInput(ctx, id)
-  const ifMatch = ctx.get('If-Match')
+  const ifMatch = ctx.headers['if-match']
   const execution = {
     input,
     caller: { ...principal, apiKey: { id: principal.keyId, rateLimit: rateLimitOf(services) } },
     requestId: ctx.state.requestId,
-    isMatch: (current: object) =>
-      ifMatch === '' || ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
+    isMatch: (current: object) => ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
   }
   if (operation.access === 'read')
     return sendResult(services, id, ctx, await execute(services, id, execution))

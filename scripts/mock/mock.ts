@@ -24,7 +24,7 @@ export interface ServiceParts {
     assertAuthenticated: (ctx: Context, id: OperationId | undefined) => void,
   ): OperationId | undefined
   identify: Middleware
-  ifMatchHolds(header: string, etag: string): boolean
+  ifMatchHolds(header: string | undefined, etag: string): boolean
   ifNoneMatchHolds(header: string, etag: string): boolean
   /** Throws what the service throws for invalid input. */
   readInput(ctx: Context, id: OperationId): Promise<unknown>
@@ -283,9 +283,9 @@ function conditionalStatus(
 ): number | undefined {
   if (current === null) return undefined
   const etag = etagOf(current.text)
-  const [known, required] = [ctx.get('If-None-Match'), ctx.get('If-Match')]
+  const known = ctx.get('If-None-Match')
   if (access === 'read' && known !== '' && ifNoneMatchHolds(known, etag)) return 304
-  return ifMatch && required !== '' && !ifMatchHolds(required, etag) ? 412 : undefined
+  return ifMatch && !ifMatchHolds(ctx.headers['if-match'], etag) ? 412 : undefined
 }
 
 interface Body {

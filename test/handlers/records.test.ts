@@ -85,16 +85,19 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     ])
   })
 
-  test(`update${name}, delete${name}: If-Match with another version → 412, and nothing happens`, async () => {
+  test(`update${name}, delete${name}: If-Match with another version or none → 412, and nothing happens`, async () => {
     const client = await newClient()
     const record = await create(client)
     const own = `${path}/${record.id}`
     const { headers, text } = await client.get(own)
-    const stale = { 'If-Match': '"other"' }
-    expect([
-      (await client.patch(own, change, stale)).status,
-      (await client.delete(own, stale)).status,
-    ]).toEqual([412, 412])
+    for (const tags of ['"other"', '', ' ', ',']) {
+      const stale = { 'If-Match': tags }
+      expect([
+        tags,
+        (await client.patch(own, change, stale)).status,
+        (await client.delete(own, stale)).status,
+      ]).toEqual([tags, 412, 412])
+    }
     expect((await client.get(own)).text).toBe(text)
     expect(await eventsAbout(client, record.id)).toEqual([`${event}.created`])
 
