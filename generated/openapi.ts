@@ -256,7 +256,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/public/v1/exports/{export}": {
+    "/public/v1/exports/{export_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -265,7 +265,7 @@ export interface paths {
                  * @description The ID of the export.
                  * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
                  */
-                export: string;
+                export_id: string;
             };
             cookie?: never;
         };
@@ -286,7 +286,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/public/v1/exports/{export}/file": {
+    "/public/v1/exports/{export_id}/file": {
         parameters: {
             query?: never;
             header?: never;
@@ -295,7 +295,7 @@ export interface paths {
                  * @description The ID of the export.
                  * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
                  */
-                export: string;
+                export_id: string;
             };
             cookie?: never;
         };
@@ -462,11 +462,13 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        Error: {
+        /** @description An error. */
+        ApiError: {
             /** @description A description of the error, for people. */
             message: string;
         };
-        ValidationError: {
+        /** @description An error about invalid input. */
+        ApiValidationError: {
             /** @description A description of the error, for people. */
             message: string;
             /** @description The error messages for each invalid field, under the name that you sent. */
@@ -476,16 +478,68 @@ export interface components {
         };
         /** @description The position of the page in the list. */
         ListMeta: {
+            /**
+             * Format: int32
+             * @description The number of this page.
+             */
             current_page: number;
-            /** @description The number of the last page. 1 if no record matches. */
+            /**
+             * Format: int32
+             * @description The number of the last page. 1 if no record matches.
+             */
             last_page: number;
+            /**
+             * Format: int32
+             * @description The largest number of records on a page.
+             */
             per_page: number;
-            /** @description The number of records that match, on all pages. */
+            /**
+             * Format: int64
+             * @description The number of records that match, on all pages.
+             */
             total: number;
             /** @description The fields that `sort` accepts. Empty if the list cannot be sorted. */
             allowed_sorts: string[];
         };
-        /** Format: uuid */
+        /**
+         * @description A field to sort participants by. A leading `-` sorts in descending order.
+         * @enum {string}
+         */
+        ParticipantSort: "full_name" | "-full_name" | "email" | "-email" | "created_at" | "-created_at" | "updated_at" | "-updated_at";
+        /**
+         * @description A field to sort tasks by. A leading `-` sorts in descending order.
+         * @enum {string}
+         */
+        TaskSort: "title" | "-title" | "due_at" | "-due_at" | "created_at" | "-created_at" | "updated_at" | "-updated_at";
+        /**
+         * @description A field to sort jobs by. A leading `-` sorts in descending order.
+         * @enum {string}
+         */
+        JobSort: "title" | "-title" | "created_at" | "-created_at" | "updated_at" | "-updated_at";
+        /**
+         * @description A field to sort job applications by. A leading `-` sorts in descending order.
+         * @enum {string}
+         */
+        JobApplicationSort: "created_at" | "-created_at" | "updated_at" | "-updated_at";
+        /**
+         * @description A field to sort exports by. A leading `-` sorts in descending order.
+         * @enum {string}
+         */
+        ExportSort: "created_at" | "-created_at" | "completed_at" | "-completed_at";
+        /**
+         * @description A field to sort payments by. A leading `-` sorts in descending order.
+         * @enum {string}
+         */
+        PaymentSort: "created_at" | "-created_at" | "paid_at" | "-paid_at" | "amount_minor" | "-amount_minor";
+        /**
+         * @description A field to sort events by. A leading `-` sorts in descending order.
+         * @enum {string}
+         */
+        EventSort: "created_at" | "-created_at";
+        /**
+         * Format: uuid
+         * @description The ID of a record. IDs sort by creation.
+         */
         Id: string;
         /**
          * Format: date-time
@@ -498,15 +552,33 @@ export interface components {
          */
         DateTime: string;
         /**
+         * @description The initial status of a participant.
+         * @default active
+         * @enum {string}
+         */
+        NewParticipantStatus: "active" | "inactive" | "archived";
+        /**
          * @description The status of a participant.
          * @enum {string}
          */
         ParticipantStatus: "active" | "inactive" | "archived";
         /**
+         * @description The initial status of a task.
+         * @default open
+         * @enum {string}
+         */
+        NewTaskStatus: "open" | "in_progress";
+        /**
          * @description The status of a task. `completed` and `cancelled` are final.
          * @enum {string}
          */
         TaskStatus: "open" | "in_progress" | "completed" | "cancelled";
+        /**
+         * @description The initial status of a job.
+         * @default draft
+         * @enum {string}
+         */
+        NewJobStatus: "draft" | "open";
         /**
          * @description The status of a job. Only an `open` job accepts applications.
          * @enum {string}
@@ -523,15 +595,29 @@ export interface components {
          */
         ScreeningResult: "meets_all" | "missing_must_have" | "missing_nice_to_have";
         /**
+         * @description Whether an application needs the expected answer, or is only better with it.
+         * @enum {string}
+         */
+        ScreeningRequirement: "must_have" | "nice_to_have";
+        /**
          * @description The result of the screening questions when the application was created. Null if the job had no questions.
          * @enum {string|null}
          */
         ScreeningOutcome: "meets_all" | "missing_must_have" | "missing_nice_to_have" | null;
+        /** @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. */
+        ExportFilters: {
+            [key: string]: string;
+        };
         /**
          * @description The status of an export. `completed` and `failed` are final.
          * @enum {string}
          */
         ExportStatus: "queued" | "processing" | "completed" | "failed";
+        /**
+         * @description The format of the file of an export.
+         * @enum {string}
+         */
+        ExportFormat: "csv" | "json";
         /**
          * @description The resource that an export contains.
          * @enum {string}
@@ -585,16 +671,8 @@ export interface components {
             email?: string | null;
             /** @description Free text: any notation is accepted. */
             phone?: string | null;
-            /**
-             * @description The status of the participant.
-             * @default active
-             * @enum {string}
-             */
-            status?: "active" | "inactive" | "archived";
-            /**
-             * @description Your labels. Lists of participants can be filtered by them.
-             * @default []
-             */
+            status?: components["schemas"]["NewParticipantStatus"];
+            /** @description Your labels. Lists of participants can be filtered by them. */
             tags?: string[];
             /** @description The ID of the participant in your own system. Unique in your account. */
             external_id?: string | null;
@@ -656,12 +734,7 @@ export interface components {
              * @default
              */
             description?: string;
-            /**
-             * @description The initial status.
-             * @default open
-             * @enum {string}
-             */
-            status?: "open" | "in_progress";
+            status?: components["schemas"]["NewTaskStatus"];
             /**
              * Format: uuid
              * @description The participant that the task is about.
@@ -697,8 +770,7 @@ export interface components {
             key: string;
             /** @description The question as shown to people. */
             label: string;
-            /** @enum {string} */
-            requirement: "must_have" | "nice_to_have";
+            requirement: components["schemas"]["ScreeningRequirement"];
             /** @description The expected answer. An answer must equal it in type and value. */
             expected: string | number | boolean;
         };
@@ -729,16 +801,8 @@ export interface components {
              * @default
              */
             description?: string;
-            /**
-             * @description The initial status.
-             * @default draft
-             * @enum {string}
-             */
-            status?: "draft" | "open";
-            /**
-             * @description At most 50 questions.
-             * @default []
-             */
+            status?: components["schemas"]["NewJobStatus"];
+            /** @description At most 50 questions. */
             screening_questions?: components["schemas"]["ScreeningQuestion"][];
         };
         /** @description The fields to update. */
@@ -802,19 +866,18 @@ export interface components {
         Export: {
             id: components["schemas"]["Id"];
             resource: components["schemas"]["ExportResource"];
-            /**
-             * @description The format of the file.
-             * @enum {string}
-             */
-            format: "csv" | "json";
-            /** @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. */
-            filters: {
-                [key: string]: string;
-            };
+            format: components["schemas"]["ExportFormat"];
+            filters: components["schemas"]["ExportFilters"];
             status: components["schemas"]["ExportStatus"];
-            /** @description The number of records in the file, or of those written so far. */
+            /**
+             * Format: int64
+             * @description The number of records in the file, or of those written so far.
+             */
             row_count: number | null;
-            /** @description The size of the file in bytes. */
+            /**
+             * Format: int64
+             * @description The size of the file in bytes.
+             */
             byte_size: number | null;
             /** @description The SHA-256 of the file, in hexadecimal. */
             sha256: string | null;
@@ -841,18 +904,8 @@ export interface components {
         /** @description A new export. */
         ExportCreate: {
             resource: components["schemas"]["ExportResource"];
-            /**
-             * @description The format of the file.
-             * @enum {string}
-             */
-            format: "csv" | "json";
-            /**
-             * @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`.
-             * @default {}
-             */
-            filters?: {
-                [key: string]: string;
-            };
+            format: components["schemas"]["ExportFormat"];
+            filters?: components["schemas"]["ExportFilters"];
         };
         /** @description A payment to a participant. */
         Payment: {
@@ -867,7 +920,10 @@ export interface components {
              * @description The task that the payment is for.
              */
             task_id: string | null;
-            /** @description The amount in the currency's minor unit, for example cents. */
+            /**
+             * Format: int64
+             * @description The amount in the currency's minor unit, for example cents.
+             */
             amount_minor: number;
             currency: components["schemas"]["Currency"];
             status: components["schemas"]["PaymentStatus"];
@@ -898,7 +954,10 @@ export interface components {
              * @description The task that the payment is for.
              */
             task_id?: string | null;
-            /** @description The amount in the currency's minor unit, for example cents. */
+            /**
+             * Format: int64
+             * @description The amount in the currency's minor unit, for example cents.
+             */
             amount_minor: number;
             currency: components["schemas"]["Currency"];
             /** @description A note for your own use. */
@@ -911,40 +970,228 @@ export interface components {
              * @description The task that the payment is for.
              */
             task_id?: string | null;
-            /** @description The amount in the currency's minor unit, for example cents. */
+            /**
+             * Format: int64
+             * @description The amount in the currency's minor unit, for example cents.
+             */
             amount_minor?: number;
             currency?: components["schemas"]["Currency"];
             status?: components["schemas"]["PaymentStatus"];
             /** @description A note for your own use. */
             note?: string | null;
         };
-        /** @description Something that happened to a record. An event never changes. */
-        Event: {
+        /** @description Something that happened to a record. An event never changes. Its type decides about `data`. */
+        Event: components["schemas"]["ParticipantEvent"] | components["schemas"]["TaskEvent"] | components["schemas"]["JobEvent"] | components["schemas"]["JobApplicationCreatedEvent"] | components["schemas"]["JobApplicationEvent"] | components["schemas"]["PaymentEvent"] | components["schemas"]["ExportEvent"];
+        /** @description Something that happened to a participant. */
+        ParticipantEvent: {
             id: components["schemas"]["Id"];
-            event_type: components["schemas"]["EventType"];
-            /** @description The record that the event is about. */
-            resource: {
-                /** @description The type of the record, for example `participant`. */
-                type: string;
-                id: components["schemas"]["Id"];
-            };
-            /** @description Additional data. An empty array for all events except `job_application.created`. */
-            data: unknown[] | {
-                screening_outcome: components["schemas"]["ScreeningOutcome"];
-            };
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event_type: "participant.created" | "participant.updated" | "participant.deleted";
+            resource: components["schemas"]["ParticipantReference"];
+            data: components["schemas"]["NoData"];
             created_at: components["schemas"]["Timestamp"];
+            delivery_ids?: components["schemas"]["DeliveryIds"];
         };
+        /** @description Something that happened to a task. */
+        TaskEvent: {
+            id: components["schemas"]["Id"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event_type: "task.created" | "task.completed" | "task.updated" | "task.deleted";
+            resource: components["schemas"]["TaskReference"];
+            data: components["schemas"]["NoData"];
+            created_at: components["schemas"]["Timestamp"];
+            delivery_ids?: components["schemas"]["DeliveryIds"];
+        };
+        /** @description Something that happened to a job. */
+        JobEvent: {
+            id: components["schemas"]["Id"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event_type: "job.created" | "job.updated" | "job.deleted";
+            resource: components["schemas"]["JobReference"];
+            data: components["schemas"]["NoData"];
+            created_at: components["schemas"]["Timestamp"];
+            delivery_ids?: components["schemas"]["DeliveryIds"];
+        };
+        /** @description A job application was created. */
+        JobApplicationCreatedEvent: {
+            id: components["schemas"]["Id"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event_type: "job_application.created";
+            resource: components["schemas"]["JobApplicationReference"];
+            data: components["schemas"]["JobApplicationCreatedData"];
+            created_at: components["schemas"]["Timestamp"];
+            delivery_ids?: components["schemas"]["DeliveryIds"];
+        };
+        /** @description Something that happened to a job application. */
+        JobApplicationEvent: {
+            id: components["schemas"]["Id"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event_type: "job_application.status_changed" | "job_application.updated" | "job_application.deleted";
+            resource: components["schemas"]["JobApplicationReference"];
+            data: components["schemas"]["NoData"];
+            created_at: components["schemas"]["Timestamp"];
+            delivery_ids?: components["schemas"]["DeliveryIds"];
+        };
+        /** @description Something that happened to a payment. */
+        PaymentEvent: {
+            id: components["schemas"]["Id"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event_type: "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted";
+            resource: components["schemas"]["PaymentReference"];
+            data: components["schemas"]["NoData"];
+            created_at: components["schemas"]["Timestamp"];
+            delivery_ids?: components["schemas"]["DeliveryIds"];
+        };
+        /** @description Something that happened to an export. */
+        ExportEvent: {
+            id: components["schemas"]["Id"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event_type: "export.created" | "export.completed" | "export.failed";
+            resource: components["schemas"]["ExportReference"];
+            data: components["schemas"]["NoData"];
+            created_at: components["schemas"]["Timestamp"];
+            delivery_ids?: components["schemas"]["DeliveryIds"];
+        };
+        /**
+         * @description The types of the events of participants.
+         * @enum {string}
+         */
+        ParticipantEventType: "participant.created" | "participant.updated" | "participant.deleted";
+        /**
+         * @description The types of the events of tasks.
+         * @enum {string}
+         */
+        TaskEventType: "task.created" | "task.completed" | "task.updated" | "task.deleted";
+        /**
+         * @description The types of the events of jobs.
+         * @enum {string}
+         */
+        JobEventType: "job.created" | "job.updated" | "job.deleted";
+        /**
+         * @description The type of the event of a new job application.
+         * @enum {string}
+         */
+        JobApplicationCreatedEventType: "job_application.created";
+        /**
+         * @description The types of the other events of job applications.
+         * @enum {string}
+         */
+        JobApplicationEventType: "job_application.status_changed" | "job_application.updated" | "job_application.deleted";
+        /**
+         * @description The types of the events of payments.
+         * @enum {string}
+         */
+        PaymentEventType: "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted";
+        /**
+         * @description The types of the events of exports.
+         * @enum {string}
+         */
+        ExportEventType: "export.created" | "export.completed" | "export.failed";
+        /** @description The participant that the event is about. */
+        ParticipantReference: {
+            type: components["schemas"]["ParticipantReferenceType"];
+            id: components["schemas"]["Id"];
+        };
+        /**
+         * @description The type of the record.
+         * @enum {string}
+         */
+        ParticipantReferenceType: "participant";
+        /** @description The task that the event is about. */
+        TaskReference: {
+            type: components["schemas"]["TaskReferenceType"];
+            id: components["schemas"]["Id"];
+        };
+        /**
+         * @description The type of the record.
+         * @enum {string}
+         */
+        TaskReferenceType: "task";
+        /** @description The job that the event is about. */
+        JobReference: {
+            type: components["schemas"]["JobReferenceType"];
+            id: components["schemas"]["Id"];
+        };
+        /**
+         * @description The type of the record.
+         * @enum {string}
+         */
+        JobReferenceType: "job";
+        /** @description The job application that the event is about. */
+        JobApplicationReference: {
+            type: components["schemas"]["JobApplicationReferenceType"];
+            id: components["schemas"]["Id"];
+        };
+        /**
+         * @description The type of the record.
+         * @enum {string}
+         */
+        JobApplicationReferenceType: "job_application";
+        /** @description The payment that the event is about. */
+        PaymentReference: {
+            type: components["schemas"]["PaymentReferenceType"];
+            id: components["schemas"]["Id"];
+        };
+        /**
+         * @description The type of the record.
+         * @enum {string}
+         */
+        PaymentReferenceType: "payment";
+        /** @description The export that the event is about. */
+        ExportReference: {
+            type: components["schemas"]["ExportReferenceType"];
+            id: components["schemas"]["Id"];
+        };
+        /**
+         * @description The type of the record.
+         * @enum {string}
+         */
+        ExportReferenceType: "export";
+        /** @description Always empty for this event. */
+        NoData: unknown[];
+        /** @description The data of the event of a new job application. */
+        JobApplicationCreatedData: {
+            screening_outcome: components["schemas"]["ScreeningOutcome"];
+        };
+        /** @description The IDs of the event's deliveries, one for each webhook. Only `GET /public/v1/events/{event}` returns them. Deliveries that were removed by the retention are missing. */
+        DeliveryIds: components["schemas"]["Id"][];
         /** @description A page of events. */
         EventList: {
             data: components["schemas"]["Event"][];
             meta: components["schemas"]["ListMeta"];
         };
+        /**
+         * @description The type of the record that an event is about.
+         * @enum {string}
+         */
+        EventResourceType: "participant" | "task" | "job" | "job_application" | "payment" | "export";
         /** @description A description of an event type. */
         EventTypeDescription: {
             name: components["schemas"]["EventType"];
+            /** @description When the event happens, for people. */
             description: string;
-            /** @description The type of the record that the event is about. */
-            resource_type: string;
+            resource_type: components["schemas"]["EventResourceType"];
             /** @description The JSON Schema (draft 7) of the `data` of the event. */
             data_schema: {
                 [key: string]: unknown;
@@ -1002,9 +1249,15 @@ export interface components {
         };
         /** @description The rate limit of the user, for all of their keys together. The headers of every response show what is left of it. */
         RequestLimit: {
-            /** @description The number of requests allowed in a window. */
+            /**
+             * Format: int32
+             * @description The number of requests allowed in a window.
+             */
             limit: number;
-            /** @description The length of a window in seconds. */
+            /**
+             * Format: int32
+             * @description The length of a window in seconds.
+             */
             window_seconds: number;
         };
     };
@@ -1717,7 +1970,10 @@ export interface components {
                  *       "data": {
                  *         "screening_outcome": "meets_all"
                  *       },
-                 *       "created_at": "2026-03-02T09:30:00.000Z"
+                 *       "created_at": "2026-03-02T09:30:00.000Z",
+                 *       "delivery_ids": [
+                 *         "0193d7a0-6c1e-7b3a-9f42-5d8e1c2a7b90"
+                 *       ]
                  *     }
                  */
                 "application/json": components["schemas"]["Event"];
@@ -1786,7 +2042,9 @@ export interface components {
                  *           "resource_type": "participant",
                  *           "data_schema": {
                  *             "type": "array",
-                 *             "maxItems": 0
+                 *             "description": "Always empty for this event.",
+                 *             "maxItems": 0,
+                 *             "items": {}
                  *           }
                  *         }
                  *       ],
@@ -1880,7 +2138,7 @@ export interface components {
                  *       "message": "The body is not valid JSON."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description The request has no valid API key. */
@@ -1896,7 +2154,7 @@ export interface components {
                  *       "message": "The API key is missing, malformed or revoked."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description The API key does not permit this operation. */
@@ -1916,7 +2174,7 @@ export interface components {
                  *       "message": "This API key is Read Only."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description Your account has no record with this ID. */
@@ -1936,7 +2194,7 @@ export interface components {
                  *       "message": "There is no such participant."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description An earlier request with the same `Idempotency-Key` is still in progress. */
@@ -1957,7 +2215,7 @@ export interface components {
                  *       "message": "A request with this Idempotency-Key is still in progress."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description The export is not completed yet. */
@@ -1977,7 +2235,7 @@ export interface components {
                  *       "message": "The export is not ready yet."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description The file of the export has expired. */
@@ -1997,7 +2255,7 @@ export interface components {
                  *       "message": "The file of this export has expired. Request a new one."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description The record has changed since the version in `If-Match`. */
@@ -2017,7 +2275,7 @@ export interface components {
                  *       "message": "The record has changed since you read it."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description The body is larger than 1 MiB. */
@@ -2037,7 +2295,7 @@ export interface components {
                  *       "message": "The body is larger than 1 MiB."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description The `Content-Type` is not JSON in UTF-8. */
@@ -2058,7 +2316,7 @@ export interface components {
                  *       "message": "The body must be application/json."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description The input is invalid; `errors` names each invalid field. */
@@ -2083,7 +2341,7 @@ export interface components {
                  *       }
                  *     }
                  */
-                "application/json": components["schemas"]["ValidationError"];
+                "application/json": components["schemas"]["ApiValidationError"];
             };
         };
         /** @description You have reached the rate limit of this minute. */
@@ -2091,6 +2349,11 @@ export interface components {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 "Retry-After": components["headers"]["Retry-After"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 [name: string]: unknown;
             };
             content: {
@@ -2099,7 +2362,7 @@ export interface components {
                  *       "message": "Too many requests. Try again in 30 seconds."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description An unexpected error on our side. Nothing was changed. */
@@ -2114,7 +2377,7 @@ export interface components {
                  *       "message": "An unexpected error occurred. If you report it, include the request ID 0193d7a7-8e21-7d94-b6f5-2c4a6e8d0b13."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
         /** @description The service is temporarily unavailable. Nothing was changed. */
@@ -2130,7 +2393,7 @@ export interface components {
                  *       "message": "The service is temporarily unavailable. Try again in a few seconds."
                  *     }
                  */
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ApiError"];
             };
         };
     };
@@ -2153,7 +2416,7 @@ export interface components {
         IfNoneMatch: string;
     };
     requestBodies: {
-        ParticipantCreate: {
+        ParticipantCreateBody: {
             content: {
                 /**
                  * @example {
@@ -2169,7 +2432,7 @@ export interface components {
                 "application/json": components["schemas"]["ParticipantCreate"];
             };
         };
-        ParticipantUpdate: {
+        ParticipantUpdateBody: {
             content: {
                 /**
                  * @example {
@@ -2183,7 +2446,7 @@ export interface components {
                 "application/json": components["schemas"]["ParticipantUpdate"];
             };
         };
-        TaskCreate: {
+        TaskCreateBody: {
             content: {
                 /**
                  * @example {
@@ -2195,7 +2458,7 @@ export interface components {
                 "application/json": components["schemas"]["TaskCreate"];
             };
         };
-        TaskUpdate: {
+        TaskUpdateBody: {
             content: {
                 /**
                  * @example {
@@ -2205,7 +2468,7 @@ export interface components {
                 "application/json": components["schemas"]["TaskUpdate"];
             };
         };
-        JobCreate: {
+        JobCreateBody: {
             content: {
                 /**
                  * @example {
@@ -2231,7 +2494,7 @@ export interface components {
                 "application/json": components["schemas"]["JobCreate"];
             };
         };
-        JobUpdate: {
+        JobUpdateBody: {
             content: {
                 /**
                  * @example {
@@ -2241,7 +2504,7 @@ export interface components {
                 "application/json": components["schemas"]["JobUpdate"];
             };
         };
-        JobApplicationCreate: {
+        JobApplicationCreateBody: {
             content: {
                 /**
                  * @example {
@@ -2256,7 +2519,7 @@ export interface components {
                 "application/json": components["schemas"]["JobApplicationCreate"];
             };
         };
-        JobApplicationUpdate: {
+        JobApplicationUpdateBody: {
             content: {
                 /**
                  * @example {
@@ -2266,7 +2529,7 @@ export interface components {
                 "application/json": components["schemas"]["JobApplicationUpdate"];
             };
         };
-        ExportCreate: {
+        ExportCreateBody: {
             content: {
                 /**
                  * @example {
@@ -2280,7 +2543,7 @@ export interface components {
                 "application/json": components["schemas"]["ExportCreate"];
             };
         };
-        PaymentCreate: {
+        PaymentCreateBody: {
             content: {
                 /**
                  * @example {
@@ -2293,7 +2556,7 @@ export interface components {
                 "application/json": components["schemas"]["PaymentCreate"];
             };
         };
-        PaymentUpdate: {
+        PaymentUpdateBody: {
             content: {
                 /**
                  * @example {
@@ -2378,19 +2641,32 @@ export interface components {
     };
     pathItems: never;
 }
-export type Error = components['schemas']['Error'];
-export type ValidationError = components['schemas']['ValidationError'];
+export type ApiError = components['schemas']['ApiError'];
+export type ApiValidationError = components['schemas']['ApiValidationError'];
 export type ListMeta = components['schemas']['ListMeta'];
+export type ParticipantSort = components['schemas']['ParticipantSort'];
+export type TaskSort = components['schemas']['TaskSort'];
+export type JobSort = components['schemas']['JobSort'];
+export type JobApplicationSort = components['schemas']['JobApplicationSort'];
+export type ExportSort = components['schemas']['ExportSort'];
+export type PaymentSort = components['schemas']['PaymentSort'];
+export type EventSort = components['schemas']['EventSort'];
 export type Id = components['schemas']['Id'];
 export type Timestamp = components['schemas']['Timestamp'];
 export type DateTime = components['schemas']['DateTime'];
+export type NewParticipantStatus = components['schemas']['NewParticipantStatus'];
 export type ParticipantStatus = components['schemas']['ParticipantStatus'];
+export type NewTaskStatus = components['schemas']['NewTaskStatus'];
 export type TaskStatus = components['schemas']['TaskStatus'];
+export type NewJobStatus = components['schemas']['NewJobStatus'];
 export type JobStatus = components['schemas']['JobStatus'];
 export type JobApplicationStatus = components['schemas']['JobApplicationStatus'];
 export type ScreeningResult = components['schemas']['ScreeningResult'];
+export type ScreeningRequirement = components['schemas']['ScreeningRequirement'];
 export type ScreeningOutcome = components['schemas']['ScreeningOutcome'];
+export type ExportFilters = components['schemas']['ExportFilters'];
 export type ExportStatus = components['schemas']['ExportStatus'];
+export type ExportFormat = components['schemas']['ExportFormat'];
 export type ExportResource = components['schemas']['ExportResource'];
 export type PaymentStatus = components['schemas']['PaymentStatus'];
 export type Currency = components['schemas']['Currency'];
@@ -2421,7 +2697,37 @@ export type PaymentList = components['schemas']['PaymentList'];
 export type PaymentCreate = components['schemas']['PaymentCreate'];
 export type PaymentUpdate = components['schemas']['PaymentUpdate'];
 export type Event = components['schemas']['Event'];
+export type ParticipantEvent = components['schemas']['ParticipantEvent'];
+export type TaskEvent = components['schemas']['TaskEvent'];
+export type JobEvent = components['schemas']['JobEvent'];
+export type JobApplicationCreatedEvent = components['schemas']['JobApplicationCreatedEvent'];
+export type JobApplicationEvent = components['schemas']['JobApplicationEvent'];
+export type PaymentEvent = components['schemas']['PaymentEvent'];
+export type ExportEvent = components['schemas']['ExportEvent'];
+export type ParticipantEventType = components['schemas']['ParticipantEventType'];
+export type TaskEventType = components['schemas']['TaskEventType'];
+export type JobEventType = components['schemas']['JobEventType'];
+export type JobApplicationCreatedEventType = components['schemas']['JobApplicationCreatedEventType'];
+export type JobApplicationEventType = components['schemas']['JobApplicationEventType'];
+export type PaymentEventType = components['schemas']['PaymentEventType'];
+export type ExportEventType = components['schemas']['ExportEventType'];
+export type ParticipantReference = components['schemas']['ParticipantReference'];
+export type ParticipantReferenceType = components['schemas']['ParticipantReferenceType'];
+export type TaskReference = components['schemas']['TaskReference'];
+export type TaskReferenceType = components['schemas']['TaskReferenceType'];
+export type JobReference = components['schemas']['JobReference'];
+export type JobReferenceType = components['schemas']['JobReferenceType'];
+export type JobApplicationReference = components['schemas']['JobApplicationReference'];
+export type JobApplicationReferenceType = components['schemas']['JobApplicationReferenceType'];
+export type PaymentReference = components['schemas']['PaymentReference'];
+export type PaymentReferenceType = components['schemas']['PaymentReferenceType'];
+export type ExportReference = components['schemas']['ExportReference'];
+export type ExportReferenceType = components['schemas']['ExportReferenceType'];
+export type NoData = components['schemas']['NoData'];
+export type JobApplicationCreatedData = components['schemas']['JobApplicationCreatedData'];
+export type DeliveryIds = components['schemas']['DeliveryIds'];
 export type EventList = components['schemas']['EventList'];
+export type EventResourceType = components['schemas']['EventResourceType'];
 export type EventTypeDescription = components['schemas']['EventTypeDescription'];
 export type EventTypeList = components['schemas']['EventTypeList'];
 export type Me = components['schemas']['Me'];
@@ -2475,17 +2781,17 @@ export type ParameterPageSize = components['parameters']['PageSize'];
 export type ParameterIdempotencyKey = components['parameters']['IdempotencyKey'];
 export type ParameterIfMatch = components['parameters']['IfMatch'];
 export type ParameterIfNoneMatch = components['parameters']['IfNoneMatch'];
-export type RequestBodyParticipantCreate = components['requestBodies']['ParticipantCreate'];
-export type RequestBodyParticipantUpdate = components['requestBodies']['ParticipantUpdate'];
-export type RequestBodyTaskCreate = components['requestBodies']['TaskCreate'];
-export type RequestBodyTaskUpdate = components['requestBodies']['TaskUpdate'];
-export type RequestBodyJobCreate = components['requestBodies']['JobCreate'];
-export type RequestBodyJobUpdate = components['requestBodies']['JobUpdate'];
-export type RequestBodyJobApplicationCreate = components['requestBodies']['JobApplicationCreate'];
-export type RequestBodyJobApplicationUpdate = components['requestBodies']['JobApplicationUpdate'];
-export type RequestBodyExportCreate = components['requestBodies']['ExportCreate'];
-export type RequestBodyPaymentCreate = components['requestBodies']['PaymentCreate'];
-export type RequestBodyPaymentUpdate = components['requestBodies']['PaymentUpdate'];
+export type RequestBodyParticipantCreateBody = components['requestBodies']['ParticipantCreateBody'];
+export type RequestBodyParticipantUpdateBody = components['requestBodies']['ParticipantUpdateBody'];
+export type RequestBodyTaskCreateBody = components['requestBodies']['TaskCreateBody'];
+export type RequestBodyTaskUpdateBody = components['requestBodies']['TaskUpdateBody'];
+export type RequestBodyJobCreateBody = components['requestBodies']['JobCreateBody'];
+export type RequestBodyJobUpdateBody = components['requestBodies']['JobUpdateBody'];
+export type RequestBodyJobApplicationCreateBody = components['requestBodies']['JobApplicationCreateBody'];
+export type RequestBodyJobApplicationUpdateBody = components['requestBodies']['JobApplicationUpdateBody'];
+export type RequestBodyExportCreateBody = components['requestBodies']['ExportCreateBody'];
+export type RequestBodyPaymentCreateBody = components['requestBodies']['PaymentCreateBody'];
+export type RequestBodyPaymentUpdateBody = components['requestBodies']['PaymentUpdateBody'];
 export type HeaderXRequestId = components['headers']['X-Request-Id'];
 export type HeaderXRateLimitLimit = components['headers']['X-RateLimit-Limit'];
 export type HeaderXRateLimitRemaining = components['headers']['X-RateLimit-Remaining'];
@@ -2530,7 +2836,7 @@ export interface operations {
                 /** @description Only participants whose name or email contains this text, ignoring case. */
                 "filter[search]"?: string;
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
-                sort?: ("full_name" | "-full_name" | "email" | "-email" | "created_at" | "-created_at" | "updated_at" | "-updated_at")[];
+                sort?: components["schemas"]["ParticipantSort"][];
             };
             header?: never;
             path?: never;
@@ -2557,7 +2863,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["ParticipantCreate"];
+        requestBody: components["requestBodies"]["ParticipantCreateBody"];
         responses: {
             201: components["responses"]["ParticipantCreated"];
             400: components["responses"]["BadRequest"];
@@ -2647,7 +2953,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["ParticipantUpdate"];
+        requestBody: components["requestBodies"]["ParticipantUpdateBody"];
         responses: {
             200: components["responses"]["Participant"];
             400: components["responses"]["BadRequest"];
@@ -2685,7 +2991,7 @@ export interface operations {
                 /** @description Only tasks due after this time. */
                 "filter[due_after]"?: components["schemas"]["DateTime"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
-                sort?: ("title" | "-title" | "due_at" | "-due_at" | "created_at" | "-created_at" | "updated_at" | "-updated_at")[];
+                sort?: components["schemas"]["TaskSort"][];
             };
             header?: never;
             path?: never;
@@ -2712,7 +3018,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["TaskCreate"];
+        requestBody: components["requestBodies"]["TaskCreateBody"];
         responses: {
             201: components["responses"]["TaskCreated"];
             400: components["responses"]["BadRequest"];
@@ -2802,7 +3108,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["TaskUpdate"];
+        requestBody: components["requestBodies"]["TaskUpdateBody"];
         responses: {
             200: components["responses"]["Task"];
             400: components["responses"]["BadRequest"];
@@ -2836,7 +3142,7 @@ export interface operations {
                 /** @description Only jobs whose title or description contains this text, ignoring case. */
                 "filter[search]"?: string;
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
-                sort?: ("title" | "-title" | "created_at" | "-created_at" | "updated_at" | "-updated_at")[];
+                sort?: components["schemas"]["JobSort"][];
             };
             header?: never;
             path?: never;
@@ -2863,7 +3169,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["JobCreate"];
+        requestBody: components["requestBodies"]["JobCreateBody"];
         responses: {
             201: components["responses"]["JobCreated"];
             400: components["responses"]["BadRequest"];
@@ -2953,7 +3259,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["JobUpdate"];
+        requestBody: components["requestBodies"]["JobUpdateBody"];
         responses: {
             200: components["responses"]["Job"];
             400: components["responses"]["BadRequest"];
@@ -2991,7 +3297,7 @@ export interface operations {
                 /** @description Only applications with one of these outcomes. */
                 "filter[screening_outcome]"?: components["schemas"]["ScreeningResult"][];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
-                sort?: ("created_at" | "-created_at" | "updated_at" | "-updated_at")[];
+                sort?: components["schemas"]["JobApplicationSort"][];
             };
             header?: never;
             path?: never;
@@ -3018,7 +3324,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["JobApplicationCreate"];
+        requestBody: components["requestBodies"]["JobApplicationCreateBody"];
         responses: {
             201: components["responses"]["JobApplicationCreated"];
             400: components["responses"]["BadRequest"];
@@ -3108,7 +3414,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["JobApplicationUpdate"];
+        requestBody: components["requestBodies"]["JobApplicationUpdateBody"];
         responses: {
             200: components["responses"]["JobApplication"];
             400: components["responses"]["BadRequest"];
@@ -3142,7 +3448,7 @@ export interface operations {
                 /** @description Only exports of these resources. */
                 "filter[resource]"?: components["schemas"]["ExportResource"][];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
-                sort?: ("created_at" | "-created_at" | "completed_at" | "-completed_at")[];
+                sort?: components["schemas"]["ExportSort"][];
             };
             header?: never;
             path?: never;
@@ -3169,7 +3475,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["ExportCreate"];
+        requestBody: components["requestBodies"]["ExportCreateBody"];
         responses: {
             201: components["responses"]["ExportCreated"];
             400: components["responses"]["BadRequest"];
@@ -3196,7 +3502,7 @@ export interface operations {
                  * @description The ID of the export.
                  * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
                  */
-                export: string;
+                export_id: string;
             };
             cookie?: never;
         };
@@ -3225,7 +3531,7 @@ export interface operations {
                  * @description The ID of the export.
                  * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
                  */
-                export: string;
+                export_id: string;
             };
             cookie?: never;
         };
@@ -3252,7 +3558,7 @@ export interface operations {
                  * @description The ID of the export.
                  * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
                  */
-                export: string;
+                export_id: string;
             };
             cookie?: never;
         };
@@ -3322,7 +3628,7 @@ export interface operations {
                 /** @description Only payments in one of these currencies. */
                 "filter[currency]"?: components["schemas"]["Currency"][];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
-                sort?: ("created_at" | "-created_at" | "paid_at" | "-paid_at" | "amount_minor" | "-amount_minor")[];
+                sort?: components["schemas"]["PaymentSort"][];
             };
             header?: never;
             path?: never;
@@ -3350,7 +3656,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["PaymentCreate"];
+        requestBody: components["requestBodies"]["PaymentCreateBody"];
         responses: {
             201: components["responses"]["PaymentCreated"];
             400: components["responses"]["BadRequest"];
@@ -3441,7 +3747,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: components["requestBodies"]["PaymentUpdate"];
+        requestBody: components["requestBodies"]["PaymentUpdateBody"];
         responses: {
             200: components["responses"]["Payment"];
             400: components["responses"]["BadRequest"];
@@ -3479,7 +3785,7 @@ export interface operations {
                 /** @description Only events before this time. */
                 "filter[created_before]"?: components["schemas"]["DateTime"];
                 /** @description The fields to sort by. A leading `-` sorts in descending order. */
-                sort?: ("created_at" | "-created_at")[];
+                sort?: components["schemas"]["EventSort"][];
             };
             header?: never;
             path?: never;

@@ -634,7 +634,7 @@ export const operations = {
   },
   getExport: {
     method: 'get',
-    path: '/public/v1/exports/{export}',
+    path: '/public/v1/exports/{export_id}',
     tag: 'Exports',
     summary: 'Get an export',
     isPublic: false,
@@ -656,7 +656,7 @@ export const operations = {
   },
   deleteExport: {
     method: 'delete',
-    path: '/public/v1/exports/{export}',
+    path: '/public/v1/exports/{export_id}',
     tag: 'Exports',
     summary: 'Delete an export',
     isPublic: false,
@@ -678,7 +678,7 @@ export const operations = {
   },
   getExportFile: {
     method: 'get',
-    path: '/public/v1/exports/{export}/file',
+    path: '/public/v1/exports/{export_id}/file',
     tag: 'Exports',
     summary: 'Download the file of an export',
     isPublic: false,

@@ -5,8 +5,8 @@ import type { OperationId } from './operations.ts'
 export interface Resource {
   /** The last part of its path, for example `job-applications`. */
   readonly slug: string
-  /** In the singular, for example `job_application`. The path parameter, the events and references
-   *  (`job_application_id`) use it. */
+  /** In the singular, for example `job_application`: the path parameter without `_id`. The events and
+   *  references (`job_application_id`) use it. */
   readonly type: string
   readonly description: string
   /** The permission that guards its console pages: `x-module` of its tag. */
@@ -63,7 +63,7 @@ export const resources: readonly Resource[] = [
       description: 'A person you work with.',
       required: ['id', 'full_name', 'email', 'phone', 'status', 'tags', 'external_id', 'created_at', 'updated_at'],
       properties: {
-        id: { type: 'string', format: 'uuid' },
+        id: { type: 'string', format: 'uuid', description: 'The ID of a record. IDs sort by creation.' },
         full_name: { type: 'string', description: 'The full name.' },
         email: { type: 'string', nullable: true, description: 'Unique in your account, ignoring case.' },
         phone: { type: 'string', nullable: true, description: 'Free text: any notation is accepted.' },
@@ -105,7 +105,7 @@ export const resources: readonly Resource[] = [
         },
         status: {
           type: 'string',
-          description: 'The status of the participant.',
+          description: 'The initial status of a participant.',
           enum: ['active', 'inactive', 'archived'],
           default: 'active',
         },
@@ -170,7 +170,6 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'array',
           minItems: 1,
-          maxItems: 25,
           uniqueItems: true,
           items: { type: 'string', description: 'The status of a participant.', enum: ['active', 'inactive', 'archived'] },
         },
@@ -230,7 +229,7 @@ export const resources: readonly Resource[] = [
       description: 'A to-do.',
       required: ['id', 'title', 'description', 'status', 'participant_id', 'due_at', 'completed_at', 'created_at', 'updated_at'],
       properties: {
-        id: { type: 'string', format: 'uuid' },
+        id: { type: 'string', format: 'uuid', description: 'The ID of a record. IDs sort by creation.' },
         title: { type: 'string', description: 'A short summary of the task.' },
         description: { type: 'string', description: 'Details, as plain text.' },
         status: {
@@ -253,7 +252,7 @@ export const resources: readonly Resource[] = [
       properties: {
         title: { type: 'string', description: 'A short summary of the task.', minLength: 1, maxLength: 200 },
         description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000, default: '' },
-        status: { type: 'string', description: 'The initial status.', enum: ['open', 'in_progress'], default: 'open' },
+        status: { type: 'string', description: 'The initial status of a task.', enum: ['open', 'in_progress'], default: 'open' },
         participant_id: { type: 'string', format: 'uuid', nullable: true, description: 'The participant that the task is about.' },
         due_at: {
           type: 'string',
@@ -295,7 +294,6 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'array',
           minItems: 1,
-          maxItems: 25,
           uniqueItems: true,
           items: {
             type: 'string',
@@ -344,7 +342,7 @@ export const resources: readonly Resource[] = [
       description: 'An opening that participants can apply for.',
       required: ['id', 'title', 'description', 'status', 'screening_questions', 'created_at', 'updated_at'],
       properties: {
-        id: { type: 'string', format: 'uuid' },
+        id: { type: 'string', format: 'uuid', description: 'The ID of a record. IDs sort by creation.' },
         title: { type: 'string', description: 'The name of the job.' },
         description: { type: 'string', description: 'Details, as plain text.' },
         status: {
@@ -368,10 +366,14 @@ export const resources: readonly Resource[] = [
                 pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
               },
               label: { type: 'string', description: 'The question as shown to people.', minLength: 1, maxLength: 500 },
-              requirement: { type: 'string', enum: ['must_have', 'nice_to_have'] },
+              requirement: {
+                type: 'string',
+                description: 'Whether an application needs the expected answer, or is only better with it.',
+                enum: ['must_have', 'nice_to_have'],
+              },
               expected: {
                 description: 'The expected answer. An answer must equal it in type and value.',
-                oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }],
+                oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
               },
             },
           },
@@ -388,7 +390,7 @@ export const resources: readonly Resource[] = [
       properties: {
         title: { type: 'string', description: 'The name of the job.', minLength: 1, maxLength: 200 },
         description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000, default: '' },
-        status: { type: 'string', description: 'The initial status.', enum: ['draft', 'open'], default: 'draft' },
+        status: { type: 'string', description: 'The initial status of a job.', enum: ['draft', 'open'], default: 'draft' },
         screening_questions: {
           type: 'array',
           description: 'At most 50 questions.',
@@ -405,10 +407,14 @@ export const resources: readonly Resource[] = [
                 pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
               },
               label: { type: 'string', description: 'The question as shown to people.', minLength: 1, maxLength: 500 },
-              requirement: { type: 'string', enum: ['must_have', 'nice_to_have'] },
+              requirement: {
+                type: 'string',
+                description: 'Whether an application needs the expected answer, or is only better with it.',
+                enum: ['must_have', 'nice_to_have'],
+              },
               expected: {
                 description: 'The expected answer. An answer must equal it in type and value.',
-                oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }],
+                oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
               },
             },
           },
@@ -444,10 +450,14 @@ export const resources: readonly Resource[] = [
                 pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
               },
               label: { type: 'string', description: 'The question as shown to people.', minLength: 1, maxLength: 500 },
-              requirement: { type: 'string', enum: ['must_have', 'nice_to_have'] },
+              requirement: {
+                type: 'string',
+                description: 'Whether an application needs the expected answer, or is only better with it.',
+                enum: ['must_have', 'nice_to_have'],
+              },
               expected: {
                 description: 'The expected answer. An answer must equal it in type and value.',
-                oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }],
+                oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
               },
             },
           },
@@ -461,7 +471,6 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'array',
           minItems: 1,
-          maxItems: 25,
           uniqueItems: true,
           items: {
             type: 'string',
@@ -495,7 +504,7 @@ export const resources: readonly Resource[] = [
       description: "A participant's application for a job.",
       required: ['id', 'job_id', 'participant_id', 'status', 'answers', 'screening_outcome', 'created_at', 'updated_at'],
       properties: {
-        id: { type: 'string', format: 'uuid' },
+        id: { type: 'string', format: 'uuid', description: 'The ID of a record. IDs sort by creation.' },
         job_id: { type: 'string', format: 'uuid', description: 'The job applied for.' },
         participant_id: { type: 'string', format: 'uuid', description: 'The participant who applies.' },
         status: {
@@ -507,7 +516,7 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
-          additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }] },
+          additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }] },
         },
         screening_outcome: {
           type: 'string',
@@ -531,7 +540,7 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
-          additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }] },
+          additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }] },
         },
       },
     },
@@ -549,7 +558,7 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
-          additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number' }, { type: 'boolean' }] },
+          additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }] },
         },
       },
     },
@@ -560,7 +569,6 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'array',
           minItems: 1,
-          maxItems: 25,
           uniqueItems: true,
           items: {
             type: 'string',
@@ -581,7 +589,6 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'array',
           minItems: 1,
-          maxItems: 25,
           uniqueItems: true,
           items: {
             type: 'string',
@@ -624,18 +631,19 @@ export const resources: readonly Resource[] = [
         'updated_at',
       ],
       properties: {
-        id: { type: 'string', format: 'uuid' },
+        id: { type: 'string', format: 'uuid', description: 'The ID of a record. IDs sort by creation.' },
         resource: {
           type: 'string',
           description: 'The resource that an export contains.',
           enum: ['participants', 'tasks', 'jobs', 'job_applications', 'payments'],
         },
-        format: { type: 'string', description: 'The format of the file.', enum: ['csv', 'json'] },
+        format: { type: 'string', description: 'The format of the file of an export.', enum: ['csv', 'json'] },
         filters: {
           type: 'object',
           description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`.",
           maxProperties: 10,
           additionalProperties: { type: 'string', maxLength: 500 },
+          default: {},
         },
         status: {
           type: 'string',
@@ -644,10 +652,11 @@ export const resources: readonly Resource[] = [
         },
         row_count: {
           type: 'integer',
+          format: 'int64',
           nullable: true,
           description: 'The number of records in the file, or of those written so far.',
         },
-        byte_size: { type: 'integer', nullable: true, description: 'The size of the file in bytes.' },
+        byte_size: { type: 'integer', format: 'int64', nullable: true, description: 'The size of the file in bytes.' },
         sha256: { type: 'string', nullable: true, description: 'The SHA-256 of the file, in hexadecimal.' },
         error: { type: 'string', nullable: true, description: 'The reason why the export failed.' },
         completed_at: { type: 'string', format: 'date-time', nullable: true, description: 'The time when the file was completed.' },
@@ -667,7 +676,7 @@ export const resources: readonly Resource[] = [
           description: 'The resource that an export contains.',
           enum: ['participants', 'tasks', 'jobs', 'job_applications', 'payments'],
         },
-        format: { type: 'string', description: 'The format of the file.', enum: ['csv', 'json'] },
+        format: { type: 'string', description: 'The format of the file of an export.', enum: ['csv', 'json'] },
         filters: {
           type: 'object',
           description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`.",
@@ -685,7 +694,6 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'array',
           minItems: 1,
-          maxItems: 25,
           uniqueItems: true,
           items: {
             type: 'string',
@@ -700,7 +708,6 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'array',
           minItems: 1,
-          maxItems: 25,
           uniqueItems: true,
           items: {
             type: 'string',
@@ -740,11 +747,12 @@ export const resources: readonly Resource[] = [
         'updated_at',
       ],
       properties: {
-        id: { type: 'string', format: 'uuid' },
+        id: { type: 'string', format: 'uuid', description: 'The ID of a record. IDs sort by creation.' },
         participant_id: { type: 'string', format: 'uuid', description: 'The participant who is paid.' },
         task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that the payment is for.' },
         amount_minor: {
           type: 'integer',
+          format: 'int64',
           description: "The amount in the currency's minor unit, for example cents.",
           'x-currency': 'currency',
         },
@@ -930,6 +938,7 @@ export const resources: readonly Resource[] = [
         task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that the payment is for.' },
         amount_minor: {
           type: 'integer',
+          format: 'int64',
           description: "The amount in the currency's minor unit, for example cents.",
           minimum: 1,
           maximum: 999999999999,
@@ -1106,6 +1115,7 @@ export const resources: readonly Resource[] = [
         task_id: { type: 'string', format: 'uuid', nullable: true, description: 'The task that the payment is for.' },
         amount_minor: {
           type: 'integer',
+          format: 'int64',
           description: "The amount in the currency's minor unit, for example cents.",
           minimum: 1,
           maximum: 999999999999,
@@ -1286,7 +1296,6 @@ export const resources: readonly Resource[] = [
         schema: {
           type: 'array',
           minItems: 1,
-          maxItems: 25,
           uniqueItems: true,
           items: {
             type: 'string',

@@ -35,10 +35,11 @@ return errors === 0;
 }
 
 const listParticipants_query = validate22;
-const schema7 = {"type":"object","properties":{"page[number]":{"type":"integer","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"}},"filter[email]":{"type":"string","minLength":1,"maxLength":254},"filter[external_id]":{"type":"string","minLength":1,"maxLength":200},"filter[tag]":{"type":"string","minLength":1,"maxLength":50},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[search]":{"type":"string","minLength":1,"maxLength":200},"sort":{"type":"array","minItems":1,"maxItems":5,"uniqueItems":true,"items":{"type":"string","enum":["full_name","-full_name","email","-email","created_at","-created_at","updated_at","-updated_at"]}}},"required":[],"additionalProperties":false};
+const schema7 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"}},"filter[email]":{"type":"string","minLength":1,"maxLength":254},"filter[external_id]":{"type":"string","minLength":1,"maxLength":200},"filter[tag]":{"type":"string","minLength":1,"maxLength":50},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[search]":{"type":"string","minLength":1,"maxLength":200},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantSort"}}},"required":[],"additionalProperties":false};
 const func2 = Object.prototype.hasOwnProperty;
 const func0 = require("ajv/dist/runtime/equal").default;
 const func4 = require("ajv/dist/runtime/ucs2length").default;
+const formats0 = require("ajv-formats/dist/formats").fullFormats.int32;
 const schema8 = {"type":"string","enum":["active","inactive","archived"]};
 
 function validate23(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -69,7 +70,7 @@ return errors === 0;
 }
 
 const schema9 = {"type":"string","format":"date-time","pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35};
-const formats0 = require("ajv-formats/dist/formats").fullFormats["date-time"];
+const formats4 = require("ajv-formats/dist/formats").fullFormats["date-time"];
 const pattern0 = new RegExp("^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$", "u");
 
 function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -96,7 +97,7 @@ vErrors.push(err1);
 }
 errors++;
 }
-if(!(formats0.validate(data))){
+if(!(formats4.validate(data))){
 const err2 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -118,6 +119,35 @@ vErrors.push(err3);
 errors++;
 }
 validate25.errors = vErrors;
+return errors === 0;
+}
+
+const schema10 = {"type":"string","enum":["full_name","-full_name","email","-email","created_at","-created_at","updated_at","-updated_at"]};
+
+function validate28(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((((((data === "full_name") || (data === "-full_name")) || (data === "email")) || (data === "-email")) || (data === "created_at")) || (data === "-created_at")) || (data === "updated_at")) || (data === "-updated_at"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema10.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate28.errors = vErrors;
 return errors === 0;
 }
 
@@ -176,10 +206,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err4 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -188,9 +216,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+}
+let data1 = data["page[size]"];
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -199,8 +228,9 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data1 < 1 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 > 100 || isNaN(data1)){
+const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -209,12 +239,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length > 25){
-const err7 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+if(data1 < 1 || isNaN(data1)){
+const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -223,13 +249,27 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data2.length < 1){
-const err8 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(!(formats0.validate(data1))){
+const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err8];
 }
 else {
 vErrors.push(err8);
+}
+errors++;
+}
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
 }
 errors++;
 }
@@ -247,12 +287,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err9];
+vErrors = [err10];
 }
 else {
-vErrors.push(err9);
+vErrors.push(err10);
 }
 errors++;
 break outer0;
@@ -262,21 +302,7 @@ break outer0;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-if(data["filter[email]"] !== undefined){
-let data4 = data["filter[email]"];
-if(typeof data4 === "string"){
-if(func4(data4) > 254){
-const err11 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/maxLength",keyword:"maxLength",params:{limit: 254},message:"must NOT have more than 254 characters"};
+const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -285,8 +311,12 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(func4(data4) < 1){
-const err12 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+if(data["filter[email]"] !== undefined){
+let data4 = data["filter[email]"];
+if(typeof data4 === "string"){
+if(func4(data4) > 254){
+const err12 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/maxLength",keyword:"maxLength",params:{limit: 254},message:"must NOT have more than 254 characters"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -295,9 +325,8 @@ vErrors.push(err12);
 }
 errors++;
 }
-}
-else {
-const err13 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(func4(data4) < 1){
+const err13 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -307,11 +336,8 @@ vErrors.push(err13);
 errors++;
 }
 }
-if(data["filter[external_id]"] !== undefined){
-let data5 = data["filter[external_id]"];
-if(typeof data5 === "string"){
-if(func4(data5) > 200){
-const err14 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+else {
+const err14 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -320,8 +346,12 @@ vErrors.push(err14);
 }
 errors++;
 }
-if(func4(data5) < 1){
-const err15 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+if(data["filter[external_id]"] !== undefined){
+let data5 = data["filter[external_id]"];
+if(typeof data5 === "string"){
+if(func4(data5) > 200){
+const err15 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -330,9 +360,8 @@ vErrors.push(err15);
 }
 errors++;
 }
-}
-else {
-const err16 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(func4(data5) < 1){
+const err16 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -342,11 +371,8 @@ vErrors.push(err16);
 errors++;
 }
 }
-if(data["filter[tag]"] !== undefined){
-let data6 = data["filter[tag]"];
-if(typeof data6 === "string"){
-if(func4(data6) > 50){
-const err17 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
+else {
+const err17 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -355,8 +381,12 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(func4(data6) < 1){
-const err18 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+if(data["filter[tag]"] !== undefined){
+let data6 = data["filter[tag]"];
+if(typeof data6 === "string"){
+if(func4(data6) > 50){
+const err18 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -365,14 +395,24 @@ vErrors.push(err18);
 }
 errors++;
 }
-}
-else {
-const err19 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(func4(data6) < 1){
+const err19 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err19];
 }
 else {
 vErrors.push(err19);
+}
+errors++;
+}
+}
+else {
+const err20 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
 }
 errors++;
 }
@@ -393,17 +433,7 @@ if(data["filter[search]"] !== undefined){
 let data9 = data["filter[search]"];
 if(typeof data9 === "string"){
 if(func4(data9) > 200){
-const err20 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-if(func4(data9) < 1){
-const err21 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+const err21 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -412,9 +442,8 @@ vErrors.push(err21);
 }
 errors++;
 }
-}
-else {
-const err22 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(func4(data9) < 1){
+const err22 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -424,11 +453,8 @@ vErrors.push(err22);
 errors++;
 }
 }
-if(data.sort !== undefined){
-let data10 = data.sort;
-if(Array.isArray(data10)){
-if(data10.length > 5){
-const err23 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/maxItems",keyword:"maxItems",params:{limit: 5},message:"must NOT have more than 5 items"};
+else {
+const err23 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -437,6 +463,10 @@ vErrors.push(err23);
 }
 errors++;
 }
+}
+if(data.sort !== undefined){
+let data10 = data.sort;
+if(Array.isArray(data10)){
 if(data10.length < 1){
 const err24 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
@@ -449,9 +479,19 @@ errors++;
 }
 const len1 = data10.length;
 for(let i2=0; i2<len1; i2++){
-let data11 = data10[i2];
-if(typeof data11 !== "string"){
-const err25 = {instancePath:instancePath+"/sort/" + i2,schemaPath:"#/properties/sort/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate28(data10[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data10,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate28.errors : vErrors.concat(validate28.errors);
+errors = vErrors.length;
+}
+}
+let i3 = data10.length;
+let j1;
+if(i3 > 1){
+outer1:
+for(;i3--;){
+for(j1 = i3; j1--;){
+if(func0(data10[i3], data10[j1])){
+const err25 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -459,9 +499,14 @@ else {
 vErrors.push(err25);
 }
 errors++;
+break outer1;
 }
-if(!((((((((data11 === "full_name") || (data11 === "-full_name")) || (data11 === "email")) || (data11 === "-email")) || (data11 === "created_at")) || (data11 === "-created_at")) || (data11 === "updated_at")) || (data11 === "-updated_at"))){
-const err26 = {instancePath:instancePath+"/sort/" + i2,schemaPath:"#/properties/sort/items/enum",keyword:"enum",params:{allowedValues: schema7.properties.sort.items.enum},message:"must be equal to one of the allowed values"};
+}
+}
+}
+}
+else {
+const err26 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -471,18 +516,9 @@ vErrors.push(err26);
 errors++;
 }
 }
-let i3 = data10.length;
-let j1;
-if(i3 > 1){
-const indices0 = {};
-for(;i3--;){
-let item0 = data10[i3];
-if(typeof item0 !== "string"){
-continue;
 }
-if(typeof indices0[item0] == "number"){
-j1 = indices0[item0];
-const err27 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+else {
+const err27 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -490,43 +526,16 @@ else {
 vErrors.push(err27);
 }
 errors++;
-break;
-}
-indices0[item0] = i3;
-}
-}
-}
-else {
-const err28 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
-}
-}
-else {
-const err29 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err29];
-}
-else {
-vErrors.push(err29);
-}
-errors++;
 }
 validate22.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_header = validate28;
-const schema10 = {"type":"object","properties":{"idempotency-key":{"type":"string","minLength":1,"maxLength":255,"pattern":"^[\\x21-\\x7e]+$"}},"required":[],"additionalProperties":true};
+const createParticipant_header = validate30;
+const schema11 = {"type":"object","properties":{"idempotency-key":{"type":"string","minLength":1,"maxLength":255,"pattern":"^[\\x21-\\x7e]+$"}},"required":[],"additionalProperties":true};
 const pattern1 = new RegExp("^[\\x21-\\x7e]+$", "u");
 
-function validate28(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate30(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -586,15 +595,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate28.errors = vErrors;
+validate30.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_path = validate29;
-const schema11 = {"type":"object","properties":{"participant":{"type":"string","format":"uuid"}},"required":["participant"],"additionalProperties":false};
-const formats2 = /^(?:urn:uuid:)?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+const getParticipant_path = validate31;
+const schema12 = {"type":"object","properties":{"participant":{"type":"string","format":"uuid"}},"required":["participant"],"additionalProperties":false};
+const formats6 = /^(?:urn:uuid:)?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
-function validate29(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate31(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -623,7 +632,7 @@ errors++;
 if(data.participant !== undefined){
 let data0 = data.participant;
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
+if(!(formats6.test(data0))){
 const err2 = {instancePath:instancePath+"/participant",schemaPath:"#/properties/participant/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -656,14 +665,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate29.errors = vErrors;
+validate31.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_header = validate30;
-const schema12 = {"type":"object","properties":{"if-none-match":{"type":"string","maxLength":1000}},"required":[],"additionalProperties":true};
+const getParticipant_header = validate32;
+const schema13 = {"type":"object","properties":{"if-none-match":{"type":"string","maxLength":1000}},"required":[],"additionalProperties":true};
 
-function validate30(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate32(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -703,14 +712,14 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate30.errors = vErrors;
+validate32.errors = vErrors;
 return errors === 0;
 }
 
-const updateParticipant_header = validate31;
-const schema13 = {"type":"object","properties":{"if-match":{"type":"string","maxLength":1000}},"required":[],"additionalProperties":true};
+const updateParticipant_header = validate33;
+const schema14 = {"type":"object","properties":{"if-match":{"type":"string","maxLength":1000}},"required":[],"additionalProperties":true};
 
-function validate31(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate33(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -750,15 +759,15 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate31.errors = vErrors;
+validate33.errors = vErrors;
 return errors === 0;
 }
 
-const listTasks_query = validate32;
-const schema14 = {"type":"object","properties":{"page[number]":{"type":"integer","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"}},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[due_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[due_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"maxItems":5,"uniqueItems":true,"items":{"type":"string","enum":["title","-title","due_at","-due_at","created_at","-created_at","updated_at","-updated_at"]}}},"required":[],"additionalProperties":false};
-const schema15 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
+const listTasks_query = validate34;
+const schema15 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"}},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[due_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[due_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/TaskSort"}}},"required":[],"additionalProperties":false};
+const schema16 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
 
-function validate33(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate35(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -772,7 +781,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "open") || (data === "in_progress")) || (data === "completed")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema15.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema16.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -781,12 +790,41 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate33.errors = vErrors;
+validate35.errors = vErrors;
+return errors === 0;
+}
+
+const schema17 = {"type":"string","enum":["title","-title","due_at","-due_at","created_at","-created_at","updated_at","-updated_at"]};
+
+function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((((((data === "title") || (data === "-title")) || (data === "due_at")) || (data === "-due_at")) || (data === "created_at")) || (data === "-created_at")) || (data === "updated_at")) || (data === "-updated_at"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema17.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate39.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate32(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate34(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -840,10 +878,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err4 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -852,9 +888,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+}
+let data1 = data["page[size]"];
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -863,8 +900,9 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data1 < 1 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 > 100 || isNaN(data1)){
+const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -873,12 +911,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length > 25){
-const err7 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+if(data1 < 1 || isNaN(data1)){
+const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -887,8 +921,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data2.length < 1){
-const err8 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(!(formats0.validate(data1))){
+const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -897,10 +931,24 @@ vErrors.push(err8);
 }
 errors++;
 }
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate33(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate33.errors : vErrors.concat(validate33.errors);
+if(!(validate35(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate35.errors : vErrors.concat(validate35.errors);
 errors = vErrors.length;
 }
 }
@@ -911,12 +959,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err9];
+vErrors = [err10];
 }
 else {
-vErrors.push(err9);
+vErrors.push(err10);
 }
 errors++;
 break outer0;
@@ -926,21 +974,7 @@ break outer0;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-if(data["filter[participant_id]"] !== undefined){
-let data4 = data["filter[participant_id]"];
-if(typeof data4 === "string"){
-if(!(formats2.test(data4))){
-const err11 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -950,13 +984,27 @@ vErrors.push(err11);
 errors++;
 }
 }
-else {
-const err12 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["filter[participant_id]"] !== undefined){
+let data4 = data["filter[participant_id]"];
+if(typeof data4 === "string"){
+if(!(formats6.test(data4))){
+const err12 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
 else {
 vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
 }
 errors++;
 }
@@ -976,16 +1024,6 @@ errors = vErrors.length;
 if(data.sort !== undefined){
 let data7 = data.sort;
 if(Array.isArray(data7)){
-if(data7.length > 5){
-const err13 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/maxItems",keyword:"maxItems",params:{limit: 5},message:"must NOT have more than 5 items"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
 if(data7.length < 1){
 const err14 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
@@ -998,9 +1036,19 @@ errors++;
 }
 const len1 = data7.length;
 for(let i2=0; i2<len1; i2++){
-let data8 = data7[i2];
-if(typeof data8 !== "string"){
-const err15 = {instancePath:instancePath+"/sort/" + i2,schemaPath:"#/properties/sort/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate39(data7[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data7,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate39.errors : vErrors.concat(validate39.errors);
+errors = vErrors.length;
+}
+}
+let i3 = data7.length;
+let j1;
+if(i3 > 1){
+outer1:
+for(;i3--;){
+for(j1 = i3; j1--;){
+if(func0(data7[i3], data7[j1])){
+const err15 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -1008,9 +1056,14 @@ else {
 vErrors.push(err15);
 }
 errors++;
+break outer1;
 }
-if(!((((((((data8 === "title") || (data8 === "-title")) || (data8 === "due_at")) || (data8 === "-due_at")) || (data8 === "created_at")) || (data8 === "-created_at")) || (data8 === "updated_at")) || (data8 === "-updated_at"))){
-const err16 = {instancePath:instancePath+"/sort/" + i2,schemaPath:"#/properties/sort/items/enum",keyword:"enum",params:{allowedValues: schema14.properties.sort.items.enum},message:"must be equal to one of the allowed values"};
+}
+}
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -1020,18 +1073,9 @@ vErrors.push(err16);
 errors++;
 }
 }
-let i3 = data7.length;
-let j1;
-if(i3 > 1){
-const indices0 = {};
-for(;i3--;){
-let item0 = data7[i3];
-if(typeof item0 !== "string"){
-continue;
 }
-if(typeof indices0[item0] == "number"){
-j1 = indices0[item0];
-const err17 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+else {
+const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -1039,42 +1083,15 @@ else {
 vErrors.push(err17);
 }
 errors++;
-break;
 }
-indices0[item0] = i3;
-}
-}
-}
-else {
-const err18 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-}
-}
-else {
-const err19 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-validate32.errors = vErrors;
+validate34.errors = vErrors;
 return errors === 0;
 }
 
-const getTask_path = validate37;
-const schema16 = {"type":"object","properties":{"task":{"type":"string","format":"uuid"}},"required":["task"],"additionalProperties":false};
+const getTask_path = validate41;
+const schema18 = {"type":"object","properties":{"task":{"type":"string","format":"uuid"}},"required":["task"],"additionalProperties":false};
 
-function validate37(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -1103,7 +1120,7 @@ errors++;
 if(data.task !== undefined){
 let data0 = data.task;
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
+if(!(formats6.test(data0))){
 const err2 = {instancePath:instancePath+"/task",schemaPath:"#/properties/task/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -1136,15 +1153,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate37.errors = vErrors;
+validate41.errors = vErrors;
 return errors === 0;
 }
 
-const listJobs_query = validate38;
-const schema17 = {"type":"object","properties":{"page[number]":{"type":"integer","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"}},"filter[search]":{"type":"string","minLength":1,"maxLength":200},"sort":{"type":"array","minItems":1,"maxItems":5,"uniqueItems":true,"items":{"type":"string","enum":["title","-title","created_at","-created_at","updated_at","-updated_at"]}}},"required":[],"additionalProperties":false};
-const schema18 = {"type":"string","enum":["draft","open","closed"]};
+const listJobs_query = validate42;
+const schema19 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"}},"filter[search]":{"type":"string","minLength":1,"maxLength":200},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobSort"}}},"required":[],"additionalProperties":false};
+const schema20 = {"type":"string","enum":["draft","open","closed"]};
 
-function validate39(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -1158,7 +1175,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "draft") || (data === "open")) || (data === "closed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema18.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema20.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1167,12 +1184,41 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate39.errors = vErrors;
+validate43.errors = vErrors;
+return errors === 0;
+}
+
+const schema21 = {"type":"string","enum":["title","-title","created_at","-created_at","updated_at","-updated_at"]};
+
+function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((((data === "title") || (data === "-title")) || (data === "created_at")) || (data === "-created_at")) || (data === "updated_at")) || (data === "-updated_at"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate45.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate38(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -1226,10 +1272,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err4 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -1238,9 +1282,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+}
+let data1 = data["page[size]"];
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -1249,8 +1294,9 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data1 < 1 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 > 100 || isNaN(data1)){
+const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -1259,12 +1305,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length > 25){
-const err7 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+if(data1 < 1 || isNaN(data1)){
+const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -1273,8 +1315,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data2.length < 1){
-const err8 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(!(formats0.validate(data1))){
+const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -1283,10 +1325,24 @@ vErrors.push(err8);
 }
 errors++;
 }
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate39(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate39.errors : vErrors.concat(validate39.errors);
+if(!(validate43(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
 errors = vErrors.length;
 }
 }
@@ -1297,12 +1353,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err9];
+vErrors = [err10];
 }
 else {
-vErrors.push(err9);
+vErrors.push(err10);
 }
 errors++;
 break outer0;
@@ -1312,21 +1368,7 @@ break outer0;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-if(data["filter[search]"] !== undefined){
-let data4 = data["filter[search]"];
-if(typeof data4 === "string"){
-if(func4(data4) > 200){
-const err11 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -1335,8 +1377,12 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(func4(data4) < 1){
-const err12 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+if(data["filter[search]"] !== undefined){
+let data4 = data["filter[search]"];
+if(typeof data4 === "string"){
+if(func4(data4) > 200){
+const err12 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -1345,9 +1391,8 @@ vErrors.push(err12);
 }
 errors++;
 }
-}
-else {
-const err13 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(func4(data4) < 1){
+const err13 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -1357,11 +1402,8 @@ vErrors.push(err13);
 errors++;
 }
 }
-if(data.sort !== undefined){
-let data5 = data.sort;
-if(Array.isArray(data5)){
-if(data5.length > 5){
-const err14 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/maxItems",keyword:"maxItems",params:{limit: 5},message:"must NOT have more than 5 items"};
+else {
+const err14 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -1370,6 +1412,10 @@ vErrors.push(err14);
 }
 errors++;
 }
+}
+if(data.sort !== undefined){
+let data5 = data.sort;
+if(Array.isArray(data5)){
 if(data5.length < 1){
 const err15 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
@@ -1382,9 +1428,19 @@ errors++;
 }
 const len1 = data5.length;
 for(let i2=0; i2<len1; i2++){
-let data6 = data5[i2];
-if(typeof data6 !== "string"){
-const err16 = {instancePath:instancePath+"/sort/" + i2,schemaPath:"#/properties/sort/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate45(data5[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate45.errors : vErrors.concat(validate45.errors);
+errors = vErrors.length;
+}
+}
+let i3 = data5.length;
+let j1;
+if(i3 > 1){
+outer1:
+for(;i3--;){
+for(j1 = i3; j1--;){
+if(func0(data5[i3], data5[j1])){
+const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -1392,9 +1448,14 @@ else {
 vErrors.push(err16);
 }
 errors++;
+break outer1;
 }
-if(!((((((data6 === "title") || (data6 === "-title")) || (data6 === "created_at")) || (data6 === "-created_at")) || (data6 === "updated_at")) || (data6 === "-updated_at"))){
-const err17 = {instancePath:instancePath+"/sort/" + i2,schemaPath:"#/properties/sort/items/enum",keyword:"enum",params:{allowedValues: schema17.properties.sort.items.enum},message:"must be equal to one of the allowed values"};
+}
+}
+}
+}
+else {
+const err17 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -1404,18 +1465,9 @@ vErrors.push(err17);
 errors++;
 }
 }
-let i3 = data5.length;
-let j1;
-if(i3 > 1){
-const indices0 = {};
-for(;i3--;){
-let item0 = data5[i3];
-if(typeof item0 !== "string"){
-continue;
 }
-if(typeof indices0[item0] == "number"){
-j1 = indices0[item0];
-const err18 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+else {
+const err18 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -1423,42 +1475,15 @@ else {
 vErrors.push(err18);
 }
 errors++;
-break;
 }
-indices0[item0] = i3;
-}
-}
-}
-else {
-const err19 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-}
-}
-else {
-const err20 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-validate38.errors = vErrors;
+validate42.errors = vErrors;
 return errors === 0;
 }
 
-const getJob_path = validate41;
-const schema19 = {"type":"object","properties":{"job":{"type":"string","format":"uuid"}},"required":["job"],"additionalProperties":false};
+const getJob_path = validate47;
+const schema22 = {"type":"object","properties":{"job":{"type":"string","format":"uuid"}},"required":["job"],"additionalProperties":false};
 
-function validate41(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -1487,7 +1512,7 @@ errors++;
 if(data.job !== undefined){
 let data0 = data.job;
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
+if(!(formats6.test(data0))){
 const err2 = {instancePath:instancePath+"/job",schemaPath:"#/properties/job/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -1520,15 +1545,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate41.errors = vErrors;
+validate47.errors = vErrors;
 return errors === 0;
 }
 
-const listJobApplications_query = validate42;
-const schema20 = {"type":"object","properties":{"page[number]":{"type":"integer","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"}},"filter[job_id]":{"type":"string","format":"uuid"},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[screening_outcome]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"}},"sort":{"type":"array","minItems":1,"maxItems":5,"uniqueItems":true,"items":{"type":"string","enum":["created_at","-created_at","updated_at","-updated_at"]}}},"required":[],"additionalProperties":false};
-const schema21 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
+const listJobApplications_query = validate48;
+const schema23 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"}},"filter[job_id]":{"type":"string","format":"uuid"},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[screening_outcome]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningResult"}},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationSort"}}},"required":[],"additionalProperties":false};
+const schema24 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
 
-function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate49(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -1542,7 +1567,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((data === "submitted") || (data === "shortlisted")) || (data === "accepted")) || (data === "rejected")) || (data === "withdrawn"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema24.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1551,13 +1576,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate43.errors = vErrors;
+validate49.errors = vErrors;
 return errors === 0;
 }
 
-const schema22 = {"type":"string","enum":["meets_all","missing_must_have","missing_nice_to_have"]};
+const schema25 = {"type":"string","enum":["meets_all","missing_must_have","missing_nice_to_have"]};
 
-function validate45(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate51(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -1571,7 +1596,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema22.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema25.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -1580,12 +1605,41 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate45.errors = vErrors;
+validate51.errors = vErrors;
+return errors === 0;
+}
+
+const schema26 = {"type":"string","enum":["created_at","-created_at","updated_at","-updated_at"]};
+
+function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((data === "created_at") || (data === "-created_at")) || (data === "updated_at")) || (data === "-updated_at"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema26.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate53.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate42(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -1639,10 +1693,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err4 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -1651,9 +1703,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+}
+let data1 = data["page[size]"];
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -1662,8 +1715,9 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data1 < 1 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 > 100 || isNaN(data1)){
+const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -1672,12 +1726,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length > 25){
-const err7 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+if(data1 < 1 || isNaN(data1)){
+const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -1686,8 +1736,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data2.length < 1){
-const err8 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(!(formats0.validate(data1))){
+const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -1696,10 +1746,24 @@ vErrors.push(err8);
 }
 errors++;
 }
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate43(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
+if(!(validate49(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate49.errors : vErrors.concat(validate49.errors);
 errors = vErrors.length;
 }
 }
@@ -1710,12 +1774,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err9];
+vErrors = [err10];
 }
 else {
-vErrors.push(err9);
+vErrors.push(err10);
 }
 errors++;
 break outer0;
@@ -1725,21 +1789,7 @@ break outer0;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-if(data["filter[job_id]"] !== undefined){
-let data4 = data["filter[job_id]"];
-if(typeof data4 === "string"){
-if(!(formats2.test(data4))){
-const err11 = {instancePath:instancePath+"/filter[job_id]",schemaPath:"#/properties/filter%5Bjob_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -1749,8 +1799,11 @@ vErrors.push(err11);
 errors++;
 }
 }
-else {
-const err12 = {instancePath:instancePath+"/filter[job_id]",schemaPath:"#/properties/filter%5Bjob_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["filter[job_id]"] !== undefined){
+let data4 = data["filter[job_id]"];
+if(typeof data4 === "string"){
+if(!(formats6.test(data4))){
+const err12 = {instancePath:instancePath+"/filter[job_id]",schemaPath:"#/properties/filter%5Bjob_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -1760,11 +1813,8 @@ vErrors.push(err12);
 errors++;
 }
 }
-if(data["filter[participant_id]"] !== undefined){
-let data5 = data["filter[participant_id]"];
-if(typeof data5 === "string"){
-if(!(formats2.test(data5))){
-const err13 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+else {
+const err13 = {instancePath:instancePath+"/filter[job_id]",schemaPath:"#/properties/filter%5Bjob_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -1774,8 +1824,11 @@ vErrors.push(err13);
 errors++;
 }
 }
-else {
-const err14 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["filter[participant_id]"] !== undefined){
+let data5 = data["filter[participant_id]"];
+if(typeof data5 === "string"){
+if(!(formats6.test(data5))){
+const err14 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -1785,11 +1838,8 @@ vErrors.push(err14);
 errors++;
 }
 }
-if(data["filter[screening_outcome]"] !== undefined){
-let data6 = data["filter[screening_outcome]"];
-if(Array.isArray(data6)){
-if(data6.length > 25){
-const err15 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+else {
+const err15 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -1798,6 +1848,10 @@ vErrors.push(err15);
 }
 errors++;
 }
+}
+if(data["filter[screening_outcome]"] !== undefined){
+let data6 = data["filter[screening_outcome]"];
+if(Array.isArray(data6)){
 if(data6.length < 1){
 const err16 = {instancePath:instancePath+"/filter[screening_outcome]",schemaPath:"#/properties/filter%5Bscreening_outcome%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
@@ -1810,8 +1864,8 @@ errors++;
 }
 const len1 = data6.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate45(data6[i2], {instancePath:instancePath+"/filter[screening_outcome]/" + i2,parentData:data6,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate45.errors : vErrors.concat(validate45.errors);
+if(!(validate51(data6[i2], {instancePath:instancePath+"/filter[screening_outcome]/" + i2,parentData:data6,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate51.errors : vErrors.concat(validate51.errors);
 errors = vErrors.length;
 }
 }
@@ -1850,8 +1904,8 @@ errors++;
 if(data.sort !== undefined){
 let data8 = data.sort;
 if(Array.isArray(data8)){
-if(data8.length > 5){
-const err19 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/maxItems",keyword:"maxItems",params:{limit: 5},message:"must NOT have more than 5 items"};
+if(data8.length < 1){
+const err19 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -1860,8 +1914,21 @@ vErrors.push(err19);
 }
 errors++;
 }
-if(data8.length < 1){
-const err20 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const len2 = data8.length;
+for(let i4=0; i4<len2; i4++){
+if(!(validate53(data8[i4], {instancePath:instancePath+"/sort/" + i4,parentData:data8,parentDataProperty:i4,rootData}))){
+vErrors = vErrors === null ? validate53.errors : vErrors.concat(validate53.errors);
+errors = vErrors.length;
+}
+}
+let i5 = data8.length;
+let j2;
+if(i5 > 1){
+outer2:
+for(;i5--;){
+for(j2 = i5; j2--;){
+if(func0(data8[i5], data8[j2])){
+const err20 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -1869,12 +1936,14 @@ else {
 vErrors.push(err20);
 }
 errors++;
+break outer2;
 }
-const len2 = data8.length;
-for(let i4=0; i4<len2; i4++){
-let data9 = data8[i4];
-if(typeof data9 !== "string"){
-const err21 = {instancePath:instancePath+"/sort/" + i4,schemaPath:"#/properties/sort/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+}
+}
+}
+else {
+const err21 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -1883,8 +1952,10 @@ vErrors.push(err21);
 }
 errors++;
 }
-if(!((((data9 === "created_at") || (data9 === "-created_at")) || (data9 === "updated_at")) || (data9 === "-updated_at"))){
-const err22 = {instancePath:instancePath+"/sort/" + i4,schemaPath:"#/properties/sort/items/enum",keyword:"enum",params:{allowedValues: schema20.properties.sort.items.enum},message:"must be equal to one of the allowed values"};
+}
+}
+else {
+const err22 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -1893,62 +1964,14 @@ vErrors.push(err22);
 }
 errors++;
 }
-}
-let i5 = data8.length;
-let j2;
-if(i5 > 1){
-const indices0 = {};
-for(;i5--;){
-let item0 = data8[i5];
-if(typeof item0 !== "string"){
-continue;
-}
-if(typeof indices0[item0] == "number"){
-j2 = indices0[item0];
-const err23 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-break;
-}
-indices0[item0] = i5;
-}
-}
-}
-else {
-const err24 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err24];
-}
-else {
-vErrors.push(err24);
-}
-errors++;
-}
-}
-}
-else {
-const err25 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-validate42.errors = vErrors;
+validate48.errors = vErrors;
 return errors === 0;
 }
 
-const getJobApplication_path = validate47;
-const schema23 = {"type":"object","properties":{"job_application":{"type":"string","format":"uuid"}},"required":["job_application"],"additionalProperties":false};
+const getJobApplication_path = validate55;
+const schema27 = {"type":"object","properties":{"job_application":{"type":"string","format":"uuid"}},"required":["job_application"],"additionalProperties":false};
 
-function validate47(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -1977,7 +2000,7 @@ errors++;
 if(data.job_application !== undefined){
 let data0 = data.job_application;
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
+if(!(formats6.test(data0))){
 const err2 = {instancePath:instancePath+"/job_application",schemaPath:"#/properties/job_application/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -2010,15 +2033,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate47.errors = vErrors;
+validate55.errors = vErrors;
 return errors === 0;
 }
 
-const listExports_query = validate48;
-const schema24 = {"type":"object","properties":{"page[number]":{"type":"integer","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"}},"filter[resource]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"}},"sort":{"type":"array","minItems":1,"maxItems":5,"uniqueItems":true,"items":{"type":"string","enum":["created_at","-created_at","completed_at","-completed_at"]}}},"required":[],"additionalProperties":false};
-const schema25 = {"type":"string","enum":["queued","processing","completed","failed"]};
+const listExports_query = validate56;
+const schema28 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportStatus"}},"filter[resource]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"}},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ExportSort"}}},"required":[],"additionalProperties":false};
+const schema29 = {"type":"string","enum":["queued","processing","completed","failed"]};
 
-function validate49(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2032,7 +2055,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "queued") || (data === "processing")) || (data === "completed")) || (data === "failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema25.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema29.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2041,13 +2064,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate49.errors = vErrors;
+validate57.errors = vErrors;
 return errors === 0;
 }
 
-const schema26 = {"type":"string","enum":["participants","tasks","jobs","job_applications","payments"]};
+const schema30 = {"type":"string","enum":["participants","tasks","jobs","job_applications","payments"]};
 
-function validate51(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2061,7 +2084,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((data === "participants") || (data === "tasks")) || (data === "jobs")) || (data === "job_applications")) || (data === "payments"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema26.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema30.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2070,12 +2093,41 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate51.errors = vErrors;
+validate59.errors = vErrors;
+return errors === 0;
+}
+
+const schema31 = {"type":"string","enum":["created_at","-created_at","completed_at","-completed_at"]};
+
+function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((data === "created_at") || (data === "-created_at")) || (data === "completed_at")) || (data === "-completed_at"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema31.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate61.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate48(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate56(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -2129,10 +2181,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err4 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -2141,9 +2191,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+}
+let data1 = data["page[size]"];
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -2152,8 +2203,9 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data1 < 1 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 > 100 || isNaN(data1)){
+const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -2162,12 +2214,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length > 25){
-const err7 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+if(data1 < 1 || isNaN(data1)){
+const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -2176,8 +2224,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data2.length < 1){
-const err8 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(!(formats0.validate(data1))){
+const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -2186,10 +2234,24 @@ vErrors.push(err8);
 }
 errors++;
 }
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate49(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate49.errors : vErrors.concat(validate49.errors);
+if(!(validate57(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
 errors = vErrors.length;
 }
 }
@@ -2200,12 +2262,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err9];
+vErrors = [err10];
 }
 else {
-vErrors.push(err9);
+vErrors.push(err10);
 }
 errors++;
 break outer0;
@@ -2215,21 +2277,7 @@ break outer0;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-if(data["filter[resource]"] !== undefined){
-let data4 = data["filter[resource]"];
-if(Array.isArray(data4)){
-if(data4.length > 25){
-const err11 = {instancePath:instancePath+"/filter[resource]",schemaPath:"#/properties/filter%5Bresource%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -2238,6 +2286,10 @@ vErrors.push(err11);
 }
 errors++;
 }
+}
+if(data["filter[resource]"] !== undefined){
+let data4 = data["filter[resource]"];
+if(Array.isArray(data4)){
 if(data4.length < 1){
 const err12 = {instancePath:instancePath+"/filter[resource]",schemaPath:"#/properties/filter%5Bresource%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
@@ -2250,8 +2302,8 @@ errors++;
 }
 const len1 = data4.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate51(data4[i2], {instancePath:instancePath+"/filter[resource]/" + i2,parentData:data4,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate51.errors : vErrors.concat(validate51.errors);
+if(!(validate59(data4[i2], {instancePath:instancePath+"/filter[resource]/" + i2,parentData:data4,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate59.errors : vErrors.concat(validate59.errors);
 errors = vErrors.length;
 }
 }
@@ -2290,8 +2342,8 @@ errors++;
 if(data.sort !== undefined){
 let data6 = data.sort;
 if(Array.isArray(data6)){
-if(data6.length > 5){
-const err15 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/maxItems",keyword:"maxItems",params:{limit: 5},message:"must NOT have more than 5 items"};
+if(data6.length < 1){
+const err15 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -2300,8 +2352,21 @@ vErrors.push(err15);
 }
 errors++;
 }
-if(data6.length < 1){
-const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const len2 = data6.length;
+for(let i4=0; i4<len2; i4++){
+if(!(validate61(data6[i4], {instancePath:instancePath+"/sort/" + i4,parentData:data6,parentDataProperty:i4,rootData}))){
+vErrors = vErrors === null ? validate61.errors : vErrors.concat(validate61.errors);
+errors = vErrors.length;
+}
+}
+let i5 = data6.length;
+let j2;
+if(i5 > 1){
+outer2:
+for(;i5--;){
+for(j2 = i5; j2--;){
+if(func0(data6[i5], data6[j2])){
+const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -2309,12 +2374,14 @@ else {
 vErrors.push(err16);
 }
 errors++;
+break outer2;
 }
-const len2 = data6.length;
-for(let i4=0; i4<len2; i4++){
-let data7 = data6[i4];
-if(typeof data7 !== "string"){
-const err17 = {instancePath:instancePath+"/sort/" + i4,schemaPath:"#/properties/sort/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+}
+}
+}
+else {
+const err17 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -2323,8 +2390,10 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(!((((data7 === "created_at") || (data7 === "-created_at")) || (data7 === "completed_at")) || (data7 === "-completed_at"))){
-const err18 = {instancePath:instancePath+"/sort/" + i4,schemaPath:"#/properties/sort/items/enum",keyword:"enum",params:{allowedValues: schema24.properties.sort.items.enum},message:"must be equal to one of the allowed values"};
+}
+}
+else {
+const err18 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -2333,67 +2402,19 @@ vErrors.push(err18);
 }
 errors++;
 }
-}
-let i5 = data6.length;
-let j2;
-if(i5 > 1){
-const indices0 = {};
-for(;i5--;){
-let item0 = data6[i5];
-if(typeof item0 !== "string"){
-continue;
-}
-if(typeof indices0[item0] == "number"){
-j2 = indices0[item0];
-const err19 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-break;
-}
-indices0[item0] = i5;
-}
-}
-}
-else {
-const err20 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err20];
-}
-else {
-vErrors.push(err20);
-}
-errors++;
-}
-}
-}
-else {
-const err21 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-validate48.errors = vErrors;
+validate56.errors = vErrors;
 return errors === 0;
 }
 
-const getExport_path = validate53;
-const schema27 = {"type":"object","properties":{"export":{"type":"string","format":"uuid"}},"required":["export"],"additionalProperties":false};
+const getExport_path = validate63;
+const schema32 = {"type":"object","properties":{"export_id":{"type":"string","format":"uuid"}},"required":["export_id"],"additionalProperties":false};
 
-function validate53(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate63(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.export === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "export"},message:"must have required property '"+"export"+"'"};
+if(data.export_id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "export_id"},message:"must have required property '"+"export_id"+"'"};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -2403,7 +2424,7 @@ vErrors.push(err0);
 errors++;
 }
 for(const key0 in data){
-if(!(key0 === "export")){
+if(!(key0 === "export_id")){
 const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err1];
@@ -2414,11 +2435,11 @@ vErrors.push(err1);
 errors++;
 }
 }
-if(data.export !== undefined){
-let data0 = data.export;
+if(data.export_id !== undefined){
+let data0 = data.export_id;
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
-const err2 = {instancePath:instancePath+"/export",schemaPath:"#/properties/export/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+if(!(formats6.test(data0))){
+const err2 = {instancePath:instancePath+"/export_id",schemaPath:"#/properties/export_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -2429,7 +2450,7 @@ errors++;
 }
 }
 else {
-const err3 = {instancePath:instancePath+"/export",schemaPath:"#/properties/export/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err3 = {instancePath:instancePath+"/export_id",schemaPath:"#/properties/export_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -2450,15 +2471,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate53.errors = vErrors;
+validate63.errors = vErrors;
 return errors === 0;
 }
 
-const listPayments_query = validate54;
-const schema28 = {"type":"object","properties":{"page[number]":{"type":"integer","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"}},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[currency]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/Currency"}},"sort":{"type":"array","minItems":1,"maxItems":5,"uniqueItems":true,"items":{"type":"string","enum":["created_at","-created_at","paid_at","-paid_at","amount_minor","-amount_minor"]}}},"required":[],"additionalProperties":false};
-const schema29 = {"type":"string","enum":["pending","paid","cancelled"]};
+const listPayments_query = validate64;
+const schema33 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"}},"filter[participant_id]":{"type":"string","format":"uuid"},"filter[currency]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/Currency"}},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/PaymentSort"}}},"required":[],"additionalProperties":false};
+const schema34 = {"type":"string","enum":["pending","paid","cancelled"]};
 
-function validate55(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate65(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2472,7 +2493,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "pending") || (data === "paid")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema29.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema34.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2481,13 +2502,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate55.errors = vErrors;
+validate65.errors = vErrors;
 return errors === 0;
 }
 
-const schema30 = {"type":"string","enum":["AED","AFN","ALL","AMD","AOA","ARS","AUD","AWG","AZN","BAM","BBD","BDT","BHD","BIF","BMD","BND","BOB","BRL","BSD","BTN","BWP","BYN","BZD","CAD","CDF","CHF","CLP","CNY","COP","CRC","CUP","CVE","CZK","DJF","DKK","DOP","DZD","EGP","ERN","ETB","EUR","FJD","FKP","GBP","GEL","GHS","GIP","GMD","GNF","GTQ","GYD","HKD","HNL","HTG","HUF","IDR","ILS","INR","IQD","IRR","ISK","JMD","JOD","JPY","KES","KGS","KHR","KMF","KPW","KRW","KWD","KYD","KZT","LAK","LBP","LKR","LRD","LSL","LYD","MAD","MDL","MGA","MKD","MMK","MNT","MOP","MRU","MUR","MVR","MWK","MXN","MYR","MZN","NAD","NGN","NIO","NOK","NPR","NZD","OMR","PAB","PEN","PGK","PHP","PKR","PLN","PYG","QAR","RON","RSD","RUB","RWF","SAR","SBD","SCR","SDG","SEK","SGD","SHP","SLE","SOS","SRD","SSP","STN","SVC","SYP","SZL","THB","TJS","TMT","TND","TOP","TRY","TTD","TWD","TZS","UAH","UGX","USD","UYU","UZS","VED","VES","VND","VUV","WST","XAF","XCD","XCG","XOF","XPF","YER","ZAR","ZMW","ZWG"]};
+const schema35 = {"type":"string","enum":["AED","AFN","ALL","AMD","AOA","ARS","AUD","AWG","AZN","BAM","BBD","BDT","BHD","BIF","BMD","BND","BOB","BRL","BSD","BTN","BWP","BYN","BZD","CAD","CDF","CHF","CLP","CNY","COP","CRC","CUP","CVE","CZK","DJF","DKK","DOP","DZD","EGP","ERN","ETB","EUR","FJD","FKP","GBP","GEL","GHS","GIP","GMD","GNF","GTQ","GYD","HKD","HNL","HTG","HUF","IDR","ILS","INR","IQD","IRR","ISK","JMD","JOD","JPY","KES","KGS","KHR","KMF","KPW","KRW","KWD","KYD","KZT","LAK","LBP","LKR","LRD","LSL","LYD","MAD","MDL","MGA","MKD","MMK","MNT","MOP","MRU","MUR","MVR","MWK","MXN","MYR","MZN","NAD","NGN","NIO","NOK","NPR","NZD","OMR","PAB","PEN","PGK","PHP","PKR","PLN","PYG","QAR","RON","RSD","RUB","RWF","SAR","SBD","SCR","SDG","SEK","SGD","SHP","SLE","SOS","SRD","SSP","STN","SVC","SYP","SZL","THB","TJS","TMT","TND","TOP","TRY","TTD","TWD","TZS","UAH","UGX","USD","UYU","UZS","VED","VES","VND","VUV","WST","XAF","XCD","XCG","XOF","XPF","YER","ZAR","ZMW","ZWG"]};
 
-function validate57(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate67(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2501,7 +2522,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((data === "AED") || (data === "AFN")) || (data === "ALL")) || (data === "AMD")) || (data === "AOA")) || (data === "ARS")) || (data === "AUD")) || (data === "AWG")) || (data === "AZN")) || (data === "BAM")) || (data === "BBD")) || (data === "BDT")) || (data === "BHD")) || (data === "BIF")) || (data === "BMD")) || (data === "BND")) || (data === "BOB")) || (data === "BRL")) || (data === "BSD")) || (data === "BTN")) || (data === "BWP")) || (data === "BYN")) || (data === "BZD")) || (data === "CAD")) || (data === "CDF")) || (data === "CHF")) || (data === "CLP")) || (data === "CNY")) || (data === "COP")) || (data === "CRC")) || (data === "CUP")) || (data === "CVE")) || (data === "CZK")) || (data === "DJF")) || (data === "DKK")) || (data === "DOP")) || (data === "DZD")) || (data === "EGP")) || (data === "ERN")) || (data === "ETB")) || (data === "EUR")) || (data === "FJD")) || (data === "FKP")) || (data === "GBP")) || (data === "GEL")) || (data === "GHS")) || (data === "GIP")) || (data === "GMD")) || (data === "GNF")) || (data === "GTQ")) || (data === "GYD")) || (data === "HKD")) || (data === "HNL")) || (data === "HTG")) || (data === "HUF")) || (data === "IDR")) || (data === "ILS")) || (data === "INR")) || (data === "IQD")) || (data === "IRR")) || (data === "ISK")) || (data === "JMD")) || (data === "JOD")) || (data === "JPY")) || (data === "KES")) || (data === "KGS")) || (data === "KHR")) || (data === "KMF")) || (data === "KPW")) || (data === "KRW")) || (data === "KWD")) || (data === "KYD")) || (data === "KZT")) || (data === "LAK")) || (data === "LBP")) || (data === "LKR")) || (data === "LRD")) || (data === "LSL")) || (data === "LYD")) || (data === "MAD")) || (data === "MDL")) || (data === "MGA")) || (data === "MKD")) || (data === "MMK")) || (data === "MNT")) || (data === "MOP")) || (data === "MRU")) || (data === "MUR")) || (data === "MVR")) || (data === "MWK")) || (data === "MXN")) || (data === "MYR")) || (data === "MZN")) || (data === "NAD")) || (data === "NGN")) || (data === "NIO")) || (data === "NOK")) || (data === "NPR")) || (data === "NZD")) || (data === "OMR")) || (data === "PAB")) || (data === "PEN")) || (data === "PGK")) || (data === "PHP")) || (data === "PKR")) || (data === "PLN")) || (data === "PYG")) || (data === "QAR")) || (data === "RON")) || (data === "RSD")) || (data === "RUB")) || (data === "RWF")) || (data === "SAR")) || (data === "SBD")) || (data === "SCR")) || (data === "SDG")) || (data === "SEK")) || (data === "SGD")) || (data === "SHP")) || (data === "SLE")) || (data === "SOS")) || (data === "SRD")) || (data === "SSP")) || (data === "STN")) || (data === "SVC")) || (data === "SYP")) || (data === "SZL")) || (data === "THB")) || (data === "TJS")) || (data === "TMT")) || (data === "TND")) || (data === "TOP")) || (data === "TRY")) || (data === "TTD")) || (data === "TWD")) || (data === "TZS")) || (data === "UAH")) || (data === "UGX")) || (data === "USD")) || (data === "UYU")) || (data === "UZS")) || (data === "VED")) || (data === "VES")) || (data === "VND")) || (data === "VUV")) || (data === "WST")) || (data === "XAF")) || (data === "XCD")) || (data === "XCG")) || (data === "XOF")) || (data === "XPF")) || (data === "YER")) || (data === "ZAR")) || (data === "ZMW")) || (data === "ZWG"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema30.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema35.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2510,12 +2531,41 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate57.errors = vErrors;
+validate67.errors = vErrors;
+return errors === 0;
+}
+
+const schema36 = {"type":"string","enum":["created_at","-created_at","paid_at","-paid_at","amount_minor","-amount_minor"]};
+
+function validate69(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((((data === "created_at") || (data === "-created_at")) || (data === "paid_at")) || (data === "-paid_at")) || (data === "amount_minor")) || (data === "-amount_minor"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema36.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate69.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate54(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate64(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -2569,10 +2619,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err4 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -2581,9 +2629,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+}
+let data1 = data["page[size]"];
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -2592,8 +2641,9 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data1 < 1 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 > 100 || isNaN(data1)){
+const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -2602,12 +2652,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-if(data["filter[status]"] !== undefined){
-let data2 = data["filter[status]"];
-if(Array.isArray(data2)){
-if(data2.length > 25){
-const err7 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+if(data1 < 1 || isNaN(data1)){
+const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -2616,8 +2662,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data2.length < 1){
-const err8 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(!(formats0.validate(data1))){
+const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -2626,10 +2672,24 @@ vErrors.push(err8);
 }
 errors++;
 }
+}
+if(data["filter[status]"] !== undefined){
+let data2 = data["filter[status]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate55(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate55.errors : vErrors.concat(validate55.errors);
+if(!(validate65(data2[i0], {instancePath:instancePath+"/filter[status]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate65.errors : vErrors.concat(validate65.errors);
 errors = vErrors.length;
 }
 }
@@ -2640,12 +2700,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err9 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err9];
+vErrors = [err10];
 }
 else {
-vErrors.push(err9);
+vErrors.push(err10);
 }
 errors++;
 break outer0;
@@ -2655,21 +2715,7 @@ break outer0;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-if(data["filter[participant_id]"] !== undefined){
-let data4 = data["filter[participant_id]"];
-if(typeof data4 === "string"){
-if(!(formats2.test(data4))){
-const err11 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err11 = {instancePath:instancePath+"/filter[status]",schemaPath:"#/properties/filter%5Bstatus%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -2679,8 +2725,11 @@ vErrors.push(err11);
 errors++;
 }
 }
-else {
-const err12 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["filter[participant_id]"] !== undefined){
+let data4 = data["filter[participant_id]"];
+if(typeof data4 === "string"){
+if(!(formats6.test(data4))){
+const err12 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -2690,11 +2739,8 @@ vErrors.push(err12);
 errors++;
 }
 }
-if(data["filter[currency]"] !== undefined){
-let data5 = data["filter[currency]"];
-if(Array.isArray(data5)){
-if(data5.length > 25){
-const err13 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+else {
+const err13 = {instancePath:instancePath+"/filter[participant_id]",schemaPath:"#/properties/filter%5Bparticipant_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -2703,8 +2749,12 @@ vErrors.push(err13);
 }
 errors++;
 }
-if(data5.length < 1){
-const err14 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+}
+if(data["filter[currency]"] !== undefined){
+let data5 = data["filter[currency]"];
+if(Array.isArray(data5)){
+if(data5.length > 25){
+const err14 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -2713,10 +2763,20 @@ vErrors.push(err14);
 }
 errors++;
 }
+if(data5.length < 1){
+const err15 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
 const len1 = data5.length;
 for(let i2=0; i2<len1; i2++){
-if(!(validate57(data5[i2], {instancePath:instancePath+"/filter[currency]/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
-vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
+if(!(validate67(data5[i2], {instancePath:instancePath+"/filter[currency]/" + i2,parentData:data5,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate67.errors : vErrors.concat(validate67.errors);
 errors = vErrors.length;
 }
 }
@@ -2727,12 +2787,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data5[i3], data5[j1])){
-const err15 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err16 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err16];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err16);
 }
 errors++;
 break outer1;
@@ -2742,21 +2802,7 @@ break outer1;
 }
 }
 else {
-const err16 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-}
-if(data.sort !== undefined){
-let data7 = data.sort;
-if(Array.isArray(data7)){
-if(data7.length > 5){
-const err17 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/maxItems",keyword:"maxItems",params:{limit: 5},message:"must NOT have more than 5 items"};
+const err17 = {instancePath:instancePath+"/filter[currency]",schemaPath:"#/properties/filter%5Bcurrency%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -2765,6 +2811,10 @@ vErrors.push(err17);
 }
 errors++;
 }
+}
+if(data.sort !== undefined){
+let data7 = data.sort;
+if(Array.isArray(data7)){
 if(data7.length < 1){
 const err18 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
@@ -2777,9 +2827,19 @@ errors++;
 }
 const len2 = data7.length;
 for(let i4=0; i4<len2; i4++){
-let data8 = data7[i4];
-if(typeof data8 !== "string"){
-const err19 = {instancePath:instancePath+"/sort/" + i4,schemaPath:"#/properties/sort/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate69(data7[i4], {instancePath:instancePath+"/sort/" + i4,parentData:data7,parentDataProperty:i4,rootData}))){
+vErrors = vErrors === null ? validate69.errors : vErrors.concat(validate69.errors);
+errors = vErrors.length;
+}
+}
+let i5 = data7.length;
+let j2;
+if(i5 > 1){
+outer2:
+for(;i5--;){
+for(j2 = i5; j2--;){
+if(func0(data7[i5], data7[j2])){
+const err19 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -2787,9 +2847,14 @@ else {
 vErrors.push(err19);
 }
 errors++;
+break outer2;
 }
-if(!((((((data8 === "created_at") || (data8 === "-created_at")) || (data8 === "paid_at")) || (data8 === "-paid_at")) || (data8 === "amount_minor")) || (data8 === "-amount_minor"))){
-const err20 = {instancePath:instancePath+"/sort/" + i4,schemaPath:"#/properties/sort/items/enum",keyword:"enum",params:{allowedValues: schema28.properties.sort.items.enum},message:"must be equal to one of the allowed values"};
+}
+}
+}
+}
+else {
+const err20 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -2799,18 +2864,9 @@ vErrors.push(err20);
 errors++;
 }
 }
-let i5 = data7.length;
-let j2;
-if(i5 > 1){
-const indices0 = {};
-for(;i5--;){
-let item0 = data7[i5];
-if(typeof item0 !== "string"){
-continue;
 }
-if(typeof indices0[item0] == "number"){
-j2 = indices0[item0];
-const err21 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i5, j: j2},message:"must NOT have duplicate items (items ## "+j2+" and "+i5+" are identical)"};
+else {
+const err21 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -2818,42 +2874,15 @@ else {
 vErrors.push(err21);
 }
 errors++;
-break;
 }
-indices0[item0] = i5;
-}
-}
-}
-else {
-const err22 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-}
-}
-else {
-const err23 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-validate54.errors = vErrors;
+validate64.errors = vErrors;
 return errors === 0;
 }
 
-const getPayment_path = validate59;
-const schema31 = {"type":"object","properties":{"payment":{"type":"string","format":"uuid"}},"required":["payment"],"additionalProperties":false};
+const getPayment_path = validate71;
+const schema37 = {"type":"object","properties":{"payment":{"type":"string","format":"uuid"}},"required":["payment"],"additionalProperties":false};
 
-function validate59(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate71(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -2882,7 +2911,7 @@ errors++;
 if(data.payment !== undefined){
 let data0 = data.payment;
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
+if(!(formats6.test(data0))){
 const err2 = {instancePath:instancePath+"/payment",schemaPath:"#/properties/payment/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -2915,15 +2944,15 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate59.errors = vErrors;
+validate71.errors = vErrors;
 return errors === 0;
 }
 
-const listEvents_query = validate60;
-const schema32 = {"type":"object","properties":{"page[number]":{"type":"integer","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","minimum":1,"maximum":100,"default":25},"filter[event_type]":{"type":"array","minItems":1,"maxItems":25,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventType"}},"filter[resource_id]":{"type":"string","format":"uuid"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"maxItems":5,"uniqueItems":true,"items":{"type":"string","enum":["created_at","-created_at"]}}},"required":[],"additionalProperties":false};
-const schema33 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
+const listEvents_query = validate72;
+const schema38 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[event_type]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventType"}},"filter[resource_id]":{"type":"string","format":"uuid"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventSort"}}},"required":[],"additionalProperties":false};
+const schema39 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
 
-function validate61(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate73(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -2937,7 +2966,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((((((((((((((((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted")) || (data === "task.created")) || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted")) || (data === "job.created")) || (data === "job.updated")) || (data === "job.deleted")) || (data === "job_application.created")) || (data === "job_application.status_changed")) || (data === "job_application.updated")) || (data === "job_application.deleted")) || (data === "payment.created")) || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted")) || (data === "export.created")) || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema33.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema39.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2946,12 +2975,41 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate61.errors = vErrors;
+validate73.errors = vErrors;
+return errors === 0;
+}
+
+const schema40 = {"type":"string","enum":["created_at","-created_at"]};
+
+function validate77(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((data === "created_at") || (data === "-created_at"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema40.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate77.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate60(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate72(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3005,10 +3063,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err4 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -3017,9 +3073,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+}
+let data1 = data["page[size]"];
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -3028,8 +3085,9 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data1 < 1 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 > 100 || isNaN(data1)){
+const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -3038,12 +3096,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-if(data["filter[event_type]"] !== undefined){
-let data2 = data["filter[event_type]"];
-if(Array.isArray(data2)){
-if(data2.length > 25){
-const err7 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/maxItems",keyword:"maxItems",params:{limit: 25},message:"must NOT have more than 25 items"};
+if(data1 < 1 || isNaN(data1)){
+const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -3052,8 +3106,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(data2.length < 1){
-const err8 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(!(formats0.validate(data1))){
+const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -3062,10 +3116,24 @@ vErrors.push(err8);
 }
 errors++;
 }
+}
+if(data["filter[event_type]"] !== undefined){
+let data2 = data["filter[event_type]"];
+if(Array.isArray(data2)){
+if(data2.length < 1){
+const err9 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
 const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate61(data2[i0], {instancePath:instancePath+"/filter[event_type]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate61.errors : vErrors.concat(validate61.errors);
+if(!(validate73(data2[i0], {instancePath:instancePath+"/filter[event_type]/" + i0,parentData:data2,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate73.errors : vErrors.concat(validate73.errors);
 errors = vErrors.length;
 }
 }
@@ -3076,12 +3144,12 @@ outer0:
 for(;i1--;){
 for(j0 = i1; j0--;){
 if(func0(data2[i1], data2[j0])){
-const err9 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err10 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err9];
+vErrors = [err10];
 }
 else {
-vErrors.push(err9);
+vErrors.push(err10);
 }
 errors++;
 break outer0;
@@ -3091,21 +3159,7 @@ break outer0;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-if(data["filter[resource_id]"] !== undefined){
-let data4 = data["filter[resource_id]"];
-if(typeof data4 === "string"){
-if(!(formats2.test(data4))){
-const err11 = {instancePath:instancePath+"/filter[resource_id]",schemaPath:"#/properties/filter%5Bresource_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+const err11 = {instancePath:instancePath+"/filter[event_type]",schemaPath:"#/properties/filter%5Bevent_type%5D/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -3115,13 +3169,27 @@ vErrors.push(err11);
 errors++;
 }
 }
-else {
-const err12 = {instancePath:instancePath+"/filter[resource_id]",schemaPath:"#/properties/filter%5Bresource_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["filter[resource_id]"] !== undefined){
+let data4 = data["filter[resource_id]"];
+if(typeof data4 === "string"){
+if(!(formats6.test(data4))){
+const err12 = {instancePath:instancePath+"/filter[resource_id]",schemaPath:"#/properties/filter%5Bresource_id%5D/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
 else {
 vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath:instancePath+"/filter[resource_id]",schemaPath:"#/properties/filter%5Bresource_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
 }
 errors++;
 }
@@ -3141,16 +3209,6 @@ errors = vErrors.length;
 if(data.sort !== undefined){
 let data7 = data.sort;
 if(Array.isArray(data7)){
-if(data7.length > 5){
-const err13 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/maxItems",keyword:"maxItems",params:{limit: 5},message:"must NOT have more than 5 items"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
 if(data7.length < 1){
 const err14 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
@@ -3163,9 +3221,19 @@ errors++;
 }
 const len1 = data7.length;
 for(let i2=0; i2<len1; i2++){
-let data8 = data7[i2];
-if(typeof data8 !== "string"){
-const err15 = {instancePath:instancePath+"/sort/" + i2,schemaPath:"#/properties/sort/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate77(data7[i2], {instancePath:instancePath+"/sort/" + i2,parentData:data7,parentDataProperty:i2,rootData}))){
+vErrors = vErrors === null ? validate77.errors : vErrors.concat(validate77.errors);
+errors = vErrors.length;
+}
+}
+let i3 = data7.length;
+let j1;
+if(i3 > 1){
+outer1:
+for(;i3--;){
+for(j1 = i3; j1--;){
+if(func0(data7[i3], data7[j1])){
+const err15 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -3173,9 +3241,14 @@ else {
 vErrors.push(err15);
 }
 errors++;
+break outer1;
 }
-if(!((data8 === "created_at") || (data8 === "-created_at"))){
-const err16 = {instancePath:instancePath+"/sort/" + i2,schemaPath:"#/properties/sort/items/enum",keyword:"enum",params:{allowedValues: schema32.properties.sort.items.enum},message:"must be equal to one of the allowed values"};
+}
+}
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -3185,18 +3258,9 @@ vErrors.push(err16);
 errors++;
 }
 }
-let i3 = data7.length;
-let j1;
-if(i3 > 1){
-const indices0 = {};
-for(;i3--;){
-let item0 = data7[i3];
-if(typeof item0 !== "string"){
-continue;
 }
-if(typeof indices0[item0] == "number"){
-j1 = indices0[item0];
-const err17 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+else {
+const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -3204,42 +3268,15 @@ else {
 vErrors.push(err17);
 }
 errors++;
-break;
 }
-indices0[item0] = i3;
-}
-}
-}
-else {
-const err18 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-}
-}
-else {
-const err19 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err19];
-}
-else {
-vErrors.push(err19);
-}
-errors++;
-}
-validate60.errors = vErrors;
+validate72.errors = vErrors;
 return errors === 0;
 }
 
-const getEvent_path = validate65;
-const schema34 = {"type":"object","properties":{"event":{"type":"string","format":"uuid"}},"required":["event"],"additionalProperties":false};
+const getEvent_path = validate79;
+const schema41 = {"type":"object","properties":{"event":{"type":"string","format":"uuid"}},"required":["event"],"additionalProperties":false};
 
-function validate65(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate79(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3268,7 +3305,7 @@ errors++;
 if(data.event !== undefined){
 let data0 = data.event;
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
+if(!(formats6.test(data0))){
 const err2 = {instancePath:instancePath+"/event",schemaPath:"#/properties/event/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -3301,14 +3338,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate65.errors = vErrors;
+validate79.errors = vErrors;
 return errors === 0;
 }
 
-const listEventTypes_query = validate66;
-const schema35 = {"type":"object","properties":{"page[number]":{"type":"integer","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","minimum":1,"maximum":100,"default":25}},"required":[],"additionalProperties":false};
+const listEventTypes_query = validate80;
+const schema42 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25}},"required":[],"additionalProperties":false};
 
-function validate66(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate80(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3362,10 +3399,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-let data1 = data["page[size]"];
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err4 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/page[number]",schemaPath:"#/properties/page%5Bnumber%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -3374,9 +3409,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 > 100 || isNaN(data1)){
-const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+}
+let data1 = data["page[size]"];
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err5 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -3385,8 +3421,9 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data1 < 1 || isNaN(data1)){
-const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 > 100 || isNaN(data1)){
+const err6 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -3395,10 +3432,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data1 < 1 || isNaN(data1)){
+const err7 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -3407,15 +3442,66 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate66.errors = vErrors;
+if(!(formats0.validate(data1))){
+const err8 = {instancePath:instancePath+"/page[size]",schemaPath:"#/properties/page%5Bsize%5D/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+}
+else {
+const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+validate80.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_ParticipantCreate = validate67;
-const schema36 = {"type":"object","required":["full_name"],"additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"maxLength":50},"status":{"type":"string","enum":["active","inactive","archived"],"default":"active"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":50},"default":[]},"external_id":{"type":"string","nullable":true,"minLength":1,"maxLength":200}}};
-const formats26 = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i;
+const open_openapi_schemas_ParticipantCreate = validate81;
+const schema43 = {"type":"object","required":["full_name"],"additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewParticipantStatus","default":"active"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":50},"default":[]},"external_id":{"type":"string","nullable":true,"minLength":1,"maxLength":200}}};
+const formats58 = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i;
+const schema44 = {"type":"string","enum":["active","inactive","archived"]};
 
-function validate67(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate82(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(((data === "active") || (data === "inactive")) || (data === "archived"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema44.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate82.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate81(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3505,7 +3591,7 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(!(formats26.test(data1))){
+if(!(formats58.test(data1))){
 const err7 = {instancePath:instancePath+"/email",schemaPath:"#/properties/email/format",keyword:"format",params:{format: "email"},message:"must match format \""+"email"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -3552,9 +3638,14 @@ errors++;
 }
 }
 }
-let data3 = data.status;
-if(typeof data3 !== "string"){
-const err11 = {instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate82(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate82.errors : vErrors.concat(validate82.errors);
+errors = vErrors.length;
+}
+let data4 = data.tags;
+if(Array.isArray(data4)){
+if(data4.length > 50){
+const err11 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -3563,8 +3654,12 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(!(((data3 === "active") || (data3 === "inactive")) || (data3 === "archived"))){
-const err12 = {instancePath:instancePath+"/status",schemaPath:"#/properties/status/enum",keyword:"enum",params:{allowedValues: schema36.properties.status.enum},message:"must be equal to one of the allowed values"};
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+let data5 = data4[i0];
+if(typeof data5 === "string"){
+if(func4(data5) > 50){
+const err12 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -3573,10 +3668,8 @@ vErrors.push(err12);
 }
 errors++;
 }
-let data4 = data.tags;
-if(Array.isArray(data4)){
-if(data4.length > 50){
-const err13 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
+if(func4(data5) < 1){
+const err13 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -3585,38 +3678,14 @@ vErrors.push(err13);
 }
 errors++;
 }
-const len0 = data4.length;
-for(let i0=0; i0<len0; i0++){
-let data5 = data4[i0];
-if(typeof data5 === "string"){
-if(func4(data5) > 50){
-const err14 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
+}
+else {
+const err14 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err14];
 }
 else {
 vErrors.push(err14);
-}
-errors++;
-}
-if(func4(data5) < 1){
-const err15 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-}
-else {
-const err16 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
 }
 errors++;
 }
@@ -3632,12 +3701,12 @@ continue;
 }
 if(typeof indices0[item0] == "number"){
 j0 = indices0[item0];
-const err17 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+const err15 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err15];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err15);
 }
 errors++;
 break;
@@ -3647,7 +3716,30 @@ indices0[item0] = i1;
 }
 }
 else {
-const err18 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err16 = {instancePath:instancePath+"/tags",schemaPath:"#/properties/tags/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+if(data.external_id !== undefined){
+let data6 = data.external_id;
+if((typeof data6 !== "string") && (data6 !== null)){
+const err17 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+if(typeof data6 === "string"){
+if(func4(data6) > 200){
+const err18 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -3656,10 +3748,8 @@ vErrors.push(err18);
 }
 errors++;
 }
-if(data.external_id !== undefined){
-let data6 = data.external_id;
-if((typeof data6 !== "string") && (data6 !== null)){
-const err19 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(func4(data6) < 1){
+const err19 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -3668,9 +3758,11 @@ vErrors.push(err19);
 }
 errors++;
 }
-if(typeof data6 === "string"){
-if(func4(data6) > 200){
-const err20 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+}
+}
+}
+else {
+const err20 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -3679,37 +3771,14 @@ vErrors.push(err20);
 }
 errors++;
 }
-if(func4(data6) < 1){
-const err21 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-}
-}
-else {
-const err22 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err22];
-}
-else {
-vErrors.push(err22);
-}
-errors++;
-}
-validate67.errors = vErrors;
+validate81.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_ParticipantUpdate = validate68;
-const schema37 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":50}},"external_id":{"type":"string","nullable":true,"minLength":1,"maxLength":200}}};
+const open_openapi_schemas_ParticipantUpdate = validate84;
+const schema45 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"maxLength":50}},"external_id":{"type":"string","nullable":true,"minLength":1,"maxLength":200}}};
 
-function validate68(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate84(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -3783,7 +3852,7 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(!(formats26.test(data1))){
+if(!(formats58.test(data1))){
 const err6 = {instancePath:instancePath+"/email",schemaPath:"#/properties/email/format",keyword:"format",params:{format: "email"},message:"must match format \""+"email"+"\""};
 if(vErrors === null){
 vErrors = [err6];
@@ -3967,14 +4036,43 @@ vErrors.push(err19);
 }
 errors++;
 }
-validate68.errors = vErrors;
+validate84.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_TaskCreate = validate70;
-const schema38 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000,"default":""},"status":{"type":"string","enum":["open","in_progress"],"default":"open"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
+const open_openapi_schemas_TaskCreate = validate86;
+const schema46 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewTaskStatus","default":"open"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
+const schema47 = {"type":"string","enum":["open","in_progress"]};
 
-function validate70(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate87(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((data === "open") || (data === "in_progress"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema47.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate87.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate86(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4064,9 +4162,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-let data2 = data.status;
-if(typeof data2 !== "string"){
-const err7 = {instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate87(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate87.errors : vErrors.concat(validate87.errors);
+errors = vErrors.length;
+}
+if(data.participant_id !== undefined){
+let data3 = data.participant_id;
+if((typeof data3 !== "string") && (data3 !== null)){
+const err7 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -4075,8 +4178,9 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(!((data2 === "open") || (data2 === "in_progress"))){
-const err8 = {instancePath:instancePath+"/status",schemaPath:"#/properties/status/enum",keyword:"enum",params:{allowedValues: schema38.properties.status.enum},message:"must be equal to one of the allowed values"};
+if(typeof data3 === "string"){
+if(!(formats6.test(data3))){
+const err8 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -4085,10 +4189,12 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(data.participant_id !== undefined){
-let data3 = data.participant_id;
-if((typeof data3 !== "string") && (data3 !== null)){
-const err9 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+}
+if(data.due_at !== undefined){
+let data4 = data.due_at;
+if((typeof data4 !== "string") && (data4 !== null)){
+const err9 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -4097,9 +4203,9 @@ vErrors.push(err9);
 }
 errors++;
 }
-if(typeof data3 === "string"){
-if(!(formats2.test(data3))){
-const err10 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+if(typeof data4 === "string"){
+if(func4(data4) > 35){
+const err10 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/maxLength",keyword:"maxLength",params:{limit: 35},message:"must NOT have more than 35 characters"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -4108,12 +4214,8 @@ vErrors.push(err10);
 }
 errors++;
 }
-}
-}
-if(data.due_at !== undefined){
-let data4 = data.due_at;
-if((typeof data4 !== "string") && (data4 !== null)){
-const err11 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern0.test(data4)){
+const err11 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/pattern",keyword:"pattern",params:{pattern: "^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"},message:"must match pattern \""+"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"+"\""};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -4122,9 +4224,8 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(typeof data4 === "string"){
-if(func4(data4) > 35){
-const err12 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/maxLength",keyword:"maxLength",params:{limit: 35},message:"must NOT have more than 35 characters"};
+if(!(formats4.validate(data4))){
+const err12 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -4133,8 +4234,11 @@ vErrors.push(err12);
 }
 errors++;
 }
-if(!pattern0.test(data4)){
-const err13 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/pattern",keyword:"pattern",params:{pattern: "^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"},message:"must match pattern \""+"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"+"\""};
+}
+}
+}
+else {
+const err13 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -4143,37 +4247,14 @@ vErrors.push(err13);
 }
 errors++;
 }
-if(!(formats0.validate(data4))){
-const err14 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-}
-}
-}
-else {
-const err15 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-validate70.errors = vErrors;
+validate86.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_TaskUpdate = validate71;
-const schema39 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
+const open_openapi_schemas_TaskUpdate = validate89;
+const schema48 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
 
-function validate71(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate89(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4250,8 +4331,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate33(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate33.errors : vErrors.concat(validate33.errors);
+if(!(validate35(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate35.errors : vErrors.concat(validate35.errors);
 errors = vErrors.length;
 }
 }
@@ -4268,7 +4349,7 @@ vErrors.push(err6);
 errors++;
 }
 if(typeof data3 === "string"){
-if(!(formats2.test(data3))){
+if(!(formats6.test(data3))){
 const err7 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -4313,7 +4394,7 @@ vErrors.push(err10);
 }
 errors++;
 }
-if(!(formats0.validate(data4))){
+if(!(formats4.validate(data4))){
 const err11 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err11];
@@ -4336,16 +4417,75 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate71.errors = vErrors;
+validate89.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobCreate = validate73;
-const schema40 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000,"default":""},"status":{"type":"string","enum":["draft","open"],"default":"draft"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestion"},"default":[]}}};
-const schema41 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"maxLength":500},"requirement":{"type":"string","enum":["must_have","nice_to_have"]},"expected":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number"},{"type":"boolean"}]}}};
-const pattern4 = new RegExp("^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", "u");
+const open_openapi_schemas_JobCreate = validate91;
+const schema49 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestion"},"default":[]}}};
+const schema50 = {"type":"string","enum":["draft","open"]};
 
-function validate74(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate92(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((data === "draft") || (data === "open"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema50.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate92.errors = vErrors;
+return errors === 0;
+}
+
+const schema51 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"expected":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]}}};
+const pattern4 = new RegExp("^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", "u");
+const schema52 = {"type":"string","enum":["must_have","nice_to_have"]};
+
+function validate95(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((data === "must_have") || (data === "nice_to_have"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema52.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate95.errors = vErrors;
+return errors === 0;
+}
+
+const formats70 = require("ajv-formats/dist/formats").fullFormats.double;
+
+function validate94(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4462,9 +4602,20 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-let data2 = data.requirement;
-if(typeof data2 !== "string"){
-const err10 = {instancePath:instancePath+"/requirement",schemaPath:"#/properties/requirement/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate95(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+errors = vErrors.length;
+}
+}
+if(data.expected !== undefined){
+let data3 = data.expected;
+const _errs8 = errors;
+let valid1 = false;
+let passing0 = null;
+const _errs9 = errors;
+if(typeof data3 === "string"){
+if(func4(data3) > 2000){
+const err10 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -4473,8 +4624,9 @@ vErrors.push(err10);
 }
 errors++;
 }
-if(!((data2 === "must_have") || (data2 === "nice_to_have"))){
-const err11 = {instancePath:instancePath+"/requirement",schemaPath:"#/properties/requirement/enum",keyword:"enum",params:{allowedValues: schema41.properties.requirement.enum},message:"must be equal to one of the allowed values"};
+}
+else {
+const err11 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -4483,16 +4635,15 @@ vErrors.push(err11);
 }
 errors++;
 }
+var _valid0 = _errs9 === errors;
+if(_valid0){
+valid1 = true;
+passing0 = 0;
 }
-if(data.expected !== undefined){
-let data3 = data.expected;
-const _errs9 = errors;
-let valid1 = false;
-let passing0 = null;
-const _errs10 = errors;
-if(typeof data3 === "string"){
-if(func4(data3) > 2000){
-const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+const _errs11 = errors;
+if((typeof data3 == "number") && (isFinite(data3))){
+if(!(formats70.validate(data3))){
+const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -4503,7 +4654,7 @@ errors++;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -4512,23 +4663,7 @@ vErrors.push(err13);
 }
 errors++;
 }
-var _valid0 = _errs10 === errors;
-if(_valid0){
-valid1 = true;
-passing0 = 0;
-}
-const _errs12 = errors;
-if(!((typeof data3 == "number") && (isFinite(data3)))){
-const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-var _valid0 = _errs12 === errors;
+var _valid0 = _errs11 === errors;
 if(_valid0 && valid1){
 valid1 = false;
 passing0 = [passing0, 1];
@@ -4538,18 +4673,18 @@ if(_valid0){
 valid1 = true;
 passing0 = 1;
 }
-const _errs14 = errors;
+const _errs13 = errors;
 if(typeof data3 !== "boolean"){
-const err15 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err14];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err14);
 }
 errors++;
 }
-var _valid0 = _errs14 === errors;
+var _valid0 = _errs13 === errors;
 if(_valid0 && valid1){
 valid1 = false;
 passing0 = [passing0, 2];
@@ -4562,20 +4697,20 @@ passing0 = 2;
 }
 }
 if(!valid1){
-const err16 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err15 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err15];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err15);
 }
 errors++;
 }
 else {
-errors = _errs9;
+errors = _errs8;
 if(vErrors !== null){
-if(_errs9){
-vErrors.length = _errs9;
+if(_errs8){
+vErrors.length = _errs8;
 }
 else {
 vErrors = null;
@@ -4585,21 +4720,21 @@ vErrors = null;
 }
 }
 else {
-const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err16 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err16];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err16);
 }
 errors++;
 }
-validate74.errors = vErrors;
+validate94.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate73(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate91(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4692,9 +4827,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-let data2 = data.status;
-if(typeof data2 !== "string"){
-const err7 = {instancePath:instancePath+"/status",schemaPath:"#/properties/status/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate92(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate92.errors : vErrors.concat(validate92.errors);
+errors = vErrors.length;
+}
+let data3 = data.screening_questions;
+if(Array.isArray(data3)){
+if(data3.length > 50){
+const err7 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -4703,8 +4843,16 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(!((data2 === "draft") || (data2 === "open"))){
-const err8 = {instancePath:instancePath+"/status",schemaPath:"#/properties/status/enum",keyword:"enum",params:{allowedValues: schema40.properties.status.enum},message:"must be equal to one of the allowed values"};
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+if(!(validate94(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate94.errors : vErrors.concat(validate94.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err8 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -4713,10 +4861,9 @@ vErrors.push(err8);
 }
 errors++;
 }
-let data3 = data.screening_questions;
-if(Array.isArray(data3)){
-if(data3.length > 50){
-const err9 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/maxItems",keyword:"maxItems",params:{limit: 50},message:"must NOT have more than 50 items"};
+}
+else {
+const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -4725,43 +4872,14 @@ vErrors.push(err9);
 }
 errors++;
 }
-const len0 = data3.length;
-for(let i0=0; i0<len0; i0++){
-if(!(validate74(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate74.errors : vErrors.concat(validate74.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err10 = {instancePath:instancePath+"/screening_questions",schemaPath:"#/properties/screening_questions/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err10];
-}
-else {
-vErrors.push(err10);
-}
-errors++;
-}
-}
-else {
-const err11 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-validate73.errors = vErrors;
+validate91.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobUpdate = validate76;
-const schema42 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestion"}}}};
+const open_openapi_schemas_JobUpdate = validate98;
+const schema53 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestion"}}}};
 
-function validate76(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate98(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4838,8 +4956,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate39(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate39.errors : vErrors.concat(validate39.errors);
+if(!(validate43(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
 errors = vErrors.length;
 }
 }
@@ -4858,8 +4976,8 @@ errors++;
 }
 const len0 = data3.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate74(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate74.errors : vErrors.concat(validate74.errors);
+if(!(validate94(data3[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate94.errors : vErrors.concat(validate94.errors);
 errors = vErrors.length;
 }
 }
@@ -4886,15 +5004,15 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate76.errors = vErrors;
+validate98.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobApplicationCreate = validate79;
-const schema43 = {"type":"object","required":["job_id","participant_id"],"additionalProperties":false,"properties":{"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
-const schema44 = {"type":"object","maxProperties":100,"additionalProperties":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number"},{"type":"boolean"}]}};
+const open_openapi_schemas_JobApplicationCreate = validate101;
+const schema54 = {"type":"object","required":["job_id","participant_id"],"additionalProperties":false,"properties":{"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
+const schema55 = {"type":"object","maxProperties":100,"additionalProperties":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]}};
 
-function validate80(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate102(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -4942,13 +5060,25 @@ valid1 = true;
 passing0 = 0;
 }
 const _errs6 = errors;
-if(!((typeof data0 == "number") && (isFinite(data0)))){
-const err3 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if((typeof data0 == "number") && (isFinite(data0))){
+if(!(formats70.validate(data0))){
+const err3 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
 else {
 vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
 }
 errors++;
 }
@@ -4964,12 +5094,12 @@ passing0 = 1;
 }
 const _errs8 = errors;
 if(typeof data0 !== "boolean"){
-const err4 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+const err5 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
-vErrors = [err4];
+vErrors = [err5];
 }
 else {
-vErrors.push(err4);
+vErrors.push(err5);
 }
 errors++;
 }
@@ -4986,12 +5116,12 @@ passing0 = 2;
 }
 }
 if(!valid1){
-const err5 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err6 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err5];
+vErrors = [err6];
 }
 else {
-vErrors.push(err5);
+vErrors.push(err6);
 }
 errors++;
 }
@@ -5009,21 +5139,21 @@ vErrors = null;
 }
 }
 else {
-const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err6];
+vErrors = [err7];
 }
 else {
-vErrors.push(err6);
+vErrors.push(err7);
 }
 errors++;
 }
-validate80.errors = vErrors;
+validate102.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate79(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate101(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5062,7 +5192,7 @@ errors++;
 if(data.job_id !== undefined){
 let data0 = data.job_id;
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
+if(!(formats6.test(data0))){
 const err3 = {instancePath:instancePath+"/job_id",schemaPath:"#/properties/job_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err3];
@@ -5087,7 +5217,7 @@ errors++;
 if(data.participant_id !== undefined){
 let data1 = data.participant_id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err5 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -5110,8 +5240,8 @@ errors++;
 }
 }
 if(data.answers !== undefined){
-if(!(validate80(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate80.errors : vErrors.concat(validate80.errors);
+if(!(validate102(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate102.errors : vErrors.concat(validate102.errors);
 errors = vErrors.length;
 }
 }
@@ -5126,14 +5256,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate79.errors = vErrors;
+validate101.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobApplicationUpdate = validate82;
-const schema45 = {"type":"object","additionalProperties":false,"properties":{"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
+const open_openapi_schemas_JobApplicationUpdate = validate104;
+const schema56 = {"type":"object","additionalProperties":false,"properties":{"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
 
-function validate82(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate104(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5150,14 +5280,14 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate43(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate43.errors : vErrors.concat(validate43.errors);
+if(!(validate49(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate49.errors : vErrors.concat(validate49.errors);
 errors = vErrors.length;
 }
 }
 if(data.answers !== undefined){
-if(!(validate80(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate80.errors : vErrors.concat(validate80.errors);
+if(!(validate102(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate102.errors : vErrors.concat(validate102.errors);
 errors = vErrors.length;
 }
 }
@@ -5172,14 +5302,99 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate82.errors = vErrors;
+validate104.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_ExportCreate = validate85;
-const schema46 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"type":"string","enum":["csv","json"]},"filters":{"type":"object","maxProperties":10,"additionalProperties":{"type":"string","maxLength":500},"default":{}}}};
+const open_openapi_schemas_ExportCreate = validate107;
+const schema57 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}}}};
+const schema58 = {"type":"string","enum":["csv","json"]};
 
-function validate85(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate109(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((data === "csv") || (data === "json"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema58.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate109.errors = vErrors;
+return errors === 0;
+}
+
+const schema59 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","maxLength":500}};
+
+function validate111(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(Object.keys(data).length > 10){
+const err0 = {instancePath,schemaPath:"#/maxProperties",keyword:"maxProperties",params:{limit: 10},message:"must NOT have more than 10 properties"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+let data0 = data[key0];
+if(typeof data0 === "string"){
+if(func4(data0) > 500){
+const err1 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+else {
+const err2 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+validate111.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate107(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5219,15 +5434,24 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate51(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate51.errors : vErrors.concat(validate51.errors);
+if(!(validate59(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate59.errors : vErrors.concat(validate59.errors);
 errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-let data1 = data.format;
-if(typeof data1 !== "string"){
-const err3 = {instancePath:instancePath+"/format",schemaPath:"#/properties/format/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate109(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate109.errors : vErrors.concat(validate109.errors);
+errors = vErrors.length;
+}
+}
+if(!(validate111(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
+vErrors = vErrors === null ? validate111.errors : vErrors.concat(validate111.errors);
+errors = vErrors.length;
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -5236,84 +5460,15 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(!((data1 === "csv") || (data1 === "json"))){
-const err4 = {instancePath:instancePath+"/format",schemaPath:"#/properties/format/enum",keyword:"enum",params:{allowedValues: schema46.properties.format.enum},message:"must be equal to one of the allowed values"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-let data2 = data.filters;
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-if(Object.keys(data2).length > 10){
-const err5 = {instancePath:instancePath+"/filters",schemaPath:"#/properties/filters/maxProperties",keyword:"maxProperties",params:{limit: 10},message:"must NOT have more than 10 properties"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-for(const key1 in data2){
-let data3 = data2[key1];
-if(typeof data3 === "string"){
-if(func4(data3) > 500){
-const err6 = {instancePath:instancePath+"/filters/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/filters/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-else {
-const err7 = {instancePath:instancePath+"/filters/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/filters/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-}
-}
-else {
-const err8 = {instancePath:instancePath+"/filters",schemaPath:"#/properties/filters/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-}
-else {
-const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
-}
-validate85.errors = vErrors;
+validate107.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentCreate = validate87;
-const schema47 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"maxLength":2000}}};
+const open_openapi_schemas_PaymentCreate = validate113;
+const schema60 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"maxLength":2000}}};
+const formats82 = require("ajv-formats/dist/formats").fullFormats.int64;
 
-function validate87(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate113(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5362,7 +5517,7 @@ errors++;
 if(data.participant_id !== undefined){
 let data0 = data.participant_id;
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
+if(!(formats6.test(data0))){
 const err4 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err4];
@@ -5397,7 +5552,7 @@ vErrors.push(err6);
 errors++;
 }
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err7 = {instancePath:instancePath+"/task_id",schemaPath:"#/properties/task_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -5442,18 +5597,8 @@ vErrors.push(err10);
 }
 errors++;
 }
-}
-}
-if(data.currency !== undefined){
-if(!(validate57(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
-vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
-errors = vErrors.length;
-}
-}
-if(data.note !== undefined){
-let data4 = data.note;
-if((typeof data4 !== "string") && (data4 !== null)){
-const err11 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(formats82.validate(data2))){
+const err11 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -5462,9 +5607,18 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(typeof data4 === "string"){
-if(func4(data4) > 2000){
-const err12 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+}
+}
+if(data.currency !== undefined){
+if(!(validate67(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
+vErrors = vErrors === null ? validate67.errors : vErrors.concat(validate67.errors);
+errors = vErrors.length;
+}
+}
+if(data.note !== undefined){
+let data4 = data.note;
+if((typeof data4 !== "string") && (data4 !== null)){
+const err12 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -5473,11 +5627,9 @@ vErrors.push(err12);
 }
 errors++;
 }
-}
-}
-}
-else {
-const err13 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(typeof data4 === "string"){
+if(func4(data4) > 2000){
+const err13 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -5486,14 +5638,27 @@ vErrors.push(err13);
 }
 errors++;
 }
-validate87.errors = vErrors;
+}
+}
+}
+else {
+const err14 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+validate113.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentUpdate = validate89;
-const schema48 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"maxLength":2000}}};
+const open_openapi_schemas_PaymentUpdate = validate115;
+const schema61 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"maxLength":2000}}};
 
-function validate89(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate115(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5522,7 +5687,7 @@ vErrors.push(err1);
 errors++;
 }
 if(typeof data0 === "string"){
-if(!(formats2.test(data0))){
+if(!(formats6.test(data0))){
 const err2 = {instancePath:instancePath+"/task_id",schemaPath:"#/properties/task_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -5567,24 +5732,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-}
-}
-if(data.currency !== undefined){
-if(!(validate57(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
-vErrors = vErrors === null ? validate57.errors : vErrors.concat(validate57.errors);
-errors = vErrors.length;
-}
-}
-if(data.status !== undefined){
-if(!(validate55(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate55.errors : vErrors.concat(validate55.errors);
-errors = vErrors.length;
-}
-}
-if(data.note !== undefined){
-let data4 = data.note;
-if((typeof data4 !== "string") && (data4 !== null)){
-const err6 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(formats82.validate(data1))){
+const err6 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -5593,9 +5742,24 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(typeof data4 === "string"){
-if(func4(data4) > 2000){
-const err7 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+}
+}
+if(data.currency !== undefined){
+if(!(validate67(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
+vErrors = vErrors === null ? validate67.errors : vErrors.concat(validate67.errors);
+errors = vErrors.length;
+}
+}
+if(data.status !== undefined){
+if(!(validate65(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate65.errors : vErrors.concat(validate65.errors);
+errors = vErrors.length;
+}
+}
+if(data.note !== undefined){
+let data4 = data.note;
+if((typeof data4 !== "string") && (data4 !== null)){
+const err7 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -5604,11 +5768,9 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-}
-}
-else {
-const err8 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(typeof data4 === "string"){
+if(func4(data4) > 2000){
+const err8 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -5617,18 +5779,31 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate89.errors = vErrors;
+}
+}
+}
+else {
+const err9 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+validate115.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_200_headers = validate92;
-const schema49 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_200_headers = validate118;
+const schema62 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 const pattern5 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
 const pattern6 = new RegExp("^-?\\d+$", "u");
 const pattern9 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
 const pattern10 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
 
-function validate92(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate118(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5720,7 +5895,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err8 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema49.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err8 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema62.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -5740,10 +5915,8 @@ vErrors.push(err9);
 }
 errors++;
 }
-}
-if(typeof data1 === "string"){
-if(!pattern6.test(data1)){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(!(formats0.validate(data1))){
+const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -5753,11 +5926,9 @@ vErrors.push(err10);
 errors++;
 }
 }
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err11 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema49.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+if(typeof data1 === "string"){
+if(!pattern6.test(data1)){
+const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -5766,9 +5937,12 @@ vErrors.push(err11);
 }
 errors++;
 }
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err12 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+let data2 = data["x-ratelimit-remaining"];
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
+const err12 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema62.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -5777,10 +5951,9 @@ vErrors.push(err12);
 }
 errors++;
 }
-}
-if(typeof data2 === "string"){
-if(!pattern6.test(data2)){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -5789,12 +5962,8 @@ vErrors.push(err13);
 }
 errors++;
 }
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err14 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema49.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+if(!(formats0.validate(data2))){
+const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -5803,9 +5972,10 @@ vErrors.push(err14);
 }
 errors++;
 }
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-const err15 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+}
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -5816,11 +5986,10 @@ errors++;
 }
 }
 }
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern9.test(data4)){
-const err16 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
+if(data["x-ratelimit-reset"] !== undefined){
+let data3 = data["x-ratelimit-reset"];
+if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
+const err16 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema62.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -5829,9 +5998,9 @@ vErrors.push(err16);
 }
 errors++;
 }
-}
-else {
-const err17 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if((typeof data3 == "number") && (isFinite(data3))){
+if(!(formats82.validate(data3))){
+const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -5841,11 +6010,9 @@ vErrors.push(err17);
 errors++;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern10.test(data5)){
-const err18 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -5855,8 +6022,12 @@ vErrors.push(err18);
 errors++;
 }
 }
-else {
-const err19 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data.ratelimit !== undefined){
+let data4 = data.ratelimit;
+if(typeof data4 === "string"){
+if(!pattern9.test(data4)){
+const err19 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -5866,9 +6037,8 @@ vErrors.push(err19);
 errors++;
 }
 }
-}
 else {
-const err20 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err20 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -5877,20 +6047,57 @@ vErrors.push(err20);
 }
 errors++;
 }
-validate92.errors = vErrors;
+}
+if(data["ratelimit-policy"] !== undefined){
+let data5 = data["ratelimit-policy"];
+if(typeof data5 === "string"){
+if(!pattern10.test(data5)){
+const err21 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+}
+else {
+const err22 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+}
+}
+else {
+const err23 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+validate118.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantList = validate93;
-const schema50 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema51 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema52 = {"type":"string","format":"uuid"};
+const closed_openapi_schemas_ParticipantList = validate119;
+const schema63 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema64 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema65 = {"type":"string","format":"uuid"};
 
-function validate95(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate121(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!(formats2.test(data))){
+if(!(formats6.test(data))){
 const err0 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -5911,13 +6118,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate95.errors = vErrors;
+validate121.errors = vErrors;
 return errors === 0;
 }
 
-const schema53 = {"type":"string","enum":["active","inactive","archived"]};
+const schema66 = {"type":"string","enum":["active","inactive","archived"]};
 
-function validate97(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate123(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -5931,7 +6138,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "active") || (data === "inactive")) || (data === "archived"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema53.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema66.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -5940,17 +6147,17 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate97.errors = vErrors;
+validate123.errors = vErrors;
 return errors === 0;
 }
 
-const schema54 = {"type":"string","format":"date-time"};
+const schema67 = {"type":"string","format":"date-time"};
 
-function validate99(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate125(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!(formats0.validate(data))){
+if(!(formats4.validate(data))){
 const err0 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -5971,12 +6178,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate99.errors = vErrors;
+validate125.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate94(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate120(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6071,7 +6278,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema51.properties, key0))){
+if(!(func2.call(schema64.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -6083,8 +6290,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
@@ -6127,8 +6334,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate97(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate97.errors : vErrors.concat(validate97.errors);
+if(!(validate123(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
 errors = vErrors.length;
 }
 }
@@ -6174,14 +6381,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate99(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate99(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
+if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -6196,13 +6403,13 @@ vErrors.push(err16);
 }
 errors++;
 }
-validate94.errors = vErrors;
+validate120.errors = vErrors;
 return errors === 0;
 }
 
-const schema55 = {"additionalProperties":false,"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts"],"properties":{"current_page":{"type":"integer","minimum":1},"last_page":{"type":"integer","minimum":1},"per_page":{"type":"integer","minimum":1,"maximum":100},"total":{"type":"integer","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}}}};
+const schema68 = {"additionalProperties":false,"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}}}};
 
-function validate103(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate129(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6291,12 +6498,8 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-}
-if(data.last_page !== undefined){
-let data1 = data.last_page;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err8 = {instancePath:instancePath+"/last_page",schemaPath:"#/properties/last_page/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(!(formats0.validate(data0))){
+const err8 = {instancePath:instancePath+"/current_page",schemaPath:"#/properties/current_page/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -6305,9 +6508,12 @@ vErrors.push(err8);
 }
 errors++;
 }
-if((typeof data1 == "number") && (isFinite(data1))){
-if(data1 < 1 || isNaN(data1)){
-const err9 = {instancePath:instancePath+"/last_page",schemaPath:"#/properties/last_page/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+}
+}
+if(data.last_page !== undefined){
+let data1 = data.last_page;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err9 = {instancePath:instancePath+"/last_page",schemaPath:"#/properties/last_page/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -6316,12 +6522,9 @@ vErrors.push(err9);
 }
 errors++;
 }
-}
-}
-if(data.per_page !== undefined){
-let data2 = data.per_page;
-if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-const err10 = {instancePath:instancePath+"/per_page",schemaPath:"#/properties/per_page/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 1 || isNaN(data1)){
+const err10 = {instancePath:instancePath+"/last_page",schemaPath:"#/properties/last_page/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -6330,9 +6533,8 @@ vErrors.push(err10);
 }
 errors++;
 }
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 > 100 || isNaN(data2)){
-const err11 = {instancePath:instancePath+"/per_page",schemaPath:"#/properties/per_page/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
+if(!(formats0.validate(data1))){
+const err11 = {instancePath:instancePath+"/last_page",schemaPath:"#/properties/last_page/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -6341,8 +6543,12 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(data2 < 1 || isNaN(data2)){
-const err12 = {instancePath:instancePath+"/per_page",schemaPath:"#/properties/per_page/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+}
+}
+if(data.per_page !== undefined){
+let data2 = data.per_page;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+const err12 = {instancePath:instancePath+"/per_page",schemaPath:"#/properties/per_page/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -6351,12 +6557,9 @@ vErrors.push(err12);
 }
 errors++;
 }
-}
-}
-if(data.total !== undefined){
-let data3 = data.total;
-if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-const err13 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 > 100 || isNaN(data2)){
+const err13 = {instancePath:instancePath+"/per_page",schemaPath:"#/properties/per_page/maximum",keyword:"maximum",params:{comparison: "<=", limit: 100},message:"must be <= 100"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -6365,14 +6568,58 @@ vErrors.push(err13);
 }
 errors++;
 }
-if((typeof data3 == "number") && (isFinite(data3))){
-if(data3 < 0 || isNaN(data3)){
-const err14 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(data2 < 1 || isNaN(data2)){
+const err14 = {instancePath:instancePath+"/per_page",schemaPath:"#/properties/per_page/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err14];
 }
 else {
 vErrors.push(err14);
+}
+errors++;
+}
+if(!(formats0.validate(data2))){
+const err15 = {instancePath:instancePath+"/per_page",schemaPath:"#/properties/per_page/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+}
+if(data.total !== undefined){
+let data3 = data.total;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+const err16 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 < 0 || isNaN(data3)){
+const err17 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+if(!(formats82.validate(data3))){
+const err18 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
 }
 errors++;
 }
@@ -6384,45 +6631,45 @@ if(Array.isArray(data4)){
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
 if(typeof data4[i0] !== "string"){
-const err15 = {instancePath:instancePath+"/allowed_sorts/" + i0,schemaPath:"#/properties/allowed_sorts/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err19 = {instancePath:instancePath+"/allowed_sorts/" + i0,schemaPath:"#/properties/allowed_sorts/items/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err19];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err19);
 }
 errors++;
 }
 }
 }
 else {
-const err16 = {instancePath:instancePath+"/allowed_sorts",schemaPath:"#/properties/allowed_sorts/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err20 = {instancePath:instancePath+"/allowed_sorts",schemaPath:"#/properties/allowed_sorts/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err20];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err20);
 }
 errors++;
 }
 }
 }
 else {
-const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err21 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err21];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err21);
 }
 errors++;
 }
-validate103.errors = vErrors;
+validate129.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate93(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate119(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6463,8 +6710,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate94(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate94.errors : vErrors.concat(validate94.errors);
+if(!(validate120(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate120.errors : vErrors.concat(validate120.errors);
 errors = vErrors.length;
 }
 }
@@ -6481,8 +6728,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate103(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -6497,14 +6744,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate93.errors = vErrors;
+validate119.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_400_headers = validate105;
-const schema56 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"}},"required":["x-request-id"]};
+const listParticipants_400_headers = validate131;
+const schema69 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"}},"required":["x-request-id"]};
 
-function validate105(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate131(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6554,14 +6801,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate105.errors = vErrors;
+validate131.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Error = validate106;
-const schema57 = {"additionalProperties":false,"type":"object","required":["message"],"properties":{"message":{"type":"string"}}};
+const closed_openapi_schemas_ApiError = validate132;
+const schema70 = {"additionalProperties":false,"type":"object","required":["message"],"properties":{"message":{"type":"string"}}};
 
-function validate106(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate132(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6610,14 +6857,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate106.errors = vErrors;
+validate132.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_401_headers = validate107;
-const schema58 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"www-authenticate":{"type":"string"}},"required":["x-request-id","www-authenticate"]};
+const listParticipants_401_headers = validate133;
+const schema71 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"www-authenticate":{"type":"string"}},"required":["x-request-id","www-authenticate"]};
 
-function validate107(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate133(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6689,14 +6936,14 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate107.errors = vErrors;
+validate133.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ValidationError = validate108;
-const schema59 = {"additionalProperties":false,"type":"object","required":["message","errors"],"properties":{"message":{"type":"string"},"errors":{"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string"}},"type":"object"}}};
+const closed_openapi_schemas_ApiValidationError = validate134;
+const schema72 = {"additionalProperties":false,"type":"object","required":["message","errors"],"properties":{"message":{"type":"string"},"errors":{"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string"}},"type":"object"}}};
 
-function validate108(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate134(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6808,14 +7055,359 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate108.errors = vErrors;
+validate134.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_429_headers = validate109;
-const schema60 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"retry-after":{"type":["integer","string"],"minimum":1,"pattern":"^-?\\d+$"}},"required":["x-request-id","retry-after"]};
+const listParticipants_429_headers = validate135;
+const schema73 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate109(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate135(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data["x-request-id"] === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-request-id"},message:"must have required property '"+"x-request-id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data["retry-after"] === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "retry-after"},message:"must have required property '"+"retry-after"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data["x-ratelimit-limit"] === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-ratelimit-limit"},message:"must have required property '"+"x-ratelimit-limit"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data["x-ratelimit-remaining"] === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-ratelimit-remaining"},message:"must have required property '"+"x-ratelimit-remaining"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data["x-ratelimit-reset"] === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-ratelimit-reset"},message:"must have required property '"+"x-ratelimit-reset"+"'"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+if(data.ratelimit === undefined){
+const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "ratelimit"},message:"must have required property '"+"ratelimit"+"'"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(data["ratelimit-policy"] === undefined){
+const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "ratelimit-policy"},message:"must have required property '"+"ratelimit-policy"+"'"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+if(data["x-request-id"] !== undefined){
+let data0 = data["x-request-id"];
+if(typeof data0 === "string"){
+if(!pattern5.test(data0)){
+const err7 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+else {
+const err8 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+}
+if(data["retry-after"] !== undefined){
+let data1 = data["retry-after"];
+if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
+const err9 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema73.properties["retry-after"].type},message:"must be integer,string"};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 1 || isNaN(data1)){
+const err10 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+if(!(formats0.validate(data1))){
+const err11 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+}
+if(typeof data1 === "string"){
+if(!pattern6.test(data1)){
+const err12 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+}
+}
+if(data["x-ratelimit-limit"] !== undefined){
+let data2 = data["x-ratelimit-limit"];
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
+const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema73.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 1 || isNaN(data2)){
+const err14 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+if(!(formats0.validate(data2))){
+const err15 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+const err16 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+let data3 = data["x-ratelimit-remaining"];
+if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
+const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema73.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 < 0 || isNaN(data3)){
+const err18 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+if(!(formats0.validate(data3))){
+const err19 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+}
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+const err20 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+}
+}
+if(data["x-ratelimit-reset"] !== undefined){
+let data4 = data["x-ratelimit-reset"];
+if((!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))) && (typeof data4 !== "string")){
+const err21 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema73.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+if((typeof data4 == "number") && (isFinite(data4))){
+if(!(formats82.validate(data4))){
+const err22 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+}
+if(typeof data4 === "string"){
+if(!pattern6.test(data4)){
+const err23 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+}
+if(data.ratelimit !== undefined){
+let data5 = data.ratelimit;
+if(typeof data5 === "string"){
+if(!pattern9.test(data5)){
+const err24 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+else {
+const err25 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+let data6 = data["ratelimit-policy"];
+if(typeof data6 === "string"){
+if(!pattern10.test(data6)){
+const err26 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+}
+else {
+const err27 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+}
+}
+else {
+const err28 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+validate135.errors = vErrors;
+return errors === 0;
+}
+
+const listParticipants_503_headers = validate136;
+const schema74 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"}},"required":["x-request-id","retry-after"]};
+
+function validate136(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6867,7 +7459,7 @@ errors++;
 if(data["retry-after"] !== undefined){
 let data1 = data["retry-after"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err4 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema60.properties["retry-after"].type},message:"must be integer,string"};
+const err4 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema74.properties["retry-after"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -6887,10 +7479,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-}
-if(typeof data1 === "string"){
-if(!pattern6.test(data1)){
-const err6 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(!(formats0.validate(data1))){
+const err6 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -6900,10 +7490,9 @@ vErrors.push(err6);
 errors++;
 }
 }
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(typeof data1 === "string"){
+if(!pattern6.test(data1)){
+const err7 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -6912,15 +7501,28 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate109.errors = vErrors;
+}
+}
+}
+else {
+const err8 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+validate136.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_201_headers = validate110;
-const schema61 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"location":{"type":"string"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"},"idempotent-replayed":{"type":"string","enum":["true"]}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
-const pattern21 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
+const createParticipant_201_headers = validate137;
+const schema75 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"location":{"type":"string"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"},"idempotent-replayed":{"type":"string","enum":["true"]}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
+const pattern28 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
 
-function validate110(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate137(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7032,7 +7634,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema61.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema75.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -7052,10 +7654,8 @@ vErrors.push(err11);
 }
 errors++;
 }
-}
-if(typeof data1 === "string"){
-if(!pattern6.test(data1)){
-const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(!(formats0.validate(data1))){
+const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -7065,11 +7665,9 @@ vErrors.push(err12);
 errors++;
 }
 }
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema61.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+if(typeof data1 === "string"){
+if(!pattern6.test(data1)){
+const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -7078,9 +7676,12 @@ vErrors.push(err13);
 }
 errors++;
 }
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+let data2 = data["x-ratelimit-remaining"];
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
+const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema75.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -7089,10 +7690,9 @@ vErrors.push(err14);
 }
 errors++;
 }
-}
-if(typeof data2 === "string"){
-if(!pattern6.test(data2)){
-const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -7101,12 +7701,8 @@ vErrors.push(err15);
 }
 errors++;
 }
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err16 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema61.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+if(!(formats0.validate(data2))){
+const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -7115,9 +7711,10 @@ vErrors.push(err16);
 }
 errors++;
 }
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+}
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -7128,11 +7725,10 @@ errors++;
 }
 }
 }
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern9.test(data4)){
-const err18 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
+if(data["x-ratelimit-reset"] !== undefined){
+let data3 = data["x-ratelimit-reset"];
+if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
+const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema75.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -7141,9 +7737,9 @@ vErrors.push(err18);
 }
 errors++;
 }
-}
-else {
-const err19 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if((typeof data3 == "number") && (isFinite(data3))){
+if(!(formats82.validate(data3))){
+const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -7153,11 +7749,9 @@ vErrors.push(err19);
 errors++;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern10.test(data5)){
-const err20 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+const err20 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -7167,8 +7761,12 @@ vErrors.push(err20);
 errors++;
 }
 }
-else {
-const err21 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data.ratelimit !== undefined){
+let data4 = data.ratelimit;
+if(typeof data4 === "string"){
+if(!pattern9.test(data4)){
+const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -7178,9 +7776,8 @@ vErrors.push(err21);
 errors++;
 }
 }
-if(data.location !== undefined){
-if(typeof data.location !== "string"){
-const err22 = {instancePath:instancePath+"/location",schemaPath:"#/properties/location/type",keyword:"type",params:{type: "string"},message:"must be string"};
+else {
+const err22 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -7190,11 +7787,11 @@ vErrors.push(err22);
 errors++;
 }
 }
-if(data.etag !== undefined){
-let data7 = data.etag;
-if(typeof data7 === "string"){
-if(!pattern21.test(data7)){
-const err23 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
+if(data["ratelimit-policy"] !== undefined){
+let data5 = data["ratelimit-policy"];
+if(typeof data5 === "string"){
+if(!pattern10.test(data5)){
+const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -7205,7 +7802,7 @@ errors++;
 }
 }
 else {
-const err24 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err24 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -7215,10 +7812,9 @@ vErrors.push(err24);
 errors++;
 }
 }
-if(data["idempotent-replayed"] !== undefined){
-let data8 = data["idempotent-replayed"];
-if(typeof data8 !== "string"){
-const err25 = {instancePath:instancePath+"/idempotent-replayed",schemaPath:"#/properties/idempotent-replayed/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data.location !== undefined){
+if(typeof data.location !== "string"){
+const err25 = {instancePath:instancePath+"/location",schemaPath:"#/properties/location/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -7227,8 +7823,12 @@ vErrors.push(err25);
 }
 errors++;
 }
-if(!(data8 === "true")){
-const err26 = {instancePath:instancePath+"/idempotent-replayed",schemaPath:"#/properties/idempotent-replayed/enum",keyword:"enum",params:{allowedValues: schema61.properties["idempotent-replayed"].enum},message:"must be equal to one of the allowed values"};
+}
+if(data.etag !== undefined){
+let data7 = data.etag;
+if(typeof data7 === "string"){
+if(!pattern28.test(data7)){
+const err26 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -7238,9 +7838,8 @@ vErrors.push(err26);
 errors++;
 }
 }
-}
 else {
-const err27 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err27 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -7249,16 +7848,51 @@ vErrors.push(err27);
 }
 errors++;
 }
-validate110.errors = vErrors;
+}
+if(data["idempotent-replayed"] !== undefined){
+let data8 = data["idempotent-replayed"];
+if(typeof data8 !== "string"){
+const err28 = {instancePath:instancePath+"/idempotent-replayed",schemaPath:"#/properties/idempotent-replayed/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+if(!(data8 === "true")){
+const err29 = {instancePath:instancePath+"/idempotent-replayed",schemaPath:"#/properties/idempotent-replayed/enum",keyword:"enum",params:{allowedValues: schema75.properties["idempotent-replayed"].enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
+}
+errors++;
+}
+}
+}
+else {
+const err30 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+validate137.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Participant = validate94;
+const closed_openapi_schemas_Participant = validate120;
 
-const createParticipant_409_headers = validate111;
-const schema62 = {"type":"object","properties":{"retry-after":{"type":["integer","string"],"minimum":1,"pattern":"^-?\\d+$"},"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const createParticipant_409_headers = validate138;
+const schema76 = {"type":"object","properties":{"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate111(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate138(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7335,7 +7969,7 @@ errors++;
 if(data["retry-after"] !== undefined){
 let data0 = data["retry-after"];
 if((!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))) && (typeof data0 !== "string")){
-const err7 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema62.properties["retry-after"].type},message:"must be integer,string"};
+const err7 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema76.properties["retry-after"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -7355,10 +7989,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-}
-if(typeof data0 === "string"){
-if(!pattern6.test(data0)){
-const err9 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(!(formats0.validate(data0))){
+const err9 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -7368,12 +8000,9 @@ vErrors.push(err9);
 errors++;
 }
 }
-}
-if(data["x-request-id"] !== undefined){
-let data1 = data["x-request-id"];
-if(typeof data1 === "string"){
-if(!pattern5.test(data1)){
-const err10 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
+if(typeof data0 === "string"){
+if(!pattern6.test(data0)){
+const err10 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -7383,8 +8012,12 @@ vErrors.push(err10);
 errors++;
 }
 }
-else {
-const err11 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data["x-request-id"] !== undefined){
+let data1 = data["x-request-id"];
+if(typeof data1 === "string"){
+if(!pattern5.test(data1)){
+const err11 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -7394,10 +8027,8 @@ vErrors.push(err11);
 errors++;
 }
 }
-if(data["x-ratelimit-limit"] !== undefined){
-let data2 = data["x-ratelimit-limit"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema62.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+else {
+const err12 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -7406,9 +8037,11 @@ vErrors.push(err12);
 }
 errors++;
 }
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 1 || isNaN(data2)){
-const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
+}
+if(data["x-ratelimit-limit"] !== undefined){
+let data2 = data["x-ratelimit-limit"];
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
+const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema76.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -7417,10 +8050,9 @@ vErrors.push(err13);
 }
 errors++;
 }
-}
-if(typeof data2 === "string"){
-if(!pattern6.test(data2)){
-const err14 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 1 || isNaN(data2)){
+const err14 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -7429,12 +8061,8 @@ vErrors.push(err14);
 }
 errors++;
 }
-}
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data3 = data["x-ratelimit-remaining"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema62.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+if(!(formats0.validate(data2))){
+const err15 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -7443,9 +8071,10 @@ vErrors.push(err15);
 }
 errors++;
 }
-if((typeof data3 == "number") && (isFinite(data3))){
-if(data3 < 0 || isNaN(data3)){
-const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+const err16 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -7455,9 +8084,11 @@ vErrors.push(err16);
 errors++;
 }
 }
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+let data3 = data["x-ratelimit-remaining"];
+if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
+const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema76.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -7466,12 +8097,9 @@ vErrors.push(err17);
 }
 errors++;
 }
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data4 = data["x-ratelimit-reset"];
-if((!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))) && (typeof data4 !== "string")){
-const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema62.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 < 0 || isNaN(data3)){
+const err18 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -7480,9 +8108,8 @@ vErrors.push(err18);
 }
 errors++;
 }
-if(typeof data4 === "string"){
-if(!pattern6.test(data4)){
-const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(!(formats0.validate(data3))){
+const err19 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -7492,12 +8119,9 @@ vErrors.push(err19);
 errors++;
 }
 }
-}
-if(data.ratelimit !== undefined){
-let data5 = data.ratelimit;
-if(typeof data5 === "string"){
-if(!pattern9.test(data5)){
-const err20 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+const err20 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -7507,8 +8131,11 @@ vErrors.push(err20);
 errors++;
 }
 }
-else {
-const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data["x-ratelimit-reset"] !== undefined){
+let data4 = data["x-ratelimit-reset"];
+if((!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))) && (typeof data4 !== "string")){
+const err21 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema76.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -7517,12 +8144,9 @@ vErrors.push(err21);
 }
 errors++;
 }
-}
-if(data["ratelimit-policy"] !== undefined){
-let data6 = data["ratelimit-policy"];
-if(typeof data6 === "string"){
-if(!pattern10.test(data6)){
-const err22 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if((typeof data4 == "number") && (isFinite(data4))){
+if(!(formats82.validate(data4))){
+const err22 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -7532,8 +8156,9 @@ vErrors.push(err22);
 errors++;
 }
 }
-else {
-const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(typeof data4 === "string"){
+if(!pattern6.test(data4)){
+const err23 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -7544,8 +8169,11 @@ errors++;
 }
 }
 }
-else {
-const err24 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data.ratelimit !== undefined){
+let data5 = data.ratelimit;
+if(typeof data5 === "string"){
+if(!pattern9.test(data5)){
+const err24 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -7554,14 +8182,62 @@ vErrors.push(err24);
 }
 errors++;
 }
-validate111.errors = vErrors;
+}
+else {
+const err25 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+}
+if(data["ratelimit-policy"] !== undefined){
+let data6 = data["ratelimit-policy"];
+if(typeof data6 === "string"){
+if(!pattern10.test(data6)){
+const err26 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+}
+else {
+const err27 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+}
+}
+else {
+const err28 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+validate138.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_415_headers = validate112;
-const schema63 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"accept":{"type":"string"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
+const createParticipant_415_headers = validate139;
+const schema77 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"accept":{"type":"string"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
 
-function validate112(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate139(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7663,7 +8339,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema63.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema77.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -7683,10 +8359,8 @@ vErrors.push(err10);
 }
 errors++;
 }
-}
-if(typeof data1 === "string"){
-if(!pattern6.test(data1)){
-const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(!(formats0.validate(data1))){
+const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -7696,11 +8370,9 @@ vErrors.push(err11);
 errors++;
 }
 }
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err12 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema63.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+if(typeof data1 === "string"){
+if(!pattern6.test(data1)){
+const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -7709,9 +8381,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+let data2 = data["x-ratelimit-remaining"];
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
+const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema77.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -7720,10 +8395,9 @@ vErrors.push(err13);
 }
 errors++;
 }
-}
-if(typeof data2 === "string"){
-if(!pattern6.test(data2)){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -7732,12 +8406,8 @@ vErrors.push(err14);
 }
 errors++;
 }
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err15 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema63.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+if(!(formats0.validate(data2))){
+const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -7746,9 +8416,10 @@ vErrors.push(err15);
 }
 errors++;
 }
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-const err16 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+}
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -7759,11 +8430,10 @@ errors++;
 }
 }
 }
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern9.test(data4)){
-const err17 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
+if(data["x-ratelimit-reset"] !== undefined){
+let data3 = data["x-ratelimit-reset"];
+if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
+const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema77.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -7772,9 +8442,9 @@ vErrors.push(err17);
 }
 errors++;
 }
-}
-else {
-const err18 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if((typeof data3 == "number") && (isFinite(data3))){
+if(!(formats82.validate(data3))){
+const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -7784,11 +8454,9 @@ vErrors.push(err18);
 errors++;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern10.test(data5)){
-const err19 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -7798,8 +8466,12 @@ vErrors.push(err19);
 errors++;
 }
 }
-else {
-const err20 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data.ratelimit !== undefined){
+let data4 = data.ratelimit;
+if(typeof data4 === "string"){
+if(!pattern9.test(data4)){
+const err20 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -7809,9 +8481,8 @@ vErrors.push(err20);
 errors++;
 }
 }
-if(data.accept !== undefined){
-if(typeof data.accept !== "string"){
-const err21 = {instancePath:instancePath+"/accept",schemaPath:"#/properties/accept/type",keyword:"type",params:{type: "string"},message:"must be string"};
+else {
+const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -7821,9 +8492,11 @@ vErrors.push(err21);
 errors++;
 }
 }
-}
-else {
-const err22 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data["ratelimit-policy"] !== undefined){
+let data5 = data["ratelimit-policy"];
+if(typeof data5 === "string"){
+if(!pattern10.test(data5)){
+const err22 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -7832,14 +8505,49 @@ vErrors.push(err22);
 }
 errors++;
 }
-validate112.errors = vErrors;
+}
+else {
+const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+if(data.accept !== undefined){
+if(typeof data.accept !== "string"){
+const err24 = {instancePath:instancePath+"/accept",schemaPath:"#/properties/accept/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+}
+else {
+const err25 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+validate139.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_200_headers = validate113;
-const schema64 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const getParticipant_200_headers = validate140;
+const schema78 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
 
-function validate113(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate140(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7941,7 +8649,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema64.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema78.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -7961,10 +8669,8 @@ vErrors.push(err10);
 }
 errors++;
 }
-}
-if(typeof data1 === "string"){
-if(!pattern6.test(data1)){
-const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(!(formats0.validate(data1))){
+const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -7974,11 +8680,9 @@ vErrors.push(err11);
 errors++;
 }
 }
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err12 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema64.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+if(typeof data1 === "string"){
+if(!pattern6.test(data1)){
+const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -7987,9 +8691,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+let data2 = data["x-ratelimit-remaining"];
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
+const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema78.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -7998,10 +8705,9 @@ vErrors.push(err13);
 }
 errors++;
 }
-}
-if(typeof data2 === "string"){
-if(!pattern6.test(data2)){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -8010,12 +8716,8 @@ vErrors.push(err14);
 }
 errors++;
 }
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err15 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema64.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+if(!(formats0.validate(data2))){
+const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -8024,9 +8726,10 @@ vErrors.push(err15);
 }
 errors++;
 }
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-const err16 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+}
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -8037,11 +8740,10 @@ errors++;
 }
 }
 }
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern9.test(data4)){
-const err17 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
+if(data["x-ratelimit-reset"] !== undefined){
+let data3 = data["x-ratelimit-reset"];
+if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
+const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema78.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -8050,9 +8752,9 @@ vErrors.push(err17);
 }
 errors++;
 }
-}
-else {
-const err18 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if((typeof data3 == "number") && (isFinite(data3))){
+if(!(formats82.validate(data3))){
+const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -8062,11 +8764,9 @@ vErrors.push(err18);
 errors++;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern10.test(data5)){
-const err19 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -8076,8 +8776,12 @@ vErrors.push(err19);
 errors++;
 }
 }
-else {
-const err20 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data.ratelimit !== undefined){
+let data4 = data.ratelimit;
+if(typeof data4 === "string"){
+if(!pattern9.test(data4)){
+const err20 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -8087,11 +8791,8 @@ vErrors.push(err20);
 errors++;
 }
 }
-if(data.etag !== undefined){
-let data6 = data.etag;
-if(typeof data6 === "string"){
-if(!pattern21.test(data6)){
-const err21 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
+else {
+const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -8101,8 +8802,11 @@ vErrors.push(err21);
 errors++;
 }
 }
-else {
-const err22 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["ratelimit-policy"] !== undefined){
+let data5 = data["ratelimit-policy"];
+if(typeof data5 === "string"){
+if(!pattern10.test(data5)){
+const err22 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -8112,9 +8816,8 @@ vErrors.push(err22);
 errors++;
 }
 }
-}
 else {
-const err23 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -8123,16 +8826,53 @@ vErrors.push(err23);
 }
 errors++;
 }
-validate113.errors = vErrors;
+}
+if(data.etag !== undefined){
+let data6 = data.etag;
+if(typeof data6 === "string"){
+if(!pattern28.test(data6)){
+const err24 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+else {
+const err25 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+}
+}
+else {
+const err26 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+validate140.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_TaskList = validate114;
-const schema65 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema66 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema67 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
+const closed_openapi_schemas_TaskList = validate141;
+const schema79 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema80 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema81 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
 
-function validate117(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate144(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -8146,7 +8886,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "open") || (data === "in_progress")) || (data === "completed")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema67.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema81.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -8155,12 +8895,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate117.errors = vErrors;
+validate144.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate115(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate142(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8255,7 +8995,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema66.properties, key0))){
+if(!(func2.call(schema80.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -8267,8 +9007,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
@@ -8297,8 +9037,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate117(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate117.errors : vErrors.concat(validate117.errors);
+if(!(validate144(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate144.errors : vErrors.concat(validate144.errors);
 errors = vErrors.length;
 }
 }
@@ -8315,7 +9055,7 @@ vErrors.push(err12);
 errors++;
 }
 if(typeof data4 === "string"){
-if(!(formats2.test(data4))){
+if(!(formats6.test(data4))){
 const err13 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err13];
@@ -8340,7 +9080,7 @@ vErrors.push(err14);
 errors++;
 }
 if(typeof data5 === "string"){
-if(!(formats0.validate(data5))){
+if(!(formats4.validate(data5))){
 const err15 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -8365,7 +9105,7 @@ vErrors.push(err16);
 errors++;
 }
 if(typeof data6 === "string"){
-if(!(formats0.validate(data6))){
+if(!(formats4.validate(data6))){
 const err17 = {instancePath:instancePath+"/completed_at",schemaPath:"#/properties/completed_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err17];
@@ -8378,14 +9118,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate99(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate99(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
+if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -8400,12 +9140,12 @@ vErrors.push(err18);
 }
 errors++;
 }
-validate115.errors = vErrors;
+validate142.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate114(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate141(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8446,8 +9186,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate115(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate115.errors : vErrors.concat(validate115.errors);
+if(!(validate142(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate142.errors : vErrors.concat(validate142.errors);
 errors = vErrors.length;
 }
 }
@@ -8464,8 +9204,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate103(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -8480,18 +9220,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate114.errors = vErrors;
+validate141.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Task = validate115;
+const closed_openapi_schemas_Task = validate142;
 
-const closed_openapi_schemas_JobList = validate123;
-const schema68 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema69 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema70 = {"type":"string","enum":["draft","open","closed"]};
+const closed_openapi_schemas_JobList = validate150;
+const schema82 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema83 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema84 = {"type":"string","enum":["draft","open","closed"]};
 
-function validate126(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate153(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -8505,7 +9245,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "draft") || (data === "open")) || (data === "closed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema70.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema84.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -8514,13 +9254,42 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate126.errors = vErrors;
+validate153.errors = vErrors;
 return errors === 0;
 }
 
-const schema71 = {"additionalProperties":false,"type":"object","required":["key","label","requirement","expected"],"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"maxLength":500},"requirement":{"type":"string","enum":["must_have","nice_to_have"]},"expected":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number"},{"type":"boolean"}]}}};
+const schema85 = {"additionalProperties":false,"type":"object","required":["key","label","requirement","expected"],"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"maxLength":500},"requirement":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningRequirement"},"expected":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]}}};
+const schema86 = {"type":"string","enum":["must_have","nice_to_have"]};
 
-function validate128(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate156(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((data === "must_have") || (data === "nice_to_have"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema86.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate156.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate155(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8637,9 +9406,20 @@ errors++;
 }
 }
 if(data.requirement !== undefined){
-let data2 = data.requirement;
-if(typeof data2 !== "string"){
-const err10 = {instancePath:instancePath+"/requirement",schemaPath:"#/properties/requirement/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate156(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate156.errors : vErrors.concat(validate156.errors);
+errors = vErrors.length;
+}
+}
+if(data.expected !== undefined){
+let data3 = data.expected;
+const _errs8 = errors;
+let valid1 = false;
+let passing0 = null;
+const _errs9 = errors;
+if(typeof data3 === "string"){
+if(func4(data3) > 2000){
+const err10 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -8648,8 +9428,9 @@ vErrors.push(err10);
 }
 errors++;
 }
-if(!((data2 === "must_have") || (data2 === "nice_to_have"))){
-const err11 = {instancePath:instancePath+"/requirement",schemaPath:"#/properties/requirement/enum",keyword:"enum",params:{allowedValues: schema71.properties.requirement.enum},message:"must be equal to one of the allowed values"};
+}
+else {
+const err11 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -8658,16 +9439,15 @@ vErrors.push(err11);
 }
 errors++;
 }
+var _valid0 = _errs9 === errors;
+if(_valid0){
+valid1 = true;
+passing0 = 0;
 }
-if(data.expected !== undefined){
-let data3 = data.expected;
-const _errs9 = errors;
-let valid1 = false;
-let passing0 = null;
-const _errs10 = errors;
-if(typeof data3 === "string"){
-if(func4(data3) > 2000){
-const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+const _errs11 = errors;
+if((typeof data3 == "number") && (isFinite(data3))){
+if(!(formats70.validate(data3))){
+const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -8678,7 +9458,7 @@ errors++;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -8687,23 +9467,7 @@ vErrors.push(err13);
 }
 errors++;
 }
-var _valid0 = _errs10 === errors;
-if(_valid0){
-valid1 = true;
-passing0 = 0;
-}
-const _errs12 = errors;
-if(!((typeof data3 == "number") && (isFinite(data3)))){
-const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-var _valid0 = _errs12 === errors;
+var _valid0 = _errs11 === errors;
 if(_valid0 && valid1){
 valid1 = false;
 passing0 = [passing0, 1];
@@ -8713,18 +9477,18 @@ if(_valid0){
 valid1 = true;
 passing0 = 1;
 }
-const _errs14 = errors;
+const _errs13 = errors;
 if(typeof data3 !== "boolean"){
-const err15 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err14];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err14);
 }
 errors++;
 }
-var _valid0 = _errs14 === errors;
+var _valid0 = _errs13 === errors;
 if(_valid0 && valid1){
 valid1 = false;
 passing0 = [passing0, 2];
@@ -8737,20 +9501,20 @@ passing0 = 2;
 }
 }
 if(!valid1){
-const err16 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err15 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err15];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err15);
 }
 errors++;
 }
 else {
-errors = _errs9;
+errors = _errs8;
 if(vErrors !== null){
-if(_errs9){
-vErrors.length = _errs9;
+if(_errs8){
+vErrors.length = _errs8;
 }
 else {
 vErrors = null;
@@ -8760,21 +9524,21 @@ vErrors = null;
 }
 }
 else {
-const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err16 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err16];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err16);
 }
 errors++;
 }
-validate128.errors = vErrors;
+validate155.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate124(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate151(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8861,8 +9625,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
@@ -8891,8 +9655,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate126(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate126.errors : vErrors.concat(validate126.errors);
+if(!(validate153(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate153.errors : vErrors.concat(validate153.errors);
 errors = vErrors.length;
 }
 }
@@ -8911,8 +9675,8 @@ errors++;
 }
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate128(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate128.errors : vErrors.concat(validate128.errors);
+if(!(validate155(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate155.errors : vErrors.concat(validate155.errors);
 errors = vErrors.length;
 }
 }
@@ -8929,14 +9693,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate99(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate99(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
+if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -8951,12 +9715,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate124.errors = vErrors;
+validate151.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate123(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate150(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8997,8 +9761,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate124(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate124.errors : vErrors.concat(validate124.errors);
+if(!(validate151(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
 errors = vErrors.length;
 }
 }
@@ -9015,8 +9779,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate103(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -9031,18 +9795,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate123.errors = vErrors;
+validate150.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Job = validate124;
+const closed_openapi_schemas_Job = validate151;
 
-const closed_openapi_schemas_JobApplicationList = validate134;
-const schema72 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema73 = {"additionalProperties":false,"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/closed/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema74 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
+const closed_openapi_schemas_JobApplicationList = validate163;
+const schema87 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema88 = {"additionalProperties":false,"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/closed/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema89 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
 
-function validate137(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate166(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -9056,7 +9820,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((data === "submitted") || (data === "shortlisted")) || (data === "accepted")) || (data === "rejected")) || (data === "withdrawn"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema74.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema89.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -9065,13 +9829,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate137.errors = vErrors;
+validate166.errors = vErrors;
 return errors === 0;
 }
 
-const schema75 = {"additionalProperties":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number"},{"type":"boolean"}]},"type":"object","maxProperties":100};
+const schema90 = {"additionalProperties":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]},"type":"object","maxProperties":100};
 
-function validate139(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate168(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9119,13 +9883,25 @@ valid1 = true;
 passing0 = 0;
 }
 const _errs6 = errors;
-if(!((typeof data0 == "number") && (isFinite(data0)))){
-const err3 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if((typeof data0 == "number") && (isFinite(data0))){
+if(!(formats70.validate(data0))){
+const err3 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
 else {
 vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
 }
 errors++;
 }
@@ -9141,12 +9917,12 @@ passing0 = 1;
 }
 const _errs8 = errors;
 if(typeof data0 !== "boolean"){
-const err4 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+const err5 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
-vErrors = [err4];
+vErrors = [err5];
 }
 else {
-vErrors.push(err4);
+vErrors.push(err5);
 }
 errors++;
 }
@@ -9163,12 +9939,12 @@ passing0 = 2;
 }
 }
 if(!valid1){
-const err5 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err6 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err5];
+vErrors = [err6];
 }
 else {
-vErrors.push(err5);
+vErrors.push(err6);
 }
 errors++;
 }
@@ -9186,22 +9962,22 @@ vErrors = null;
 }
 }
 else {
-const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err6];
+vErrors = [err7];
 }
 else {
-vErrors.push(err6);
+vErrors.push(err7);
 }
 errors++;
 }
-validate139.errors = vErrors;
+validate168.errors = vErrors;
 return errors === 0;
 }
 
-const schema76 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
+const schema91 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
 
-function validate141(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate170(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -9215,7 +9991,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema76.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema91.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -9224,12 +10000,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate141.errors = vErrors;
+validate170.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate135(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate164(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9326,15 +10102,15 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
 if(data.job_id !== undefined){
 let data1 = data.job_id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err9 = {instancePath:instancePath+"/job_id",schemaPath:"#/properties/job_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err9];
@@ -9359,7 +10135,7 @@ errors++;
 if(data.participant_id !== undefined){
 let data2 = data.participant_id;
 if(typeof data2 === "string"){
-if(!(formats2.test(data2))){
+if(!(formats6.test(data2))){
 const err11 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err11];
@@ -9382,32 +10158,32 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate137(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate137.errors : vErrors.concat(validate137.errors);
+if(!(validate166(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate166.errors : vErrors.concat(validate166.errors);
 errors = vErrors.length;
 }
 }
 if(data.answers !== undefined){
-if(!(validate139(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate139.errors : vErrors.concat(validate139.errors);
+if(!(validate168(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate168.errors : vErrors.concat(validate168.errors);
 errors = vErrors.length;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate141(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate141.errors : vErrors.concat(validate141.errors);
+if(!(validate170(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate170.errors : vErrors.concat(validate170.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate99(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate99(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
+if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -9422,12 +10198,12 @@ vErrors.push(err13);
 }
 errors++;
 }
-validate135.errors = vErrors;
+validate164.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate134(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate163(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9468,8 +10244,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate135(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate135.errors : vErrors.concat(validate135.errors);
+if(!(validate164(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
 errors = vErrors.length;
 }
 }
@@ -9486,8 +10262,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate103(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -9502,18 +10278,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate134.errors = vErrors;
+validate163.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_JobApplication = validate135;
+const closed_openapi_schemas_JobApplication = validate164;
 
-const closed_openapi_schemas_ExportList = validate147;
-const schema77 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema78 = {"additionalProperties":false,"type":"object","required":["id","resource","format","filters","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportResource"},"format":{"type":"string","enum":["csv","json"]},"filters":{"additionalProperties":{"type":"string","maxLength":500},"type":"object","maxProperties":10},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","nullable":true},"byte_size":{"type":"integer","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema79 = {"type":"string","enum":["participants","tasks","jobs","job_applications","payments"]};
+const closed_openapi_schemas_ExportList = validate176;
+const schema92 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema93 = {"additionalProperties":false,"type":"object","required":["id","resource","format","filters","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/closed/openapi.yaml/components/schemas/ExportFilters"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema94 = {"type":"string","enum":["participants","tasks","jobs","job_applications","payments"]};
 
-function validate150(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate179(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -9527,7 +10303,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((data === "participants") || (data === "tasks")) || (data === "jobs")) || (data === "job_applications")) || (data === "payments"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema79.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema94.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -9536,13 +10312,98 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate150.errors = vErrors;
+validate179.errors = vErrors;
 return errors === 0;
 }
 
-const schema80 = {"type":"string","enum":["queued","processing","completed","failed"]};
+const schema95 = {"type":"string","enum":["csv","json"]};
 
-function validate152(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate181(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((data === "csv") || (data === "json"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema95.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate181.errors = vErrors;
+return errors === 0;
+}
+
+const schema96 = {"additionalProperties":{"type":"string","maxLength":500},"type":"object","maxProperties":10};
+
+function validate183(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(Object.keys(data).length > 10){
+const err0 = {instancePath,schemaPath:"#/maxProperties",keyword:"maxProperties",params:{limit: 10},message:"must NOT have more than 10 properties"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+let data0 = data[key0];
+if(typeof data0 === "string"){
+if(func4(data0) > 500){
+const err1 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+else {
+const err2 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+validate183.errors = vErrors;
+return errors === 0;
+}
+
+const schema97 = {"type":"string","enum":["queued","processing","completed","failed"]};
+
+function validate185(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -9556,7 +10417,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "queued") || (data === "processing")) || (data === "completed")) || (data === "failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema80.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema97.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -9565,12 +10426,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate152.errors = vErrors;
+validate185.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate148(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate177(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9705,7 +10566,7 @@ vErrors.push(err12);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema78.properties, key0))){
+if(!(func2.call(schema93.properties, key0))){
 const err13 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err13];
@@ -9717,21 +10578,39 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate150(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate150.errors : vErrors.concat(validate150.errors);
+if(!(validate179(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
 errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-let data2 = data.format;
-if(typeof data2 !== "string"){
-const err14 = {instancePath:instancePath+"/format",schemaPath:"#/properties/format/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate181(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
+errors = vErrors.length;
+}
+}
+if(data.filters !== undefined){
+if(!(validate183(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
+vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
+errors = vErrors.length;
+}
+}
+if(data.status !== undefined){
+if(!(validate185(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
+errors = vErrors.length;
+}
+}
+if(data.row_count !== undefined){
+let data5 = data.row_count;
+if((!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))) && (data5 !== null)){
+const err14 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -9740,8 +10619,9 @@ vErrors.push(err14);
 }
 errors++;
 }
-if(!((data2 === "csv") || (data2 === "json"))){
-const err15 = {instancePath:instancePath+"/format",schemaPath:"#/properties/format/enum",keyword:"enum",params:{allowedValues: schema78.properties.format.enum},message:"must be equal to one of the allowed values"};
+if((typeof data5 == "number") && (isFinite(data5))){
+if(!(formats82.validate(data5))){
+const err15 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -9751,11 +10631,11 @@ vErrors.push(err15);
 errors++;
 }
 }
-if(data.filters !== undefined){
-let data3 = data.filters;
-if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
-if(Object.keys(data3).length > 10){
-const err16 = {instancePath:instancePath+"/filters",schemaPath:"#/properties/filters/maxProperties",keyword:"maxProperties",params:{limit: 10},message:"must NOT have more than 10 properties"};
+}
+if(data.byte_size !== undefined){
+let data6 = data.byte_size;
+if((!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))) && (data6 !== null)){
+const err16 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -9764,11 +10644,9 @@ vErrors.push(err16);
 }
 errors++;
 }
-for(const key1 in data3){
-let data4 = data3[key1];
-if(typeof data4 === "string"){
-if(func4(data4) > 500){
-const err17 = {instancePath:instancePath+"/filters/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/filters/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
+if((typeof data6 == "number") && (isFinite(data6))){
+if(!(formats82.validate(data6))){
+const err17 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -9778,8 +10656,11 @@ vErrors.push(err17);
 errors++;
 }
 }
-else {
-const err18 = {instancePath:instancePath+"/filters/" + key1.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/filters/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data.sha256 !== undefined){
+let data7 = data.sha256;
+if((typeof data7 !== "string") && (data7 !== null)){
+const err18 = {instancePath:instancePath+"/sha256",schemaPath:"#/properties/sha256/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -9789,9 +10670,10 @@ vErrors.push(err18);
 errors++;
 }
 }
-}
-else {
-const err19 = {instancePath:instancePath+"/filters",schemaPath:"#/properties/filters/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data.error !== undefined){
+let data8 = data.error;
+if((typeof data8 !== "string") && (data8 !== null)){
+const err19 = {instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -9801,16 +10683,10 @@ vErrors.push(err19);
 errors++;
 }
 }
-if(data.status !== undefined){
-if(!(validate152(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate152.errors : vErrors.concat(validate152.errors);
-errors = vErrors.length;
-}
-}
-if(data.row_count !== undefined){
-let data6 = data.row_count;
-if((!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))) && (data6 !== null)){
-const err20 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(data.completed_at !== undefined){
+let data9 = data.completed_at;
+if((typeof data9 !== "string") && (data9 !== null)){
+const err20 = {instancePath:instancePath+"/completed_at",schemaPath:"#/properties/completed_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -9819,11 +10695,9 @@ vErrors.push(err20);
 }
 errors++;
 }
-}
-if(data.byte_size !== undefined){
-let data7 = data.byte_size;
-if((!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))) && (data7 !== null)){
-const err21 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if(typeof data9 === "string"){
+if(!(formats4.validate(data9))){
+const err21 = {instancePath:instancePath+"/completed_at",schemaPath:"#/properties/completed_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -9833,10 +10707,11 @@ vErrors.push(err21);
 errors++;
 }
 }
-if(data.sha256 !== undefined){
-let data8 = data.sha256;
-if((typeof data8 !== "string") && (data8 !== null)){
-const err22 = {instancePath:instancePath+"/sha256",schemaPath:"#/properties/sha256/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data.expires_at !== undefined){
+let data10 = data.expires_at;
+if((typeof data10 !== "string") && (data10 !== null)){
+const err22 = {instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -9845,11 +10720,9 @@ vErrors.push(err22);
 }
 errors++;
 }
-}
-if(data.error !== undefined){
-let data9 = data.error;
-if((typeof data9 !== "string") && (data9 !== null)){
-const err23 = {instancePath:instancePath+"/error",schemaPath:"#/properties/error/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(typeof data10 === "string"){
+if(!(formats4.validate(data10))){
+const err23 = {instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -9859,10 +10732,22 @@ vErrors.push(err23);
 errors++;
 }
 }
-if(data.completed_at !== undefined){
-let data10 = data.completed_at;
-if((typeof data10 !== "string") && (data10 !== null)){
-const err24 = {instancePath:instancePath+"/completed_at",schemaPath:"#/properties/completed_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data.created_at !== undefined){
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+if(data.updated_at !== undefined){
+if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err24 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -9871,73 +10756,12 @@ vErrors.push(err24);
 }
 errors++;
 }
-if(typeof data10 === "string"){
-if(!(formats0.validate(data10))){
-const err25 = {instancePath:instancePath+"/completed_at",schemaPath:"#/properties/completed_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-}
-if(data.expires_at !== undefined){
-let data11 = data.expires_at;
-if((typeof data11 !== "string") && (data11 !== null)){
-const err26 = {instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err26];
-}
-else {
-vErrors.push(err26);
-}
-errors++;
-}
-if(typeof data11 === "string"){
-if(!(formats0.validate(data11))){
-const err27 = {instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
-if(vErrors === null){
-vErrors = [err27];
-}
-else {
-vErrors.push(err27);
-}
-errors++;
-}
-}
-}
-if(data.created_at !== undefined){
-if(!(validate99(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
-errors = vErrors.length;
-}
-}
-if(data.updated_at !== undefined){
-if(!(validate99(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err28 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err28];
-}
-else {
-vErrors.push(err28);
-}
-errors++;
-}
-validate148.errors = vErrors;
+validate177.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate147(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate176(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9978,8 +10802,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate148(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate148.errors : vErrors.concat(validate148.errors);
+if(!(validate177(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
 errors = vErrors.length;
 }
 }
@@ -9996,8 +10820,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate103(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -10012,17 +10836,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate147.errors = vErrors;
+validate176.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Export = validate148;
+const closed_openapi_schemas_Export = validate177;
 
-const getExportFile_200_headers = validate158;
-const schema81 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"content-disposition":{"type":"string"},"repr-digest":{"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
-const pattern49 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
+const getExportFile_200_headers = validate191;
+const schema98 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"content-disposition":{"type":"string"},"repr-digest":{"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
+const pattern56 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
 
-function validate158(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate191(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10134,7 +10958,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema81.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema98.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -10154,10 +10978,8 @@ vErrors.push(err11);
 }
 errors++;
 }
-}
-if(typeof data1 === "string"){
-if(!pattern6.test(data1)){
-const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if(!(formats0.validate(data1))){
+const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -10167,11 +10989,9 @@ vErrors.push(err12);
 errors++;
 }
 }
-}
-if(data["x-ratelimit-remaining"] !== undefined){
-let data2 = data["x-ratelimit-remaining"];
-if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema81.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+if(typeof data1 === "string"){
+if(!pattern6.test(data1)){
+const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -10180,9 +11000,12 @@ vErrors.push(err13);
 }
 errors++;
 }
-if((typeof data2 == "number") && (isFinite(data2))){
-if(data2 < 0 || isNaN(data2)){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
+}
+}
+if(data["x-ratelimit-remaining"] !== undefined){
+let data2 = data["x-ratelimit-remaining"];
+if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
+const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema98.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -10191,10 +11014,9 @@ vErrors.push(err14);
 }
 errors++;
 }
-}
-if(typeof data2 === "string"){
-if(!pattern6.test(data2)){
-const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -10203,12 +11025,8 @@ vErrors.push(err15);
 }
 errors++;
 }
-}
-}
-if(data["x-ratelimit-reset"] !== undefined){
-let data3 = data["x-ratelimit-reset"];
-if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err16 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema81.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+if(!(formats0.validate(data2))){
+const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -10217,9 +11035,10 @@ vErrors.push(err16);
 }
 errors++;
 }
-if(typeof data3 === "string"){
-if(!pattern6.test(data3)){
-const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
+}
+if(typeof data2 === "string"){
+if(!pattern6.test(data2)){
+const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -10230,11 +11049,10 @@ errors++;
 }
 }
 }
-if(data.ratelimit !== undefined){
-let data4 = data.ratelimit;
-if(typeof data4 === "string"){
-if(!pattern9.test(data4)){
-const err18 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
+if(data["x-ratelimit-reset"] !== undefined){
+let data3 = data["x-ratelimit-reset"];
+if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
+const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema98.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -10243,9 +11061,9 @@ vErrors.push(err18);
 }
 errors++;
 }
-}
-else {
-const err19 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if((typeof data3 == "number") && (isFinite(data3))){
+if(!(formats82.validate(data3))){
+const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -10255,11 +11073,9 @@ vErrors.push(err19);
 errors++;
 }
 }
-if(data["ratelimit-policy"] !== undefined){
-let data5 = data["ratelimit-policy"];
-if(typeof data5 === "string"){
-if(!pattern10.test(data5)){
-const err20 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
+if(typeof data3 === "string"){
+if(!pattern6.test(data3)){
+const err20 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -10269,8 +11085,12 @@ vErrors.push(err20);
 errors++;
 }
 }
-else {
-const err21 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data.ratelimit !== undefined){
+let data4 = data.ratelimit;
+if(typeof data4 === "string"){
+if(!pattern9.test(data4)){
+const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -10280,9 +11100,8 @@ vErrors.push(err21);
 errors++;
 }
 }
-if(data["content-disposition"] !== undefined){
-if(typeof data["content-disposition"] !== "string"){
-const err22 = {instancePath:instancePath+"/content-disposition",schemaPath:"#/properties/content-disposition/type",keyword:"type",params:{type: "string"},message:"must be string"};
+else {
+const err22 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -10292,11 +11111,11 @@ vErrors.push(err22);
 errors++;
 }
 }
-if(data["repr-digest"] !== undefined){
-let data7 = data["repr-digest"];
-if(typeof data7 === "string"){
-if(!pattern49.test(data7)){
-const err23 = {instancePath:instancePath+"/repr-digest",schemaPath:"#/properties/repr-digest/pattern",keyword:"pattern",params:{pattern: "^sha-256=:[A-Za-z0-9+/]{43}=:$"},message:"must match pattern \""+"^sha-256=:[A-Za-z0-9+/]{43}=:$"+"\""};
+if(data["ratelimit-policy"] !== undefined){
+let data5 = data["ratelimit-policy"];
+if(typeof data5 === "string"){
+if(!pattern10.test(data5)){
+const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -10307,7 +11126,7 @@ errors++;
 }
 }
 else {
-const err24 = {instancePath:instancePath+"/repr-digest",schemaPath:"#/properties/repr-digest/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err24 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -10317,9 +11136,9 @@ vErrors.push(err24);
 errors++;
 }
 }
-}
-else {
-const err25 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data["content-disposition"] !== undefined){
+if(typeof data["content-disposition"] !== "string"){
+const err25 = {instancePath:instancePath+"/content-disposition",schemaPath:"#/properties/content-disposition/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -10328,14 +11147,51 @@ vErrors.push(err25);
 }
 errors++;
 }
-validate158.errors = vErrors;
+}
+if(data["repr-digest"] !== undefined){
+let data7 = data["repr-digest"];
+if(typeof data7 === "string"){
+if(!pattern56.test(data7)){
+const err26 = {instancePath:instancePath+"/repr-digest",schemaPath:"#/properties/repr-digest/pattern",keyword:"pattern",params:{pattern: "^sha-256=:[A-Za-z0-9+/]{43}=:$"},message:"must match pattern \""+"^sha-256=:[A-Za-z0-9+/]{43}=:$"+"\""};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+}
+else {
+const err27 = {instancePath:instancePath+"/repr-digest",schemaPath:"#/properties/repr-digest/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+}
+}
+else {
+const err28 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+validate191.errors = vErrors;
 return errors === 0;
 }
 
-const getExportFile_200_body = validate159;
-const schema82 = {"type":"array","items":{"additionalProperties":true,"type":"object"}};
+const getExportFile_200_body = validate192;
+const schema99 = {"type":"array","items":{"additionalProperties":true,"type":"object"}};
 
-function validate159(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate192(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
@@ -10366,16 +11222,16 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate159.errors = vErrors;
+validate192.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_PaymentList = validate160;
-const schema83 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema84 = {"additionalProperties":false,"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer"},"currency":{"$ref":"/closed/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema85 = {"type":"string","enum":["AED","AFN","ALL","AMD","AOA","ARS","AUD","AWG","AZN","BAM","BBD","BDT","BHD","BIF","BMD","BND","BOB","BRL","BSD","BTN","BWP","BYN","BZD","CAD","CDF","CHF","CLP","CNY","COP","CRC","CUP","CVE","CZK","DJF","DKK","DOP","DZD","EGP","ERN","ETB","EUR","FJD","FKP","GBP","GEL","GHS","GIP","GMD","GNF","GTQ","GYD","HKD","HNL","HTG","HUF","IDR","ILS","INR","IQD","IRR","ISK","JMD","JOD","JPY","KES","KGS","KHR","KMF","KPW","KRW","KWD","KYD","KZT","LAK","LBP","LKR","LRD","LSL","LYD","MAD","MDL","MGA","MKD","MMK","MNT","MOP","MRU","MUR","MVR","MWK","MXN","MYR","MZN","NAD","NGN","NIO","NOK","NPR","NZD","OMR","PAB","PEN","PGK","PHP","PKR","PLN","PYG","QAR","RON","RSD","RUB","RWF","SAR","SBD","SCR","SDG","SEK","SGD","SHP","SLE","SOS","SRD","SSP","STN","SVC","SYP","SZL","THB","TJS","TMT","TND","TOP","TRY","TTD","TWD","TZS","UAH","UGX","USD","UYU","UZS","VED","VES","VND","VUV","WST","XAF","XCD","XCG","XOF","XPF","YER","ZAR","ZMW","ZWG"]};
+const closed_openapi_schemas_PaymentList = validate193;
+const schema100 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema101 = {"additionalProperties":false,"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/closed/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema102 = {"type":"string","enum":["AED","AFN","ALL","AMD","AOA","ARS","AUD","AWG","AZN","BAM","BBD","BDT","BHD","BIF","BMD","BND","BOB","BRL","BSD","BTN","BWP","BYN","BZD","CAD","CDF","CHF","CLP","CNY","COP","CRC","CUP","CVE","CZK","DJF","DKK","DOP","DZD","EGP","ERN","ETB","EUR","FJD","FKP","GBP","GEL","GHS","GIP","GMD","GNF","GTQ","GYD","HKD","HNL","HTG","HUF","IDR","ILS","INR","IQD","IRR","ISK","JMD","JOD","JPY","KES","KGS","KHR","KMF","KPW","KRW","KWD","KYD","KZT","LAK","LBP","LKR","LRD","LSL","LYD","MAD","MDL","MGA","MKD","MMK","MNT","MOP","MRU","MUR","MVR","MWK","MXN","MYR","MZN","NAD","NGN","NIO","NOK","NPR","NZD","OMR","PAB","PEN","PGK","PHP","PKR","PLN","PYG","QAR","RON","RSD","RUB","RWF","SAR","SBD","SCR","SDG","SEK","SGD","SHP","SLE","SOS","SRD","SSP","STN","SVC","SYP","SZL","THB","TJS","TMT","TND","TOP","TRY","TTD","TWD","TZS","UAH","UGX","USD","UYU","UZS","VED","VES","VND","VUV","WST","XAF","XCD","XCG","XOF","XPF","YER","ZAR","ZMW","ZWG"]};
 
-function validate163(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate196(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -10389,7 +11245,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((data === "AED") || (data === "AFN")) || (data === "ALL")) || (data === "AMD")) || (data === "AOA")) || (data === "ARS")) || (data === "AUD")) || (data === "AWG")) || (data === "AZN")) || (data === "BAM")) || (data === "BBD")) || (data === "BDT")) || (data === "BHD")) || (data === "BIF")) || (data === "BMD")) || (data === "BND")) || (data === "BOB")) || (data === "BRL")) || (data === "BSD")) || (data === "BTN")) || (data === "BWP")) || (data === "BYN")) || (data === "BZD")) || (data === "CAD")) || (data === "CDF")) || (data === "CHF")) || (data === "CLP")) || (data === "CNY")) || (data === "COP")) || (data === "CRC")) || (data === "CUP")) || (data === "CVE")) || (data === "CZK")) || (data === "DJF")) || (data === "DKK")) || (data === "DOP")) || (data === "DZD")) || (data === "EGP")) || (data === "ERN")) || (data === "ETB")) || (data === "EUR")) || (data === "FJD")) || (data === "FKP")) || (data === "GBP")) || (data === "GEL")) || (data === "GHS")) || (data === "GIP")) || (data === "GMD")) || (data === "GNF")) || (data === "GTQ")) || (data === "GYD")) || (data === "HKD")) || (data === "HNL")) || (data === "HTG")) || (data === "HUF")) || (data === "IDR")) || (data === "ILS")) || (data === "INR")) || (data === "IQD")) || (data === "IRR")) || (data === "ISK")) || (data === "JMD")) || (data === "JOD")) || (data === "JPY")) || (data === "KES")) || (data === "KGS")) || (data === "KHR")) || (data === "KMF")) || (data === "KPW")) || (data === "KRW")) || (data === "KWD")) || (data === "KYD")) || (data === "KZT")) || (data === "LAK")) || (data === "LBP")) || (data === "LKR")) || (data === "LRD")) || (data === "LSL")) || (data === "LYD")) || (data === "MAD")) || (data === "MDL")) || (data === "MGA")) || (data === "MKD")) || (data === "MMK")) || (data === "MNT")) || (data === "MOP")) || (data === "MRU")) || (data === "MUR")) || (data === "MVR")) || (data === "MWK")) || (data === "MXN")) || (data === "MYR")) || (data === "MZN")) || (data === "NAD")) || (data === "NGN")) || (data === "NIO")) || (data === "NOK")) || (data === "NPR")) || (data === "NZD")) || (data === "OMR")) || (data === "PAB")) || (data === "PEN")) || (data === "PGK")) || (data === "PHP")) || (data === "PKR")) || (data === "PLN")) || (data === "PYG")) || (data === "QAR")) || (data === "RON")) || (data === "RSD")) || (data === "RUB")) || (data === "RWF")) || (data === "SAR")) || (data === "SBD")) || (data === "SCR")) || (data === "SDG")) || (data === "SEK")) || (data === "SGD")) || (data === "SHP")) || (data === "SLE")) || (data === "SOS")) || (data === "SRD")) || (data === "SSP")) || (data === "STN")) || (data === "SVC")) || (data === "SYP")) || (data === "SZL")) || (data === "THB")) || (data === "TJS")) || (data === "TMT")) || (data === "TND")) || (data === "TOP")) || (data === "TRY")) || (data === "TTD")) || (data === "TWD")) || (data === "TZS")) || (data === "UAH")) || (data === "UGX")) || (data === "USD")) || (data === "UYU")) || (data === "UZS")) || (data === "VED")) || (data === "VES")) || (data === "VND")) || (data === "VUV")) || (data === "WST")) || (data === "XAF")) || (data === "XCD")) || (data === "XCG")) || (data === "XOF")) || (data === "XPF")) || (data === "YER")) || (data === "ZAR")) || (data === "ZMW")) || (data === "ZWG"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema85.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema102.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10398,13 +11254,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate163.errors = vErrors;
+validate196.errors = vErrors;
 return errors === 0;
 }
 
-const schema86 = {"type":"string","enum":["pending","paid","cancelled"]};
+const schema103 = {"type":"string","enum":["pending","paid","cancelled"]};
 
-function validate165(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate198(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -10418,7 +11274,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "pending") || (data === "paid")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema86.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema103.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10427,12 +11283,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate165.errors = vErrors;
+validate198.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate161(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate194(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10537,7 +11393,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema84.properties, key0))){
+if(!(func2.call(schema101.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -10549,15 +11405,15 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
 if(data.participant_id !== undefined){
 let data1 = data.participant_id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err11 = {instancePath:instancePath+"/participant_id",schemaPath:"#/properties/participant_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err11];
@@ -10592,7 +11448,7 @@ vErrors.push(err13);
 errors++;
 }
 if(typeof data2 === "string"){
-if(!(formats2.test(data2))){
+if(!(formats6.test(data2))){
 const err14 = {instancePath:instancePath+"/task_id",schemaPath:"#/properties/task_id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err14];
@@ -10616,23 +11472,9 @@ vErrors.push(err15);
 }
 errors++;
 }
-}
-if(data.currency !== undefined){
-if(!(validate163(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
-vErrors = vErrors === null ? validate163.errors : vErrors.concat(validate163.errors);
-errors = vErrors.length;
-}
-}
-if(data.status !== undefined){
-if(!(validate165(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate165.errors : vErrors.concat(validate165.errors);
-errors = vErrors.length;
-}
-}
-if(data.note !== undefined){
-let data6 = data.note;
-if((typeof data6 !== "string") && (data6 !== null)){
-const err16 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if((typeof data3 == "number") && (isFinite(data3))){
+if(!(formats82.validate(data3))){
+const err16 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -10642,10 +11484,23 @@ vErrors.push(err16);
 errors++;
 }
 }
-if(data.paid_at !== undefined){
-let data7 = data.paid_at;
-if((typeof data7 !== "string") && (data7 !== null)){
-const err17 = {instancePath:instancePath+"/paid_at",schemaPath:"#/properties/paid_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
+}
+if(data.currency !== undefined){
+if(!(validate196(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
+vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
+errors = vErrors.length;
+}
+}
+if(data.status !== undefined){
+if(!(validate198(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate198.errors : vErrors.concat(validate198.errors);
+errors = vErrors.length;
+}
+}
+if(data.note !== undefined){
+let data6 = data.note;
+if((typeof data6 !== "string") && (data6 !== null)){
+const err17 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -10654,9 +11509,11 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(typeof data7 === "string"){
-if(!(formats0.validate(data7))){
-const err18 = {instancePath:instancePath+"/paid_at",schemaPath:"#/properties/paid_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
+}
+if(data.paid_at !== undefined){
+let data7 = data.paid_at;
+if((typeof data7 !== "string") && (data7 !== null)){
+const err18 = {instancePath:instancePath+"/paid_at",schemaPath:"#/properties/paid_at/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -10665,23 +11522,9 @@ vErrors.push(err18);
 }
 errors++;
 }
-}
-}
-if(data.created_at !== undefined){
-if(!(validate99(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
-errors = vErrors.length;
-}
-}
-if(data.updated_at !== undefined){
-if(!(validate99(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err19 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(typeof data7 === "string"){
+if(!(formats4.validate(data7))){
+const err19 = {instancePath:instancePath+"/paid_at",schemaPath:"#/properties/paid_at/format",keyword:"format",params:{format: "date-time"},message:"must match format \""+"date-time"+"\""};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -10690,12 +11533,37 @@ vErrors.push(err19);
 }
 errors++;
 }
-validate161.errors = vErrors;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+if(data.updated_at !== undefined){
+if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err20 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+validate194.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate160(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate193(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10736,8 +11604,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate161(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate161.errors : vErrors.concat(validate161.errors);
+if(!(validate194(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate194.errors : vErrors.concat(validate194.errors);
 errors = vErrors.length;
 }
 }
@@ -10754,8 +11622,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate103(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -10770,18 +11638,19 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate160.errors = vErrors;
+validate193.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Payment = validate161;
+const closed_openapi_schemas_Payment = validate194;
 
-const closed_openapi_schemas_EventList = validate171;
-const schema87 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema88 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventType"},"resource":{"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}},"data":{"oneOf":[{"type":"array","maxItems":0,"items":{}},{"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}}}]},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema89 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
+const closed_openapi_schemas_EventList = validate204;
+const schema104 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema105 = {"oneOf":[{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"}]};
+const schema106 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema107 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
 
-function validate174(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate208(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -10794,8 +11663,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!(((((((((((((((((((((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted")) || (data === "task.created")) || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted")) || (data === "job.created")) || (data === "job.updated")) || (data === "job.deleted")) || (data === "job_application.created")) || (data === "job_application.status_changed")) || (data === "job_application.updated")) || (data === "job_application.deleted")) || (data === "payment.created")) || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted")) || (data === "export.created")) || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema89.enum},message:"must be equal to one of the allowed values"};
+if(!(((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema107.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10804,12 +11673,165 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate174.errors = vErrors;
+validate208.errors = vErrors;
+return errors === 0;
+}
+
+const schema108 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema109 = {"type":"string","enum":["participant"]};
+
+function validate211(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "participant")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema109.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate211.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate172(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate210(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.type === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.id === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "type") || (key0 === "id"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+if(!(validate211(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate211.errors : vErrors.concat(validate211.errors);
+errors = vErrors.length;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+validate210.errors = vErrors;
+return errors === 0;
+}
+
+const schema110 = {"type":"array","maxItems":0,"items":{}};
+
+function validate215(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(Array.isArray(data)){
+if(data.length > 0){
+const err0 = {instancePath,schemaPath:"#/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate215.errors = vErrors;
+return errors === 0;
+}
+
+const schema111 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}};
+
+function validate218(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(Array.isArray(data)){
+const len0 = data.length;
+for(let i0=0; i0<len0; i0++){
+if(!(validate121(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+validate218.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate206(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10864,7 +11886,7 @@ vErrors.push(err4);
 errors++;
 }
 for(const key0 in data){
-if(!(((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data")) || (key0 === "created_at"))){
+if(!((((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data")) || (key0 === "created_at")) || (key0 === "delivery_ids"))){
 const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err5];
@@ -10876,22 +11898,44 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
 if(data.event_type !== undefined){
-if(!(validate174(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate208(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate208.errors : vErrors.concat(validate208.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-let data2 = data.resource;
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-if(data2.type === undefined){
-const err6 = {instancePath:instancePath+"/resource",schemaPath:"#/properties/resource/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(!(validate210(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate210.errors : vErrors.concat(validate210.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -10900,188 +11944,1557 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(data2.id === undefined){
-const err7 = {instancePath:instancePath+"/resource",schemaPath:"#/properties/resource/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+validate206.errors = vErrors;
+return errors === 0;
+}
+
+const schema112 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema113 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
+
+function validate224(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err7];
+vErrors = [err0];
 }
 else {
-vErrors.push(err7);
+vErrors.push(err0);
 }
 errors++;
 }
-for(const key1 in data2){
-if(!((key1 === "type") || (key1 === "id"))){
-const err8 = {instancePath:instancePath+"/resource",schemaPath:"#/properties/resource/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties"};
+if(!((((data === "task.created") || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema113.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
-vErrors = [err8];
+vErrors = [err1];
 }
 else {
-vErrors.push(err8);
+vErrors.push(err1);
+}
+errors++;
+}
+validate224.errors = vErrors;
+return errors === 0;
+}
+
+const schema114 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema115 = {"type":"string","enum":["task"]};
+
+function validate227(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "task")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema115.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate227.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate226(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.type === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.id === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "type") || (key0 === "id"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
 }
 errors++;
 }
 }
-if(data2.type !== undefined){
-if(typeof data2.type !== "string"){
-const err9 = {instancePath:instancePath+"/resource/type",schemaPath:"#/properties/resource/properties/type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err9];
-}
-else {
-vErrors.push(err9);
-}
-errors++;
+if(data.type !== undefined){
+if(!(validate227(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate227.errors : vErrors.concat(validate227.errors);
+errors = vErrors.length;
 }
 }
-if(data2.id !== undefined){
-if(!(validate95(data2.id, {instancePath:instancePath+"/resource/id",parentData:data2,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/resource",schemaPath:"#/properties/resource/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err10];
+vErrors = [err3];
 }
 else {
-vErrors.push(err10);
+vErrors.push(err3);
 }
 errors++;
+}
+validate226.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate222(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data.created_at === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data")) || (key0 === "created_at")) || (key0 === "delivery_ids"))){
+const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+if(!(validate224(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate226(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
+errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-let data5 = data.data;
-const _errs11 = errors;
-let valid2 = false;
-let passing0 = null;
-const _errs12 = errors;
-if(Array.isArray(data5)){
-if(data5.length > 0){
-const err11 = {instancePath:instancePath+"/data",schemaPath:"#/properties/data/oneOf/0/maxItems",keyword:"maxItems",params:{limit: 0},message:"must NOT have more than 0 items"};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
+if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
+errors = vErrors.length;
 }
 }
-else {
-const err12 = {instancePath:instancePath+"/data",schemaPath:"#/properties/data/oneOf/0/type",keyword:"type",params:{type: "array"},message:"must be array"};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-var _valid0 = _errs12 === errors;
-if(_valid0){
-valid2 = true;
-passing0 = 0;
-}
-const _errs14 = errors;
-if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
-if(data5.screening_outcome === undefined){
-const err13 = {instancePath:instancePath+"/data",schemaPath:"#/properties/data/oneOf/1/required",keyword:"required",params:{missingProperty: "screening_outcome"},message:"must have required property '"+"screening_outcome"+"'"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-for(const key2 in data5){
-if(!(key2 === "screening_outcome")){
-const err14 = {instancePath:instancePath+"/data",schemaPath:"#/properties/data/oneOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
+if(data.created_at !== undefined){
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
 }
 }
-if(data5.screening_outcome !== undefined){
-if(!(validate141(data5.screening_outcome, {instancePath:instancePath+"/data/screening_outcome",parentData:data5,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate141.errors : vErrors.concat(validate141.errors);
+if(data.delivery_ids !== undefined){
+if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
 errors = vErrors.length;
 }
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/data",schemaPath:"#/properties/data/oneOf/1/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err6];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err6);
 }
 errors++;
 }
-var _valid0 = _errs14 === errors;
-if(_valid0 && valid2){
-valid2 = false;
+validate222.errors = vErrors;
+return errors === 0;
+}
+
+const schema116 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema117 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
+
+function validate237(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(((data === "job.created") || (data === "job.updated")) || (data === "job.deleted"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema117.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate237.errors = vErrors;
+return errors === 0;
+}
+
+const schema118 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema119 = {"type":"string","enum":["job"]};
+
+function validate240(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "job")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema119.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate240.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate239(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.type === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.id === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "type") || (key0 === "id"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+if(!(validate240(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate240.errors : vErrors.concat(validate240.errors);
+errors = vErrors.length;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+validate239.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate235(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data.created_at === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data")) || (key0 === "created_at")) || (key0 === "delivery_ids"))){
+const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+if(!(validate237(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate237.errors : vErrors.concat(validate237.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate239(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate239.errors : vErrors.concat(validate239.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+validate235.errors = vErrors;
+return errors === 0;
+}
+
+const schema120 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema121 = {"type":"string","enum":["job_application.created"]};
+
+function validate250(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "job_application.created")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema121.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate250.errors = vErrors;
+return errors === 0;
+}
+
+const schema122 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema123 = {"type":"string","enum":["job_application"]};
+
+function validate253(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "job_application")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema123.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate253.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate252(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.type === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.id === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "type") || (key0 === "id"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+if(!(validate253(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate253.errors : vErrors.concat(validate253.errors);
+errors = vErrors.length;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+validate252.errors = vErrors;
+return errors === 0;
+}
+
+const schema124 = {"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}}};
+
+function validate257(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.screening_outcome === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "screening_outcome"},message:"must have required property '"+"screening_outcome"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(key0 === "screening_outcome")){
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.screening_outcome !== undefined){
+if(!(validate170(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate170.errors : vErrors.concat(validate170.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err2 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+validate257.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate248(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data.created_at === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data")) || (key0 === "created_at")) || (key0 === "delivery_ids"))){
+const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+if(!(validate250(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate250.errors : vErrors.concat(validate250.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate252(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate257(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate257.errors : vErrors.concat(validate257.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+validate248.errors = vErrors;
+return errors === 0;
+}
+
+const schema125 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema126 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
+
+function validate265(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(((data === "job_application.status_changed") || (data === "job_application.updated")) || (data === "job_application.deleted"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema126.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate265.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate263(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data.created_at === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data")) || (key0 === "created_at")) || (key0 === "delivery_ids"))){
+const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+if(!(validate265(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate265.errors : vErrors.concat(validate265.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate252(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+validate263.errors = vErrors;
+return errors === 0;
+}
+
+const schema127 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema128 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
+
+function validate274(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((data === "payment.created") || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema128.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate274.errors = vErrors;
+return errors === 0;
+}
+
+const schema129 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema130 = {"type":"string","enum":["payment"]};
+
+function validate277(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "payment")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema130.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate277.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate276(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.type === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.id === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "type") || (key0 === "id"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+if(!(validate277(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate277.errors : vErrors.concat(validate277.errors);
+errors = vErrors.length;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+validate276.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate272(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data.created_at === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data")) || (key0 === "created_at")) || (key0 === "delivery_ids"))){
+const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+if(!(validate274(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate274.errors : vErrors.concat(validate274.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate276(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate276.errors : vErrors.concat(validate276.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+validate272.errors = vErrors;
+return errors === 0;
+}
+
+const schema131 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema132 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
+
+function validate287(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(((data === "export.created") || (data === "export.completed")) || (data === "export.failed"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema132.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate287.errors = vErrors;
+return errors === 0;
+}
+
+const schema133 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema134 = {"type":"string","enum":["export"]};
+
+function validate290(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(data === "export")){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema134.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate290.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate289(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.type === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "type"},message:"must have required property '"+"type"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.id === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((key0 === "type") || (key0 === "id"))){
+const err2 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+if(data.type !== undefined){
+if(!(validate290(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate290.errors : vErrors.concat(validate290.errors);
+errors = vErrors.length;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+validate289.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate285(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data.created_at === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "created_at"},message:"must have required property '"+"created_at"+"'"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data")) || (key0 === "created_at")) || (key0 === "delivery_ids"))){
+const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+if(!(validate287(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate287.errors : vErrors.concat(validate287.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate289(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate289.errors : vErrors.concat(validate289.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err6 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+validate285.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate205(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+const _errs0 = errors;
+let valid0 = false;
+let passing0 = null;
+const _errs1 = errors;
+if(!(validate206(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate206.errors : vErrors.concat(validate206.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs1 === errors;
+if(_valid0){
+valid0 = true;
+passing0 = 0;
+}
+const _errs2 = errors;
+if(!(validate222(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs2 === errors;
+if(_valid0 && valid0){
+valid0 = false;
 passing0 = [passing0, 1];
 }
 else {
 if(_valid0){
-valid2 = true;
+valid0 = true;
 passing0 = 1;
 }
+const _errs3 = errors;
+if(!(validate235(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate235.errors : vErrors.concat(validate235.errors);
+errors = vErrors.length;
 }
-if(!valid2){
-const err16 = {instancePath:instancePath+"/data",schemaPath:"#/properties/data/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
-if(vErrors === null){
-vErrors = [err16];
+var _valid0 = _errs3 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 2];
 }
 else {
-vErrors.push(err16);
+if(_valid0){
+valid0 = true;
+passing0 = 2;
+}
+const _errs4 = errors;
+if(!(validate248(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate248.errors : vErrors.concat(validate248.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs4 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 3];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 3;
+}
+const _errs5 = errors;
+if(!(validate263(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate263.errors : vErrors.concat(validate263.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs5 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 4];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 4;
+}
+const _errs6 = errors;
+if(!(validate272(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs6 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 5];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 5;
+}
+const _errs7 = errors;
+if(!(validate285(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate285.errors : vErrors.concat(validate285.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs7 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 6];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 6;
+}
+}
+}
+}
+}
+}
+}
+if(!valid0){
+const err0 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
 }
 errors++;
 }
 else {
-errors = _errs11;
+errors = _errs0;
 if(vErrors !== null){
-if(_errs11){
-vErrors.length = _errs11;
+if(_errs0){
+vErrors.length = _errs0;
 }
 else {
 vErrors = null;
 }
 }
 }
-}
-if(data.created_at !== undefined){
-if(!(validate99(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err17 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-validate172.errors = vErrors;
+validate205.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate171(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate204(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11122,8 +13535,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate172(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
+if(!(validate205(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
 errors = vErrors.length;
 }
 }
@@ -11140,8 +13553,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate103(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -11156,17 +13569,75 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate171.errors = vErrors;
+validate204.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Event = validate172;
+const closed_openapi_schemas_Event = validate205;
 
-const closed_openapi_schemas_EventTypeList = validate181;
-const schema90 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema91 = {"additionalProperties":false,"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/closed/openapi.yaml/components/schemas/EventType"},"description":{"type":"string"},"resource_type":{"type":"string"},"data_schema":{"additionalProperties":true,"type":"object"}}};
+const closed_openapi_schemas_EventTypeList = validate300;
+const schema135 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema136 = {"additionalProperties":false,"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/closed/openapi.yaml/components/schemas/EventType"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"additionalProperties":true,"type":"object"}}};
+const schema137 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
 
-function validate182(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate302(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!(((((((((((((((((((((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted")) || (data === "task.created")) || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted")) || (data === "job.created")) || (data === "job.updated")) || (data === "job.deleted")) || (data === "job_application.created")) || (data === "job_application.status_changed")) || (data === "job_application.updated")) || (data === "job_application.deleted")) || (data === "payment.created")) || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted")) || (data === "export.created")) || (data === "export.completed")) || (data === "export.failed"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema137.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate302.errors = vErrors;
+return errors === 0;
+}
+
+const schema138 = {"type":"string","enum":["participant","task","job","job_application","payment","export"]};
+
+function validate304(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((((data === "participant") || (data === "task")) || (data === "job")) || (data === "job_application")) || (data === "payment")) || (data === "export"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema138.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate304.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate301(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11223,8 +13694,8 @@ errors++;
 }
 }
 if(data.name !== undefined){
-if(!(validate174(data.name, {instancePath:instancePath+"/name",parentData:data,parentDataProperty:"name",rootData}))){
-vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
+if(!(validate302(data.name, {instancePath:instancePath+"/name",parentData:data,parentDataProperty:"name",rootData}))){
+vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
 errors = vErrors.length;
 }
 }
@@ -11241,8 +13712,17 @@ errors++;
 }
 }
 if(data.resource_type !== undefined){
-if(typeof data.resource_type !== "string"){
-const err6 = {instancePath:instancePath+"/resource_type",schemaPath:"#/properties/resource_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!(validate304(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
+vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+errors = vErrors.length;
+}
+}
+if(data.data_schema !== undefined){
+let data3 = data.data_schema;
+if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
+}
+else {
+const err6 = {instancePath:instancePath+"/data_schema",schemaPath:"#/properties/data_schema/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -11252,12 +13732,9 @@ vErrors.push(err6);
 errors++;
 }
 }
-if(data.data_schema !== undefined){
-let data3 = data.data_schema;
-if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 }
 else {
-const err7 = {instancePath:instancePath+"/data_schema",schemaPath:"#/properties/data_schema/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -11266,24 +13743,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-}
-else {
-const err8 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err8];
-}
-else {
-vErrors.push(err8);
-}
-errors++;
-}
-validate182.errors = vErrors;
+validate301.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate181(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate300(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11324,8 +13789,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate182(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate182.errors : vErrors.concat(validate182.errors);
+if(!(validate301(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate301.errors : vErrors.concat(validate301.errors);
 errors = vErrors.length;
 }
 }
@@ -11342,8 +13807,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate103(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate103.errors : vErrors.concat(validate103.errors);
+if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -11358,16 +13823,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate181.errors = vErrors;
+validate300.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Me = validate186;
-const schema92 = {"additionalProperties":false,"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKey"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}}};
-const schema93 = {"additionalProperties":false,"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}}};
-const schema94 = {"type":"string","enum":["full_access","read_only"]};
+const closed_openapi_schemas_Me = validate308;
+const schema139 = {"additionalProperties":false,"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKey"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}}};
+const schema140 = {"additionalProperties":false,"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}}};
+const schema141 = {"type":"string","enum":["full_access","read_only"]};
 
-function validate189(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate311(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11381,7 +13846,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "full_access") || (data === "read_only"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema94.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema141.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11390,12 +13855,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate189.errors = vErrors;
+validate311.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate187(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate309(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11442,8 +13907,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
@@ -11460,8 +13925,8 @@ errors++;
 }
 }
 if(data.access_level !== undefined){
-if(!(validate189(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
-vErrors = vErrors === null ? validate189.errors : vErrors.concat(validate189.errors);
+if(!(validate311(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
+vErrors = vErrors === null ? validate311.errors : vErrors.concat(validate311.errors);
 errors = vErrors.length;
 }
 }
@@ -11476,14 +13941,14 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate187.errors = vErrors;
+validate309.errors = vErrors;
 return errors === 0;
 }
 
-const schema95 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}}};
-const schema96 = {"type":"string","enum":["owner","admin","member"]};
+const schema142 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}}};
+const schema143 = {"type":"string","enum":["owner","admin","member"]};
 
-function validate194(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate316(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11497,7 +13962,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "owner") || (data === "admin")) || (data === "member"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema96.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema143.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11506,13 +13971,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate194.errors = vErrors;
+validate316.errors = vErrors;
 return errors === 0;
 }
 
-const schema97 = {"type":"string","enum":["none","read","write"]};
+const schema144 = {"type":"string","enum":["none","read","write"]};
 
-function validate196(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate318(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11526,7 +13991,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "none") || (data === "read")) || (data === "write"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema97.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema144.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11535,12 +14000,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate196.errors = vErrors;
+validate318.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate192(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate314(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11607,8 +14072,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
@@ -11637,14 +14102,14 @@ errors++;
 }
 }
 if(data.role !== undefined){
-if(!(validate194(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
-vErrors = vErrors === null ? validate194.errors : vErrors.concat(validate194.errors);
+if(!(validate316(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
+vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
 errors = vErrors.length;
 }
 }
 if(data.finance_permission !== undefined){
-if(!(validate196(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
-vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
+if(!(validate318(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
+vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
 errors = vErrors.length;
 }
 }
@@ -11659,13 +14124,13 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate192.errors = vErrors;
+validate314.errors = vErrors;
 return errors === 0;
 }
 
-const schema98 = {"additionalProperties":false,"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}}};
+const schema145 = {"additionalProperties":false,"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}}};
 
-function validate199(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate321(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11702,8 +14167,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate95(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.errors);
+if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
 errors = vErrors.length;
 }
 }
@@ -11730,13 +14195,13 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate199.errors = vErrors;
+validate321.errors = vErrors;
 return errors === 0;
 }
 
-const schema99 = {"additionalProperties":false,"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer"},"window_seconds":{"type":"integer"}}};
+const schema146 = {"additionalProperties":false,"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}}};
 
-function validate202(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate324(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11784,11 +14249,9 @@ vErrors.push(err3);
 }
 errors++;
 }
-}
-if(data.window_seconds !== undefined){
-let data1 = data.window_seconds;
-if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-const err4 = {instancePath:instancePath+"/window_seconds",schemaPath:"#/properties/window_seconds/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
+if((typeof data0 == "number") && (isFinite(data0))){
+if(!(formats0.validate(data0))){
+const err4 = {instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -11799,8 +14262,10 @@ errors++;
 }
 }
 }
-else {
-const err5 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(data.window_seconds !== undefined){
+let data1 = data.window_seconds;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+const err5 = {instancePath:instancePath+"/window_seconds",schemaPath:"#/properties/window_seconds/type",keyword:"type",params:{type: "integer"},message:"must be integer"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -11809,12 +14274,36 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate202.errors = vErrors;
+if((typeof data1 == "number") && (isFinite(data1))){
+if(!(formats0.validate(data1))){
+const err6 = {instancePath:instancePath+"/window_seconds",schemaPath:"#/properties/window_seconds/format",keyword:"format",params:{format: "int32"},message:"must match format \""+"int32"+"\""};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate324.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate186(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate308(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11871,26 +14360,26 @@ errors++;
 }
 }
 if(data.api_key !== undefined){
-if(!(validate187(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
-vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
+if(!(validate309(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
+vErrors = vErrors === null ? validate309.errors : vErrors.concat(validate309.errors);
 errors = vErrors.length;
 }
 }
 if(data.user !== undefined){
-if(!(validate192(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
-vErrors = vErrors === null ? validate192.errors : vErrors.concat(validate192.errors);
+if(!(validate314(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
+vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
 errors = vErrors.length;
 }
 }
 if(data.account !== undefined){
-if(!(validate199(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
-vErrors = vErrors === null ? validate199.errors : vErrors.concat(validate199.errors);
+if(!(validate321(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
+vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
 errors = vErrors.length;
 }
 }
 if(data.rate_limit !== undefined){
-if(!(validate202(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
-vErrors = vErrors === null ? validate202.errors : vErrors.concat(validate202.errors);
+if(!(validate324(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
 errors = vErrors.length;
 }
 }
@@ -11905,19 +14394,19 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate186.errors = vErrors;
+validate308.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantCreated = validate204;
-const schema100 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema101 = {"type":"string","format":"uuid"};
+const closed_asyncapi_schemas_ParticipantCreated = validate326;
+const schema147 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema148 = {"type":"string","format":"uuid"};
 
-function validate205(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate327(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
-if(!(formats2.test(data))){
+if(!(formats6.test(data))){
 const err0 = {instancePath,schemaPath:"#/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err0];
@@ -11938,13 +14427,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate205.errors = vErrors;
+validate327.errors = vErrors;
 return errors === 0;
 }
 
-const schema102 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}}};
+const schema149 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}}};
 
-function validate207(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate329(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12006,7 +14495,7 @@ errors++;
 if(data.id !== undefined){
 let data1 = data.id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err5 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -12039,13 +14528,13 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate207.errors = vErrors;
+validate329.errors = vErrors;
 return errors === 0;
 }
 
-const schema103 = {"type":"array","maxItems":0,"items":{}};
+const schema150 = {"type":"array","maxItems":0,"items":{}};
 
-function validate209(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate331(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
@@ -12070,12 +14559,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate209.errors = vErrors;
+validate331.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate204(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate326(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12132,8 +14621,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -12161,14 +14650,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate207(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate207.errors : vErrors.concat(validate207.errors);
+if(!(validate329(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -12183,17 +14672,17 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate204.errors = vErrors;
+validate326.errors = vErrors;
 return errors === 0;
 }
 
-const open_asyncapi_schemas_DeliveryHeaders = validate211;
-const schema104 = {"type":"object","required":["content-type","user-agent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
-const pattern50 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern51 = new RegExp("^[0-9]{10}$", "u");
-const pattern52 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
+const open_asyncapi_schemas_DeliveryHeaders = validate333;
+const schema151 = {"type":"object","required":["content-type","user-agent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const pattern57 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern58 = new RegExp("^[0-9]{10}$", "u");
+const pattern59 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
-function validate211(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate333(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12316,7 +14805,7 @@ errors++;
 if(data["x-event-id"] !== undefined){
 let data2 = data["x-event-id"];
 if(typeof data2 === "string"){
-if(!(formats2.test(data2))){
+if(!(formats6.test(data2))){
 const err11 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err11];
@@ -12341,7 +14830,7 @@ errors++;
 if(data["x-service-signature"] !== undefined){
 let data3 = data["x-service-signature"];
 if(typeof data3 === "string"){
-if(!pattern50.test(data3)){
+if(!pattern57.test(data3)){
 const err13 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
 if(vErrors === null){
 vErrors = [err13];
@@ -12366,7 +14855,7 @@ errors++;
 if(data["webhook-id"] !== undefined){
 let data4 = data["webhook-id"];
 if(typeof data4 === "string"){
-if(!(formats2.test(data4))){
+if(!(formats6.test(data4))){
 const err15 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -12391,7 +14880,7 @@ errors++;
 if(data["webhook-timestamp"] !== undefined){
 let data5 = data["webhook-timestamp"];
 if(typeof data5 === "string"){
-if(!pattern51.test(data5)){
+if(!pattern58.test(data5)){
 const err17 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
 if(vErrors === null){
 vErrors = [err17];
@@ -12416,7 +14905,7 @@ errors++;
 if(data["webhook-signature"] !== undefined){
 let data6 = data["webhook-signature"];
 if(typeof data6 === "string"){
-if(!pattern52.test(data6)){
+if(!pattern59.test(data6)){
 const err19 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -12449,14 +14938,14 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate211.errors = vErrors;
+validate333.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantUpdated = validate212;
-const schema105 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ParticipantUpdated = validate334;
+const schema152 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate212(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate334(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12513,8 +15002,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -12542,14 +15031,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate207(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate207.errors : vErrors.concat(validate207.errors);
+if(!(validate329(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -12564,14 +15053,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate212.errors = vErrors;
+validate334.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantDeleted = validate216;
-const schema106 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ParticipantDeleted = validate338;
+const schema153 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate216(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate338(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12628,8 +15117,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -12657,14 +15146,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate207(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate207.errors : vErrors.concat(validate207.errors);
+if(!(validate329(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -12679,15 +15168,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate216.errors = vErrors;
+validate338.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCreated = validate220;
-const schema107 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema108 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_TaskCreated = validate342;
+const schema154 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema155 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}}};
 
-function validate222(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate344(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12749,7 +15238,7 @@ errors++;
 if(data.id !== undefined){
 let data1 = data.id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err5 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -12782,12 +15271,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate222.errors = vErrors;
+validate344.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate220(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate342(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12844,8 +15333,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -12873,14 +15362,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate222(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+if(!(validate344(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -12895,14 +15384,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate220.errors = vErrors;
+validate342.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCompleted = validate225;
-const schema109 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_TaskCompleted = validate347;
+const schema156 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate225(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate347(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12959,8 +15448,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -12988,14 +15477,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate222(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+if(!(validate344(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -13010,14 +15499,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate225.errors = vErrors;
+validate347.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskUpdated = validate229;
-const schema110 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_TaskUpdated = validate351;
+const schema157 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate229(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate351(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13074,8 +15563,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -13103,14 +15592,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate222(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+if(!(validate344(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -13125,14 +15614,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate229.errors = vErrors;
+validate351.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskDeleted = validate233;
-const schema111 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_TaskDeleted = validate355;
+const schema158 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate233(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate355(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13189,8 +15678,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -13218,14 +15707,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate222(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+if(!(validate344(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -13240,15 +15729,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate233.errors = vErrors;
+validate355.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobCreated = validate237;
-const schema112 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema113 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_JobCreated = validate359;
+const schema159 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema160 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}}};
 
-function validate239(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate361(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13310,7 +15799,7 @@ errors++;
 if(data.id !== undefined){
 let data1 = data.id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err5 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -13343,12 +15832,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate239.errors = vErrors;
+validate361.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate237(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13405,8 +15894,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -13434,14 +15923,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate239(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate239.errors : vErrors.concat(validate239.errors);
+if(!(validate361(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -13456,14 +15945,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate237.errors = vErrors;
+validate359.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobUpdated = validate242;
-const schema114 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobUpdated = validate364;
+const schema161 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate242(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate364(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13520,8 +16009,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -13549,14 +16038,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate239(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate239.errors : vErrors.concat(validate239.errors);
+if(!(validate361(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -13571,14 +16060,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate242.errors = vErrors;
+validate364.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobDeleted = validate246;
-const schema115 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobDeleted = validate368;
+const schema162 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate246(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate368(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13635,8 +16124,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -13664,14 +16153,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate239(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate239.errors : vErrors.concat(validate239.errors);
+if(!(validate361(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -13686,15 +16175,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate246.errors = vErrors;
+validate368.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationCreated = validate250;
-const schema116 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}}};
-const schema117 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_JobApplicationCreated = validate372;
+const schema163 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}}};
+const schema164 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}}};
 
-function validate252(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate374(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13756,7 +16245,7 @@ errors++;
 if(data.id !== undefined){
 let data1 = data.id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err5 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -13789,14 +16278,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate252.errors = vErrors;
+validate374.errors = vErrors;
 return errors === 0;
 }
 
-const schema118 = {"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}}};
-const schema119 = {"type":"string","enum":["meets_all","missing_must_have","missing_nice_to_have"]};
+const schema165 = {"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/closed/asyncapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}}};
+const schema166 = {"type":"string","enum":["meets_all","missing_must_have","missing_nice_to_have"]};
 
-function validate255(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate377(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13810,7 +16299,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema119.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema166.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13819,12 +16308,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate255.errors = vErrors;
+validate377.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate254(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate376(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13856,8 +16345,8 @@ const _errs3 = errors;
 let valid1 = false;
 let passing0 = null;
 const _errs4 = errors;
-if(!(validate255(data0, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate255.errors : vErrors.concat(validate255.errors);
+if(!(validate377(data0, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -13920,12 +16409,12 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate254.errors = vErrors;
+validate376.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate250(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate372(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13982,8 +16471,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -14011,14 +16500,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate252(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
+if(!(validate374(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate254(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate254.errors : vErrors.concat(validate254.errors);
+if(!(validate376(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate376.errors : vErrors.concat(validate376.errors);
 errors = vErrors.length;
 }
 }
@@ -14033,14 +16522,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate250.errors = vErrors;
+validate372.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationStatusChanged = validate258;
-const schema120 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobApplicationStatusChanged = validate380;
+const schema167 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate258(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate380(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14097,8 +16586,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -14126,14 +16615,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate252(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
+if(!(validate374(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -14148,14 +16637,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate258.errors = vErrors;
+validate380.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationUpdated = validate262;
-const schema121 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobApplicationUpdated = validate384;
+const schema168 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate262(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14212,8 +16701,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -14241,14 +16730,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate252(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
+if(!(validate374(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -14263,14 +16752,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate262.errors = vErrors;
+validate384.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationDeleted = validate266;
-const schema122 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobApplicationDeleted = validate388;
+const schema169 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate266(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate388(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14327,8 +16816,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -14356,14 +16845,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate252(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
+if(!(validate374(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -14378,15 +16867,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate266.errors = vErrors;
+validate388.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentCreated = validate270;
-const schema123 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema124 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_PaymentCreated = validate392;
+const schema170 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema171 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}}};
 
-function validate272(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate394(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14448,7 +16937,7 @@ errors++;
 if(data.id !== undefined){
 let data1 = data.id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err5 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -14481,12 +16970,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate272.errors = vErrors;
+validate394.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate270(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14543,8 +17032,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -14572,14 +17061,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate272(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
+if(!(validate394(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -14594,14 +17083,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate270.errors = vErrors;
+validate392.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentPaid = validate275;
-const schema125 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_PaymentPaid = validate397;
+const schema172 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate275(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate397(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14658,8 +17147,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -14687,14 +17176,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate272(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
+if(!(validate394(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -14709,14 +17198,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate275.errors = vErrors;
+validate397.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentUpdated = validate279;
-const schema126 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_PaymentUpdated = validate401;
+const schema173 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate279(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate401(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14773,8 +17262,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -14802,14 +17291,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate272(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
+if(!(validate394(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -14824,14 +17313,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate279.errors = vErrors;
+validate401.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentDeleted = validate283;
-const schema127 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_PaymentDeleted = validate405;
+const schema174 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate283(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate405(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14888,8 +17377,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -14917,14 +17406,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate272(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
+if(!(validate394(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -14939,15 +17428,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate283.errors = vErrors;
+validate405.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCreated = validate287;
-const schema128 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema129 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_ExportCreated = validate409;
+const schema175 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema176 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}}};
 
-function validate289(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate411(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15009,7 +17498,7 @@ errors++;
 if(data.id !== undefined){
 let data1 = data.id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err5 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -15042,12 +17531,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate289.errors = vErrors;
+validate411.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate287(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15104,8 +17593,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -15133,14 +17622,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate289(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate289.errors : vErrors.concat(validate289.errors);
+if(!(validate411(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -15155,14 +17644,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate287.errors = vErrors;
+validate409.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCompleted = validate292;
-const schema130 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ExportCompleted = validate414;
+const schema177 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate292(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate414(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15219,8 +17708,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -15248,14 +17737,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate289(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate289.errors : vErrors.concat(validate289.errors);
+if(!(validate411(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -15270,14 +17759,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate292.errors = vErrors;
+validate414.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportFailed = validate296;
-const schema131 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ExportFailed = validate418;
+const schema178 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate296(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate418(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15334,8 +17823,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -15363,14 +17852,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate289(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate289.errors : vErrors.concat(validate289.errors);
+if(!(validate411(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -15385,15 +17874,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate296.errors = vErrors;
+validate418.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_WebhookTest = validate300;
-const schema132 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema133 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_WebhookTest = validate422;
+const schema179 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema180 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}}};
 
-function validate302(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate424(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15455,7 +17944,7 @@ errors++;
 if(data.id !== undefined){
 let data1 = data.id;
 if(typeof data1 === "string"){
-if(!(formats2.test(data1))){
+if(!(formats6.test(data1))){
 const err5 = {instancePath:instancePath+"/id",schemaPath:"#/properties/id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -15488,12 +17977,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate302.errors = vErrors;
+validate424.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate300(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate422(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15550,8 +18039,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate205(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
 errors = vErrors.length;
 }
 }
@@ -15579,14 +18068,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate302(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
+if(!(validate424(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate424.errors : vErrors.concat(validate424.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate209(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate209.errors : vErrors.concat(validate209.errors);
+if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
 errors = vErrors.length;
 }
 }
@@ -15601,7 +18090,7 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate300.errors = vErrors;
+validate422.errors = vErrors;
 return errors === 0;
 }
 
@@ -15755,399 +18244,501 @@ export const bodies = {
 export const responses = {
   listParticipants: {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ParticipantList } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   createParticipant: {
     201: { headers: createParticipant_201_headers, body: { 'application/json': closed_openapi_schemas_Participant } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getParticipant: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Participant } },
     304: { headers: getParticipant_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   updateParticipant: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Participant } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   deleteParticipant: {
     204: { headers: listParticipants_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   listTasks: {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_TaskList } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   createTask: {
     201: { headers: createParticipant_201_headers, body: { 'application/json': closed_openapi_schemas_Task } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getTask: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Task } },
     304: { headers: getParticipant_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   updateTask: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Task } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   deleteTask: {
     204: { headers: listParticipants_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   listJobs: {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_JobList } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   createJob: {
     201: { headers: createParticipant_201_headers, body: { 'application/json': closed_openapi_schemas_Job } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getJob: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Job } },
     304: { headers: getParticipant_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   updateJob: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Job } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   deleteJob: {
     204: { headers: listParticipants_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   listJobApplications: {
     200: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_JobApplicationList },
     },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   createJobApplication: {
     201: { headers: createParticipant_201_headers, body: { 'application/json': closed_openapi_schemas_JobApplication } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getJobApplication: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_JobApplication } },
     304: { headers: getParticipant_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   updateJobApplication: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_JobApplication } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   deleteJobApplication: {
     204: { headers: listParticipants_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   listExports: {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ExportList } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   createExport: {
     201: { headers: createParticipant_201_headers, body: { 'application/json': closed_openapi_schemas_Export } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getExport: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Export } },
     304: { headers: getParticipant_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   deleteExport: {
     204: { headers: listParticipants_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getExportFile: {
     200: { headers: getExportFile_200_headers, body: { 'text/csv': null, 'application/json': getExportFile_200_body } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    409: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    410: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    409: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    410: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   listPayments: {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_PaymentList } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   createPayment: {
     201: { headers: createParticipant_201_headers, body: { 'application/json': closed_openapi_schemas_Payment } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getPayment: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Payment } },
     304: { headers: getParticipant_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   updatePayment: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Payment } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   deletePayment: {
     204: { headers: listParticipants_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   listEvents: {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_EventList } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getEvent: {
     200: { headers: getParticipant_200_headers, body: { 'application/json': closed_openapi_schemas_Event } },
     304: { headers: getParticipant_200_headers, body: null },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   listEventTypes: {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_EventTypeList } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
   getMe: {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Me } },
-    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    422: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ValidationError } },
-    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_Error } },
-    503: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_Error } },
+    400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    422: {
+      headers: listParticipants_200_headers,
+      body: { 'application/json': closed_openapi_schemas_ApiValidationError },
+    },
+    429: { headers: listParticipants_429_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    500: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    503: { headers: listParticipants_503_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
   },
 }
 

@@ -4,7 +4,7 @@ import type { Call } from './call.ts'
 
 export async function deleteExport(call: Call<'deleteExport'>): Promise<void> {
   const { scope, path, caller, assertMatch } = call
-  const current = await findExport(scope, path.export, { forUpdate: true })
+  const current = await findExport(scope, path.export_id, { forUpdate: true })
   assertFound(current, 'export')
   assertExportPermitted(current, caller)
   assertMatch(current)

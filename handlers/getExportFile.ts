@@ -8,7 +8,7 @@ const MEDIA_TYPES = { csv: 'text/csv', json: 'application/json' }
 
 export async function getExportFile(call: Call<'getExportFile'>): Promise<FileBody> {
   const { scope, path, caller, now } = call
-  const found = await findExport(scope, path.export)
+  const found = await findExport(scope, path.export_id)
   assertFound(found, 'export')
   assertExportPermitted(found, caller)
   if (found.status === 'failed') throw new StatusError(409, `The export failed. ${found.error}`)

@@ -18,14 +18,17 @@ export interface EventRow {
   created_at: number
 }
 
+/** The event without its `delivery_ids`. */
 export function eventFromRow(row: EventRow): PublicEvent {
-  return {
+  const event = {
     id: row.id,
     event_type: row.event_type,
     resource: { type: row.resource_type, id: row.resource_id },
     data: JSON.parse(row.data),
     created_at: toTimestamp(row.created_at),
   }
+  // `emit` writes only events whose resource and data fit their type.
+  return event as PublicEvent
 }
 
 export const eventListing: Listing<EventRow, PublicEvent> = {
@@ -33,9 +36,12 @@ export const eventListing: Listing<EventRow, PublicEvent> = {
   fromRow: eventFromRow,
 }
 
+/** The event with its `delivery_ids`, in the order of creation. */
 export async function findEvent(scope: Scope, id: string): Promise<PublicEvent | undefined> {
   const row = await findRow<EventRow>(scope, 'events', id)
-  return row && eventFromRow(row)
+  if (row === undefined) return undefined
+  const deliveryIds = await scope.rows('deliveries').where('event_id', id).orderBy('id').pluck('id')
+  return { ...eventFromRow(row), delivery_ids: deliveryIds }
 }
 
 /** Ordered by ID. Deleted events are missing. */

@@ -107,7 +107,7 @@ export async function findPath(
 ): Promise<string> {
   if (operation.method !== 'get') return records.newPath(operation)
   const path = await records.knownPath(operation)
-  if (operation.path.includes('{export}'))
+  if (operation.path.includes('{export_id}'))
     await waitForExport(path.replace(/\/file$/, ''), target.key, plain)
   return path
 }

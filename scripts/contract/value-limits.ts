@@ -40,7 +40,7 @@ function limitsOfType(schema: Schema): NamedValue[] {
       return [true, false].map((value) => ({ what: String(value), value }))
     case 'array': {
       const items = schema.items ?? {}
-      const full = variants(items, maxItems ?? 0)
+      const full = variants(items, maxItems ?? minItems)
       const most = schema.uniqueItems && !isDistinct(full) ? [] : [full]
       const sizes = [variants(items, minItems), ...most].map((value) => ({
         what: `${value.length} entries`,

@@ -1,6 +1,6 @@
 /** Compares the keywords of two revisions of a schema. */
 import { isDeepStrictEqual } from 'node:util'
-import type { Schema } from '../model/schema.ts'
+import { readDefault, type Schema } from '../model/schema.ts'
 import type { SchemaChange } from './rules.ts'
 
 interface Bound {
@@ -43,6 +43,8 @@ const KNOWN = new Set([
     'examples',
     'externalDocs',
     'deprecated',
+    // The alternatives are compared.
+    'discriminator',
   ],
 ])
 
@@ -51,14 +53,15 @@ export function compareKeywords(old: Schema, now: Schema, add: Add): void {
   compareTypes(old, now, add)
   compareEnums(old, now, add)
   for (const bound of BOUNDS) compareBounds(old, now, bound, add)
-  compareText('format', old, now, add)
+  compareFormats(old, now, add)
   compareText('pattern', old, now, add)
   if (!isDeepStrictEqual(old.const, now.const))
     add('const-changed', `is ${show(now.const)} instead of ${show(old.const)}`)
-  if (!isDeepStrictEqual(old.default, now.default))
+  const [oldDefault, newDefault] = [readDefault(old), readDefault(now)]
+  if (!isDeepStrictEqual(oldDefault, newDefault))
     add(
       'default-value-changed',
-      `has the default ${show(now.default)} instead of ${show(old.default)}`,
+      `has the default ${show(newDefault)} instead of ${show(oldDefault)}`,
     )
   if (!old.uniqueItems && now.uniqueItems) add('unique-items-added', 'must not repeat an item')
   if (old.uniqueItems && !now.uniqueItems) add('unique-items-removed', 'may repeat an item')
@@ -136,6 +139,22 @@ function compareBounds(
       `${name}-${after > before ? 'increased' : 'decreased'}` as SchemaChange,
       `has the ${keyword} ${format(after)} instead of ${format(before)}`,
     )
+}
+
+const INT32_LIMIT = 2 ** 31
+
+/** A number format that allows every value of the schema changes nothing on the wire. `int64` and `double`
+ *  are wider than what JSON parsers read exactly. */
+function compareFormats(old: Schema, now: Schema, add: Add): void {
+  const isNumeric = ['integer', 'number'].includes(String(now.type))
+  const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = now
+  const isWideEnough =
+    now.format === 'int64' ||
+    now.format === 'double' ||
+    (now.format === 'int32' && minimum >= -INT32_LIMIT && maximum < INT32_LIMIT)
+  if (isNumeric && old.format === undefined && isWideEnough)
+    add('number-format-added', `has the format ${now.format}`)
+  else compareText('format', old, now, add)
 }
 
 function compareText(keyword: 'format' | 'pattern', old: Schema, now: Schema, add: Add): void {

@@ -65,6 +65,7 @@ export const SCHEMA_RULES = {
   'type-generalized': { request: 'safe', response: 'breaking' },
   'type-specialized': { request: 'breaking', response: 'safe' },
   'format-changed': { request: 'breaking', response: 'breaking' },
+  'number-format-added': { request: 'safe', response: 'safe' },
   'format-added': { request: 'breaking', response: 'safe' },
   'format-removed': { request: 'safe', response: 'risky' },
   'const-changed': { request: 'breaking', response: 'breaking' },
@@ -95,6 +96,8 @@ export const SCHEMA_RULES = {
   'additional-properties-disallowed': { request: 'breaking', response: 'safe' },
   'additional-properties-allowed': { request: 'safe', response: 'safe' },
   'one-of-added': { request: 'safe', response: 'breaking' },
+  // An object is split into alternatives, each of which narrows it.
+  'one-of-split': { request: 'breaking', response: 'safe' },
   'one-of-removed': { request: 'breaking', response: 'safe' },
   'schema-changed': { request: 'risky', response: 'risky' },
   // Properties of an object:

@@ -44,6 +44,9 @@ export function compareSchemas(
   const after = dereference(revision.sources, revision.schema) as Located<Schema>
   // A recursive schema is already being compared.
   if (inside.includes(after.value)) return []
+  const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
+  // A single schema that replaces alternatives is compared with one of them.
+  const compared = newAlternatives || !alternatives ? [...inside, after.value] : inside
   const into = (
     old: Located<Schema>,
     now: Located<Schema>,
@@ -53,7 +56,7 @@ export function compareSchemas(
     const editions = { base: { ...base, schema: old }, revision: { ...revision, schema: now } }
     return compareSchemas(
       { ...comparison, ...editions, subject, path: name === undefined ? path : [...path, name] },
-      [...inside, after.value],
+      compared,
     )
   }
   const here = {
@@ -61,7 +64,11 @@ export function compareSchemas(
     base: { ...base, schema: before },
     revision: { ...revision, schema: after },
   }
-  const [alternatives, newAlternatives] = [listAlternatives(before), listAlternatives(after)]
+  // Each alternative narrows the schema.
+  const isSplit =
+    !alternatives &&
+    newAlternatives?.flatMap((now) => into(base.schema, now)).every(({ level }) => level === 'safe')
+  if (isSplit) return [finding(here, 'one-of-split', `is one of ${listNames(newAlternatives)}`)]
   if (alternatives || newAlternatives)
     return compareAlternatives(
       here,
@@ -186,23 +193,28 @@ function compareAlternatives(
   const unpaired: Located<Schema>[] = []
   const take = (index: number): Located<Schema> | undefined =>
     index < 0 ? undefined : left.splice(index, 1)[0]
+  const { base, revision } = here
+  const [oldValue, newValue] = [
+    (schema: Located<Schema>) => dereference(base.sources, schema).value,
+    (schema: Located<Schema>) => dereference(revision.sources, schema).value,
+  ]
   for (const now of after) {
-    const old = take(left.findIndex(({ value }) => isDeepStrictEqual(value, now.value)))
+    const old = take(left.findIndex((schema) => isDeepStrictEqual(schema.value, now.value)))
     if (old) findings.push(...compare(old, now))
     else unpaired.push(now)
   }
   for (const now of unpaired) {
-    const old = take(
-      left.findIndex(
-        ({ value }) => value.type === now.value.type && !value.$ref === !now.value.$ref,
-      ),
-    )
+    const old = take(left.findIndex((schema) => oldValue(schema).type === newValue(now).type))
     if (old) findings.push(...compare(old, now))
     else findings.push(finding(here, 'one-of-added', `can be ${formatSchema(now.value)}`))
   }
   for (const old of left)
     findings.push(finding(here, 'one-of-removed', `cannot be ${formatSchema(old.value)}`))
   return findings
+}
+
+function listNames(alternatives: Located<Schema>[] = []): string {
+  return alternatives.map(({ value }) => formatSchema(value)).join(' or ')
 }
 
 function formatSchema({ $ref, type, enum: options }: Schema): string {

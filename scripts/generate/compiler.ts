@@ -3,7 +3,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import addFormats from 'ajv-formats'
 import { dereference, locate } from '../model/references.ts'
-import { mapSubschemas, type Schema } from '../model/schema.ts'
+import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { fail, type Located, type Place, type Sources } from '../model/source.ts'
 
 /** `closed` refuses additional properties unless the schema allows them. It is for bodies that the
@@ -13,6 +13,9 @@ export type Openness = 'open' | 'closed'
 export interface Compiler {
   /** The schema for Ajv, with its references replaced by IDs of this compiler. */
   prepare(placed: Located<Schema>, openness: Openness): Schema
+  /** Like `prepare`, for a property of an object. Ajv applies defaults of properties only, and it ignores
+   *  the default behind a reference: this copies it to the property. */
+  prepareProperty(placed: Located<Schema>, openness: Openness): Schema
   /** Compiles a prepared schema and returns the name of its function. Equal schemas share one function.
    *  Throws `ContractError` at `place` if Ajv refuses the schema. */
   add(name: string, schema: Schema, place: Place): string
@@ -29,6 +32,10 @@ const ANNOTATIONS = [
   'example',
   'examples',
   'externalDocs',
+  // `oneOf` alone validates.
+  'discriminator',
+  // `prepareProperty` applies it.
+  'default',
   'xml',
   'deprecated',
   'readOnly',
@@ -49,9 +56,20 @@ export function newCompiler(sources: Sources): Compiler {
     checkNullable({ source, path, value })
     if (openness === 'closed') checkClosable(sources, { source, path, value })
     const schema = mapSubschemas(withoutAnnotations(value), (subschema, steps) =>
-      prepare({ source, path: [...path, ...steps], value: subschema }, openness),
+      (steps[0] === 'properties' ? prepareProperty : prepare)(
+        { source, path: [...path, ...steps], value: subschema },
+        openness,
+      ),
     )
     return openness === 'closed' ? close(schema) : schema
+  }
+
+  /** A default would hide a missing field of a response. */
+  function prepareProperty(placed: Located<Schema>, openness: Openness): Schema {
+    const schema = prepare(placed, openness)
+    if (openness === 'closed') return schema
+    const value = readDefault(dereference(sources, placed).value)
+    return value === undefined ? schema : { ...schema, default: value }
   }
 
   /** Registers the component with Ajv and returns its ID. */
@@ -100,7 +118,7 @@ const require = createRequire(import.meta.url)
 ${body}`
   }
 
-  return { prepare, add, compile, code }
+  return { prepare, prepareProperty, add, compile, code }
 }
 
 function newAjv(): Ajv {
@@ -110,7 +128,6 @@ function newAjv(): Ajv {
     allowUnionTypes: true,
     allErrors: true,
     useDefaults: true,
-    discriminator: true,
     // Each schema becomes one function. Inlined, they would make the module many times larger.
     inlineRefs: false,
     code: { source: true, esm: true, lines: true },
@@ -136,8 +153,7 @@ function withoutAnnotations(schema: Schema): Schema {
   )
 }
 
-/** Removes the default as well: it would hide a missing field. */
-function close({ default: _default, ...schema }: Schema): Schema {
+function close(schema: Schema): Schema {
   return isObjectSchema(schema) ? { additionalProperties: false, ...schema } : schema
 }
 

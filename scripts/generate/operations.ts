@@ -2,7 +2,7 @@
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { dereference, inlineReferences } from '../model/references.ts'
-import type { Schema } from '../model/schema.ts'
+import { readDefault, type Schema } from '../model/schema.ts'
 import { fail, type Located, type Sources } from '../model/source.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
@@ -177,7 +177,8 @@ function toQueryParameter(
   { id }: Operation,
   { name, schema, style, explode }: Parameter,
 ): object {
-  const { type, default: defaultValue } = followSchema(sources, schema)
+  const target = followSchema(sources, schema)
+  const [type, defaultValue] = [target.type, readDefault(target)]
   const refuse = (rule: string): never =>
     fail(schema.source, schema.path, `parameter ${name} of ${id} ${rule}`)
   if (type === 'array') {
@@ -198,7 +199,9 @@ function listOptions(sources: Sources, { schema }: Parameter): string[] | null {
 
 function writeBodyDefaults(sources: Sources, { id, body }: Operation): string {
   const { properties = {} } = body ? inlineReferences(sources, body.schema) : {}
-  const names = Object.keys(properties).filter((name) => properties[name]?.default !== undefined)
+  const names = Object.keys(properties).filter(
+    (name) => readDefault(properties[name] ?? {}) !== undefined,
+  )
   return names.length === 0 ? '' : `\n  ${id}: ${names.map((name) => `'${name}'`).join(' | ')}`
 }
 

@@ -2,7 +2,7 @@
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { dereference, inlineReferences } from '../model/references.ts'
-import { mapSubschemas, type Schema } from '../model/schema.ts'
+import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { type Finding, fail, type Located, type Sources } from '../model/source.ts'
 import { HEADER, literal, union } from './typescript-text.ts'
 
@@ -21,8 +21,8 @@ import type { OperationId } from './operations.ts'
 export interface Resource {
   /** The last part of its path, for example \`job-applications\`. */
   readonly slug: string
-  /** In the singular, for example \`job_application\`. The path parameter, the events and references
-   *  (\`job_application_id\`) use it. */
+  /** In the singular, for example \`job_application\`: the path parameter without \`_id\`. The events and
+   *  references (\`job_application_id\`) use it. */
   readonly type: string
   readonly description: string
   /** The permission that guards its console pages: \`x-module\` of its tag. */
@@ -121,7 +121,7 @@ function toRow(
   const inline = (schema: Located<Schema>): Schema => inlineForConsole(contract.sources, schema)
   return {
     slug: list.path.split('/').at(-1),
-    type: get.path.slice(list.path.length + 2, -1),
+    type: get.path.slice(list.path.length + 2, -1).replace(/_id$/, ''),
     ...tag,
     operations: {
       list: list.id,
@@ -164,6 +164,8 @@ function inlineForConsole(
     ]),
   )
   return Object.fromEntries(
-    Object.entries(whole).filter(([keyword]) => CONSOLE_KEYWORDS.has(keyword)),
+    Object.entries({ ...whole, default: readDefault(whole) }).filter(
+      ([keyword, value]) => CONSOLE_KEYWORDS.has(keyword) && value !== undefined,
+    ),
   )
 }

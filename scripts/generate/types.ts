@@ -75,7 +75,8 @@ async function writeTypes(
   omitted: string[] = [],
 ): Promise<string> {
   const { default: openapiTS, astToString } = await loadOpenapiTypescript()
-  const nodes = await openapiTS(document as OpenAPI3, {
+  // A copy: it changes documents that have a discriminator.
+  const nodes = await openapiTS(structuredClone(document) as OpenAPI3, {
     ...options,
     rootTypes: true,
     rootTypesNoSchemaPrefix: true,

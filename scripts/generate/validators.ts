@@ -123,7 +123,7 @@ function parameters(
   const schema: Schema = {
     type: 'object',
     properties: Object.fromEntries(
-      declared.map(({ name, schema }) => [toName(name), compiler.prepare(schema, 'open')]),
+      declared.map(({ name, schema }) => [toName(name), compiler.prepareProperty(schema, 'open')]),
     ),
     required: declared.filter(({ required }) => required).map(({ name }) => toName(name)),
     additionalProperties: where === 'header',

@@ -59,13 +59,13 @@ export function statuses({ operations }: Contract): Finding[] {
   })
 }
 
-/** Every error uses a shared schema: Error, or ValidationError for 422. */
+/** Every error uses a shared schema: ApiError, or ApiValidationError for 422. */
 export function errorSchema({ operations }: Contract): Finding[] {
   const errors = operations.flatMap(({ responses }) =>
     responses.filter(({ status }) => status >= 400),
   )
   return errors.flatMap(({ status, place, content }) => {
-    const shared = `#/components/schemas/${status === 422 ? 'ValidationError' : 'Error'}`
+    const shared = `#/components/schemas/${status === 422 ? 'ApiValidationError' : 'ApiError'}`
     const mediaTypes = Object.keys(content)
     if (
       mediaTypes.join() === 'application/json' &&

@@ -28,6 +28,8 @@ export interface Schema {
   maxProperties?: number
   uniqueItems?: boolean
   deprecated?: boolean
+  /** The default of an array or object. Some generators refuse `default` there. */
+  'x-default'?: unknown
   /** For an amount in minor units: the property beside it that names its currency. */
   'x-currency'?: string
   [keyword: string]: unknown
@@ -60,6 +62,11 @@ export function mapSubschemas(
       copy[keyword] = mapValues(value, (subschema, name) => change(subschema, [keyword, name]))
   }
   return copy
+}
+
+/** The value that the service assumes for an absent field or parameter. */
+export function readDefault(schema: Schema): unknown {
+  return schema.default ?? schema['x-default']
 }
 
 /** Converts OpenAPI's `nullable` and `example`, and drops the keywords that JSON Schema does not have. */

@@ -62,8 +62,8 @@ describe('calls', () => {
     const { data } = await muster.POST('/public/v1/exports', {
       body: { resource: 'tasks', format: 'csv' },
     })
-    const file = muster.GET('/public/v1/exports/{export}/file', {
-      params: { path: { export: data.id } },
+    const file = muster.GET('/public/v1/exports/{export_id}/file', {
+      params: { path: { export_id: data.id } },
       parseAs: 'text',
     })
     expect(await catchError(file)).toMatchObject({

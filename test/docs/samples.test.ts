@@ -37,7 +37,7 @@ async function newRecords(
   const { key } = await app.newAccount()
   const client = app.as({ key })
   const ids = await createOneOfEach(client)
-  if (operations[operationId].path.includes('{export}'))
+  if (operations[operationId].path.includes('{export_id}'))
     await until(
       'the export is complete',
       async () => (await client.get(`/exports/${ids.export}`)).body.status === 'completed',
@@ -55,7 +55,7 @@ async function readSample(
   const page = await (await fetch(`${app.url}/docs/operations/${operationId}`)).text()
   const sample = readTabs(page, 'request')[language] ?? ''
   expect(sample, `${operationId} in ${language}`).toContain('/public/v1/')
-  const [, name = ''] = /\{(\w+)\}/.exec(operations[operationId].path) ?? []
+  const [, name = ''] = /\{(\w+?)(?:_id)?\}/.exec(operations[operationId].path) ?? []
   const id = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}'
   return sample
     .replaceAll(app.config.baseUrl, app.url)

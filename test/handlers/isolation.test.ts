@@ -71,7 +71,7 @@ async function everythingOf({ client }: Holder): Promise<string[]> {
 }
 
 describe.each(onRecords)('%s', (id) => {
-  const parameter = /\{(.*?)\}/.exec(operationOf(id).path)?.[1] ?? ''
+  const parameter = /\{(.*?)(?:_id)?\}/.exec(operationOf(id).path)?.[1] ?? ''
 
   test('another account’s ID → the same 404 as an unknown ID, with every precondition header, and no change', async () => {
     const recordId = one.ids[parameter]

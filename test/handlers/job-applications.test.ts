@@ -25,9 +25,9 @@ const times = { created_at: expect.any(String), updated_at: expect.any(String) }
 describe('createJobApplication', () => {
   test('the contract’s example → 201 with every field, the same when read', async () => {
     const client = await newClient()
-    const job = await newJob(client, requestExample('JobCreate'))
+    const job = await newJob(client, requestExample('JobCreateBody'))
     const example = {
-      ...requestExample('JobApplicationCreate'),
+      ...requestExample('JobApplicationCreateBody'),
       job_id: job.id,
       participant_id: (await newParticipant(client)).id,
     }
@@ -276,7 +276,7 @@ describe('createJobApplication: screening', () => {
 describe('updateJobApplication', () => {
   const changes: { given: object; events: string[] }[] = [
     {
-      given: requestExample('JobApplicationUpdate'),
+      given: requestExample('JobApplicationUpdateBody'),
       events: ['job_application.updated', 'job_application.status_changed'],
     },
     { given: { answers: { french: false } }, events: ['job_application.updated'] },

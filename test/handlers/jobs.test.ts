@@ -30,7 +30,7 @@ const question = (given: object = {}): object => ({
 
 describe('createJob', () => {
   test('the contract’s example → 201 with all fields in the contract’s order, and job.created', async () => {
-    const example = requestExample('JobCreate')
+    const example = requestExample('JobCreateBody')
     const answer = await client.post('/jobs', example)
     const { id } = answer.body
     expect([answer.status, answer.headers.get('location')]).toEqual([201, `/public/v1/jobs/${id}`])
@@ -98,7 +98,7 @@ describe('createJob', () => {
 describe('updateJob', () => {
   test('the contract’s example → closed, and job.updated', async () => {
     const job = await newJob(client)
-    const { status, body } = await client.patch(`/jobs/${job.id}`, requestExample('JobUpdate'))
+    const { status, body } = await client.patch(`/jobs/${job.id}`, requestExample('JobUpdateBody'))
     expect([status, body]).toEqual([200, { ...job, status: 'closed', updated_at: body.updated_at }])
     expect(await eventsAbout(client, job.id)).toEqual(['job.created', 'job.updated'])
   })

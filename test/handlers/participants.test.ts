@@ -31,7 +31,7 @@ const tagged = async (tag: string): Promise<string[]> =>
 
 describe('createParticipant', () => {
   test('the contract’s example → 201 with all fields in the contract’s order, and participant.created', async () => {
-    const answer = await client.post('/participants', requestExample('ParticipantCreate'))
+    const answer = await client.post('/participants', requestExample('ParticipantCreateBody'))
     const { id } = answer.body
     expect([answer.status, answer.headers.get('location')]).toEqual([
       201,
@@ -138,7 +138,7 @@ describe('updateParticipant', () => {
     clock += 1000
     const answer = await client.patch(
       `/participants/${before.id}`,
-      requestExample('ParticipantUpdate'),
+      requestExample('ParticipantUpdateBody'),
     )
     const updated_at = new Date(clock).toISOString()
     expect(answer.body).toEqual({

@@ -25,7 +25,7 @@ describe('createPayment', () => {
   test('the contract’s example → 201 with every field, the same when read', async () => {
     const client = await newClient()
     const example = {
-      ...requestExample('PaymentCreate'),
+      ...requestExample('PaymentCreateBody'),
       participant_id: (await newParticipant(client)).id,
     }
     const answer = await client.post('/payments', example)
@@ -105,7 +105,7 @@ describe('createPayment', () => {
 describe('updatePayment', () => {
   const changes: { given: object; wanted?: object }[] = [
     {
-      given: requestExample('PaymentUpdate'),
+      given: requestExample('PaymentUpdateBody'),
       wanted: { status: 'paid', paid_at: expect.any(String) },
     },
     { given: { status: 'cancelled' } },

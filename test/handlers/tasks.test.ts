@@ -26,7 +26,10 @@ afterAll(() => app[Symbol.asyncDispose]())
 describe('createTask', () => {
   test('the contract’s example → 201 with all fields in the contract’s order, and task.created', async () => {
     const { id: participant_id } = await newParticipant(client)
-    const answer = await client.post('/tasks', { ...requestExample('TaskCreate'), participant_id })
+    const answer = await client.post('/tasks', {
+      ...requestExample('TaskCreateBody'),
+      participant_id,
+    })
     const { id } = answer.body
     expect([answer.status, answer.headers.get('location')]).toEqual([201, `/public/v1/tasks/${id}`])
     expect(answer.text).toBe(
@@ -98,7 +101,7 @@ describe('updateTask', () => {
     const task = await newTask(client)
     clock += 90_000
     const now = new Date(clock).toISOString()
-    const answer = await client.patch(`/tasks/${task.id}`, requestExample('TaskUpdate'))
+    const answer = await client.patch(`/tasks/${task.id}`, requestExample('TaskUpdateBody'))
     expect(answer.body).toEqual({
       ...task,
       status: 'completed',

@@ -155,6 +155,16 @@ export const REQUEST_CASES: Record<string, Case[]> = {
       back: ['breaking request-property-type-specialized'],
     },
     {
+      edit: ['size: { type: integer }', 'size: { type: integer, format: int64 }'],
+      there: ['safe request-property-number-format-added'],
+      back: ['safe request-property-format-removed'],
+    },
+    {
+      edit: ['size: { type: integer }', 'size: { type: integer, format: int32 }'],
+      there: ['breaking request-property-format-added'],
+      back: ['safe request-property-format-removed'],
+    },
+    {
       edit: ['size: { type: integer }', 'size: { type: string }'],
       there: ['breaking request-property-type-changed'],
       back: ['breaking request-property-type-changed'],

@@ -140,6 +140,14 @@ export const RESPONSE_CASES: Record<string, Case[]> = {
       there: ['safe response-property-one-of-removed'],
       back: ['breaking response-property-one-of-added'],
     },
+    {
+      edit: [
+        'count: { type: integer, minimum: 0, maximum: 9 }',
+        'count: { oneOf: [{ type: integer, minimum: 0, maximum: 4 }, { type: integer, minimum: 5, maximum: 9 }] }',
+      ],
+      there: ['safe response-property-one-of-split'],
+      back: ['breaking response-property-max-increased', 'safe response-property-one-of-removed'],
+    },
     { edit: ['description: A note.', 'description: One note.'], there: [], back: [] },
   ],
   events: [

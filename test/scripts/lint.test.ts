@@ -43,11 +43,11 @@ const CASES: Case[] = [
     name: 'an error of its own shape',
     file: 'openapi.yaml',
     change: [
-      "$ref: '#/components/schemas/Error'\n          example:\n            message: This API",
+      "$ref: '#/components/schemas/ApiError'\n          example:\n            message: This API",
       "$ref: '#/components/schemas/Answers'\n          example:\n            message: This API",
     ],
     line: 'Forbidden:',
-    want: "error-schema — a 403 must be application/json only, with $ref: '#/components/schemas/Error'",
+    want: "error-schema — a 403 must be application/json only, with $ref: '#/components/schemas/ApiError'",
   },
   {
     name: 'a status that the service can answer, and that is not declared',
@@ -116,7 +116,7 @@ const CASES: Case[] = [
     name: 'a body without an example',
     file: 'openapi.yaml',
     change: ['          example:\n            status: paid\n', ''],
-    after: '    PaymentUpdate:',
+    after: '    PaymentUpdateBody:',
     line: 'application/json:',
     want: 'dredd-safe — the body of updatePayment has no example: add one',
   },
@@ -131,7 +131,10 @@ const CASES: Case[] = [
   {
     name: 'an address without quotes in braces',
     file: 'openapi.yaml',
-    change: ['  contact:\n    name: Muster support\n', '  contact: { url: https://example.com }\n'],
+    change: [
+      '  contact:\n    name: Muster support\n    url: /docs\n',
+      '  contact: { url: https://example.com }\n',
+    ],
     line: 'contact: { url',
     want: 'dredd-safe — https://example.com needs quotes here',
   },
@@ -216,9 +219,8 @@ const CASES: Case[] = [
       'enum: [created_at, -created_at, completed_at, -completed_at]',
       'enum: [created_at, -created_at, completed_at]',
     ],
-    after: 'operationId: listExports',
-    lineAfter: '/public/v1/exports:\n',
-    line: 'schema:\n            type: array\n            minItems: 1\n            maxItems: 5',
+    lineAfter: 'operationId: listExports',
+    line: "schema:\n            type: array\n            minItems: 1\n            uniqueItems: true\n            items:\n              $ref: '#/components/schemas/ExportSort'",
     want: 'lists — sort of listExports must list each field, then its -field',
   },
   {

@@ -1,5 +1,5 @@
 /** Renders schemas: fields with their types, constraints and descriptions. */
-import type { Schema } from '../../scripts/model/schema.ts'
+import { readDefault, type Schema } from '../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import type { Api } from './api.ts'
 
@@ -146,7 +146,7 @@ function describeOwnConstraints(schema: Schema): Content[] {
     range(undefined, maxProperties, 'entry', 'entries'),
     uniqueItems && 'no item twice',
     pattern !== undefined && html`matches <code class="pattern">${pattern}</code>`,
-    schema.default !== undefined && html`default ${code(schema.default)}`,
+    readDefault(schema) !== undefined && html`default ${code(readDefault(schema))}`,
   ].filter((rule) => rule !== false && rule !== undefined)
 }
 

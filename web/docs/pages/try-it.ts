@@ -1,6 +1,6 @@
 /** A form that sends a real request with the reader's key. client/try.js runs it. */
 import type { Operation, Parameter } from '../../../scripts/model/operations.ts'
-import type { Schema } from '../../../scripts/model/schema.ts'
+import { readDefault, type Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import type { PageContext } from '../page.ts'
 
@@ -42,7 +42,9 @@ function parameterInput({ api }: PageContext, parameter: Parameter): Html {
   const id = `try-${place}-${name.replace(/\W+/g, '-')}`
   const target = api.follow(schema.value)
   const placeholder =
-    target.default ?? (place === 'path' ? example : undefined) ?? exampleOptions(target, api.follow)
+    readDefault(target) ??
+    (place === 'path' ? example : undefined) ??
+    exampleOptions(target, api.follow)
   return html`<div class="input">
 <label for="${id}"><code>${name}</code></label>
 ${target.enum ? select(id, parameter, target.enum) : textInput(id, parameter, placeholder, required)}
