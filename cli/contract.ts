@@ -69,7 +69,8 @@ export function addContract(program: Command, shell: Shell): void {
     )
     .option(
       '--restricted-key <key>',
-      'a Read Only key of another user in the same account, who must not have the Finance permission',
+      'a Read Only key of another user in the same account, who must not have the Finance permission, ' +
+        'or - to read it from standard input',
     )
     .option(
       '--seed <n>',
@@ -140,9 +141,17 @@ async function runDredd(
 function readTarget({ url, key, restrictedKey }: Options): Target | undefined {
   if ((url === undefined) !== (key === undefined))
     throw new UsageError("option '--url <url>' and option '--key <key>' must be used together")
-  return url === undefined || key === undefined
-    ? undefined
-    : { url, key: readSecret(key), restrictedKey }
+  if (url === undefined || key === undefined) {
+    if (restrictedKey === undefined) return undefined
+    throw new UsageError("option '--restricted-key <key>' needs option '--url <url>'")
+  }
+  if (key === '-' && restrictedKey === '-')
+    throw new UsageError('only one of the two keys can be read from standard input')
+  return {
+    url,
+    key: readSecret(key),
+    restrictedKey: restrictedKey === undefined ? undefined : readSecret(restrictedKey),
+  }
 }
 
 async function test(

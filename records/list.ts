@@ -47,10 +47,11 @@ export async function listPage<Row, Item>(
   query: PageQuery,
 ): Promise<ListPage<Item>> {
   const { 'page[number]': number, 'page[size]': size } = query
-  const where = matching(scope, listing, filtersOf(query))
+  const filters = filtersOf(query)
+  const where = matching(scope, listing, filters)
   // Only the unfiltered count is a named prepared statement. PostgreSQL keeps the plan of a named statement
   // per connection, and a kept plan of the rows would fail after a migration changes their columns.
-  const name = where.bindings.length === 1 ? `count_${listing.table}` : undefined
+  const name = Object.keys(filters).length === 0 ? `count_${listing.table}` : undefined
   const [[counted], rows] = await Promise.all([
     select<{ total: number }>(
       scope.sql,

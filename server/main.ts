@@ -53,25 +53,37 @@ export async function start(
     metrics.recordViolation({ event, ...problemIn(errors) }),
   )
   const requestLog = startRequestLog(db, log)
-  const housekeeping = setInterval(() => void cleanUp(db, now().getTime(), log), HOUSEKEEPING_MS)
-  housekeeping.unref()
-  const retention = startRetention(db, config, now, log)
+  const housekeeping = startHousekeeping(db, now, log)
+  let retention: Repeated | undefined
   let engine: Engine | undefined
   let http: HttpServer | undefined
+  let stopped: Promise<void> | undefined
 
-  async function stop(): Promise<void> {
-    clearInterval(housekeeping)
-    unwatch()
+  async function stopAll(): Promise<void> {
     const deadline = Date.now() + GRACE_MS
+    const errors: unknown[] = []
+    // An error of one part must not keep the others open.
+    const ended = (stopping: Promise<void> | undefined): Promise<unknown> =>
+      Promise.resolve(stopping).catch((error) => errors.push(error))
+    unwatch()
     // The engine starts no more attempts, while requests in flight still get their responses.
-    await Promise.all([http?.stop(GRACE_MS), engine?.stop(GRACE_MS), retention.stop()])
-    await requestLog.stop()
-    await db.close()
+    await Promise.all(
+      [http?.stop(GRACE_MS), engine?.stop(GRACE_MS), retention?.stop(), housekeeping.stop()].map(
+        ended,
+      ),
+    )
+    await ended(requestLog.stop())
+    await ended(db.close())
+    for (const error of errors)
+      log.error({ err: error }, 'A part of the server could not be stopped')
     if (Date.now() > deadline)
       log.warn(
         'Some requests or attempts did not finish in time; the next start repeats these attempts',
       )
+    if (errors.length > 0)
+      throw new AggregateError(errors, 'The server could not be stopped in order')
   }
+  const stop = (): Promise<void> => (stopped ??= stopAll())
 
   try {
     const findUnready = (): Promise<string[]> => probe(db, config, engine)
@@ -84,7 +96,7 @@ export async function start(
     if (config.role !== 'api') {
       engine = await startDelivery(db, config, now, log)
       reportDeliveries(metrics.registry, engine)
-      retention.start()
+      retention = startRetention(db, config, now, log)
     }
     return {
       url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`,
@@ -92,7 +104,7 @@ export async function start(
       stop,
     }
   } catch (error) {
-    await stop()
+    await stop().catch(() => undefined)
     throw error
   }
 }
@@ -143,49 +155,60 @@ function queuePlace({
   return 'databaseUrl' in database ? database : { cacheDir: database.dataDir }
 }
 
-async function cleanUp(db: Db, now: number, log: Logger): Promise<void> {
-  try {
-    await deleteExpiredIdempotencyKeys(db, now)
-    await deleteOldRequests(db, now)
-    await deleteExpiredFiles(db, now)
-    await deleteExpiredSessions(db, now)
-  } catch (error) {
-    log.warn({ err: error }, 'Old rows could not be removed; trying again in a minute')
-  }
+interface Repeated {
+  /** Runs now. */
+  wake(): void
+  stop(): Promise<void>
 }
 
-/** Deletes outdated events and attempts on `start`, and every hour. */
-function startRetention(
-  db: Db,
-  config: Config,
-  now: () => Date,
-  log: Logger,
-): { start(): void; stop(): Promise<void> } {
+function repeat(
+  everyMs: number,
+  work: (stopping: AbortSignal) => Promise<void>,
+  onError: (error: unknown) => void,
+): Repeated {
   const stopping = new AbortController()
-  const loop = new RunLoop(
-    () =>
-      deleteOutdated(
-        db,
-        { eventDays: config.eventRetentionDays, attemptDays: config.attemptRetentionDays },
-        now(),
-        stopping.signal,
-      ),
-    (error) =>
-      log.warn(
-        { err: error },
-        'Outdated events and attempts could not be removed; trying again in an hour',
-      ),
-  )
-  let timer: NodeJS.Timeout | undefined
+  const loop = new RunLoop(() => work(stopping.signal), onError)
+  const timer = setInterval(loop.wake, everyMs).unref()
   return {
-    start() {
-      timer = setInterval(loop.wake, RETENTION_MS).unref()
-      loop.wake()
-    },
+    wake: loop.wake,
     stop() {
       clearInterval(timer)
       stopping.abort()
       return loop.stop()
     },
   }
+}
+
+function startHousekeeping(db: Db, now: () => Date, log: Logger): Repeated {
+  return repeat(
+    HOUSEKEEPING_MS,
+    async () => {
+      const at = now().getTime()
+      await deleteExpiredIdempotencyKeys(db, at)
+      await deleteOldRequests(db, at)
+      await deleteExpiredFiles(db, at)
+      await deleteExpiredSessions(db, at)
+    },
+    (error) => log.warn({ err: error }, 'Old rows could not be removed; trying again in a minute'),
+  )
+}
+
+/** Deletes outdated events and attempts now, and every hour. */
+function startRetention(
+  db: Db,
+  { eventRetentionDays: eventDays, attemptRetentionDays: attemptDays }: Config,
+  now: () => Date,
+  log: Logger,
+): Repeated {
+  const retention = repeat(
+    RETENTION_MS,
+    (stopping) => deleteOutdated(db, { eventDays, attemptDays }, now(), stopping),
+    (error) =>
+      log.warn(
+        { err: error },
+        'Outdated events and attempts could not be removed; trying again in an hour',
+      ),
+  )
+  retention.wake()
+  return retention
 }

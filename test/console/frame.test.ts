@@ -89,9 +89,15 @@ describe('the console', () => {
         email,
         password: PASSWORD,
       })
-      expect(headers.getSetCookie()[0]).toMatch(
+      const [session, device] = headers.getSetCookie()
+      expect(session).toMatch(
         /^__Host-muster-session=[\w-]{43}; path=\/; expires=[^;]*; samesite=lax; secure; httponly$/i,
       )
+      expect(device).toMatch(
+        /^muster-device=[\w-]{43}; path=\/console; expires=[^;]*; samesite=lax; secure; httponly$/i,
+      )
+      const chosen = await (await visitor(secure)).post('/theme', { theme: 'dark' })
+      expect(chosen.headers.getSetCookie()[0]).toMatch(/^muster-theme=dark;.*; secure; httponly$/i)
     })
 
     it('is stored as a hash', async () => {
@@ -167,6 +173,20 @@ describe('the console', () => {
       { name: 'an old browser in a sandbox', headers: { Origin: 'null' }, status: 403 },
     ])('from $name: $status', async ({ headers, status }) => {
       expect((await owner.post('/theme', { theme: 'dark' }, headers)).status).toBe(status)
+    })
+
+    it.each([
+      { origin: 'https://muster.example.com', status: 303 },
+      { origin: 'http://muster.example.com', status: 403 },
+      { origin: 'https://muster.example.com.evil.example', status: 403 },
+    ])('behind TLS, from an old browser at $origin: $status', async ({ origin, status }) => {
+      await using secure = await startApp({
+        environment: { BASE_URL: 'https://muster.example.com' },
+      })
+      const guest = await visitor(secure)
+      expect((await guest.post('/theme', { theme: 'dark' }, { Origin: origin })).status).toBe(
+        status,
+      )
     })
 
     it('from another site does nothing', async () => {

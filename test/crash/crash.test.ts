@@ -32,7 +32,9 @@ test('random faults: acknowledged events arrive, and only faults repeat an attem
     unexplained: 0,
     delivered: deliveries,
   })
-  expect(acknowledged).toBeGreaterThan(20)
+  // A service that acknowledges nothing would pass every other check.
+  const faultCount = Object.values(faults).reduce((sum, count) => sum + count, 0)
+  expect(acknowledged).toBeGreaterThan(faultCount)
   expect(events).toBeGreaterThanOrEqual(acknowledged)
   const expected = faultKinds.filter(
     (kind) => kind !== FREEZING && (database === 'postgres' || !NOT_ON_SQLITE.includes(kind)),

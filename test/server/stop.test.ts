@@ -38,6 +38,12 @@ test('connections without a request in flight do not hold up a stop', async () =
   expect(performance.now() - start).toBeLessThan(AT_ONCE_MS)
 })
 
+test('a second stop waits for the first', async () => {
+  const app = await startApp()
+  await Promise.all([app.stop(), app.stop()])
+  await app[Symbol.asyncDispose]()
+})
+
 test('a request in flight is answered, and its connection takes no more', async () => {
   const app = await startApp()
   const { key } = await app.newAccount()

@@ -3,11 +3,23 @@ import { randomUUID } from 'node:crypto'
 import type { Worker } from 'node:worker_threads'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
+import { listAttempts } from '../../records/attempts.ts'
 import { listDeliveries } from '../../records/deliveries.ts'
 import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
 import { emitMany } from '../../webhooks/emit.ts'
 import { startReceiver } from '../receiver.ts'
-import { NEVER, newBench, newTaskEvents, newTenant, until } from './engines.ts'
+import { type Bench, NEVER, newBench, newTaskEvents, newTenant, until } from './engines.ts'
+
+/** The connections of the queue, or the ports of the threads of embedded PostgreSQL. */
+async function countQueueResources({ db, databaseUrl }: Bench): Promise<number> {
+  if (databaseUrl === undefined)
+    return process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
+  const { rows } = await db.read.raw(
+    `select count(*) from pg_stat_activity
+     where datname = current_database() and application_name = 'muster-queue'`,
+  )
+  return Number(rows[0].count)
+}
 
 describe('stops and starts', () => {
   test('a start sends attempts scheduled without an engine, and keeps the schedule of before', async () => {
@@ -38,6 +50,35 @@ describe('stops and starts', () => {
     await receiver.received(1)
     await engine.stop(10_000)
     expect(await tenant.find(id)).toMatchObject({ state: 'delivered', attempts: 1 })
+  })
+
+  test('a stop stores a result that the database rejects with its response, without it', async () => {
+    await using bench = await newBench()
+    const engine = await bench.start()
+    await using receiver = await startReceiver({ answers: [{ status: 200, body: 'thanks' }] })
+    const tenant = await newTenant(bench.db)
+    await tenant.subscribe(receiver.url)
+    await bench.db.write.raw(
+      bench.databaseUrl === undefined
+        ? `create trigger no_response before insert on attempts when new.response_body is not null
+           begin select raise(abort, 'No response may be stored'); end`
+        : 'alter table attempts add constraint no_response check (response_body is null)',
+    )
+    const { id } = await tenant.emit()
+    await receiver.received(1)
+    await engine.stop(2_000)
+    expect(await tenant.find(id)).toMatchObject({ state: 'delivered', attempts: 1 })
+    expect(await listAttempts(tenant.scope, id)).toMatchObject([
+      { outcome: 'success', status: 200, responseHeaders: null, responseBody: null },
+    ])
+  })
+
+  test('a start that fails leaves nothing of the queue open', async () => {
+    await using bench = await newBench()
+    const before = await countQueueResources(bench)
+    const work = { due: async () => [], run: async () => undefined }
+    await expect(bench.start({ backgroundJobs: { 'not a name': work } })).rejects.toThrow('Name')
+    await until(async () => (await countQueueResources(bench)) === before)
   })
 
   test('an attempt that another process scheduled is found within a second', async () => {

@@ -11,7 +11,7 @@ import type { Route } from './page.ts'
 import { redirectToSignIn, respond } from './respond.ts'
 import { routes } from './routes.ts'
 import type { ConsoleServices } from './services.ts'
-import { newSessions } from './session.ts'
+import { hasTls, newSessions } from './session.ts'
 import { newThrottles } from './throttles.ts'
 import { newGuestVisit, newVisit } from './visit.ts'
 
@@ -42,6 +42,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
   return async (ctx, next) => {
     if (ctx.path !== '/console' && !ctx.path.startsWith('/console/')) return next()
     ctx.set(HEADERS)
+    ctx.cookies.secure = hasTls(config)
     try {
       if (ctx.path.startsWith('/console/assets/')) return await sendAsset(ctx, assets)
       assertSameOrigin(ctx, config.baseUrl)

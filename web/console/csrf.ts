@@ -12,7 +12,12 @@ export function assertSameOrigin(ctx: Context, baseUrl: string): void {
     return
   }
   const origin = ctx.get('Origin')
-  const ownHosts = [ctx.get('Host'), new URL(baseUrl).host]
-  if (origin !== '' && !(URL.canParse(origin) && ownHosts.includes(new URL(origin).host)))
-    ctx.throw(403)
+  if (origin !== '' && !isOwn(origin, new URL(baseUrl), ctx.get('Host'))) ctx.throw(403)
+}
+
+/** With TLS, a page of the same host without TLS is another origin: anybody on its way can change it. */
+function isOwn(origin: string, base: URL, host: string): boolean {
+  const url = URL.parse(origin)
+  if (!url || (base.protocol === 'https:' && url.protocol !== 'https:')) return false
+  return url.host === host || url.host === base.host
 }

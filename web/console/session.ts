@@ -13,6 +13,10 @@ import {
 import type { User } from '../../records/users.ts'
 import type { ConsoleServices } from './services.ts'
 
+/** The public URL decides, because TLS may end at a proxy. */
+export const hasTls = ({ baseUrl }: ConsoleServices['config']): boolean =>
+  baseUrl.startsWith('https:')
+
 const COOKIE_MS = 30 * 86_400_000
 
 export interface Sessions {
@@ -28,16 +32,12 @@ export interface Sessions {
 }
 
 export function newSessions({ db, config, now }: ConsoleServices): Sessions {
-  // The public URL decides, because TLS may end at a proxy.
   // The prefix __Host- keeps other hosts of the domain from setting the cookie.
-  const isSecure = config.baseUrl.startsWith('https:')
-  const cookie = isSecure ? '__Host-muster-session' : 'muster-session'
+  const cookie = hasTls(config) ? '__Host-muster-session' : 'muster-session'
   const setCookie = (ctx: Context, token: string | null): void => {
-    ctx.cookies.secure = isSecure
     ctx.cookies.set(cookie, token, {
       httpOnly: true,
       sameSite: 'lax',
-      secure: isSecure,
       path: '/',
       maxAge: COOKIE_MS,
     })

@@ -12,10 +12,8 @@ interface ApiRequest {
 
 /** A request to the API. The shell takes the API key from the environment. */
 export function apiCurlCommand({ method, url, query = [], body = null }: ApiRequest): string {
-  // Without -g, curl takes the brackets of `page[size]` for a pattern.
-  const noGlob = /[[\]{}]/.test(url) ? '-g ' : ''
   return join([
-    `curl ${noGlob}${methodOption(method, query.length > 0, body !== null)}${quoteForShell(url)}`,
+    `curl ${methodOption(method, query.length > 0, body !== null)}${urlArgument(url)}`,
     '-H "Authorization: Bearer $MUSTER_API_KEY"',
     ...query.map(([name, value]) => `--data-urlencode ${quoteForShell(`${name}=${value}`)}`),
     ...(body === null ? [] : [headerOption('Content-Type', 'application/json'), bodyOption(body)]),
@@ -29,7 +27,7 @@ export function deliveryCurlCommand(
   body: string,
 ): string {
   return join([
-    `curl -i -X POST ${quoteForShell(url)}`,
+    `curl -i -X POST ${urlArgument(url)}`,
     ...Object.entries(headers).map(([name, value]) => headerOption(name, value)),
     bodyOption(body),
   ])
@@ -37,6 +35,11 @@ export function deliveryCurlCommand(
 
 function join(parts: string[]): string {
   return parts.join(' \\\n  ')
+}
+
+/** Without -g, curl takes the brackets of `page[size]` for a pattern. */
+function urlArgument(url: string): string {
+  return `${/[[\]{}]/.test(url) ? '-g ' : ''}${quoteForShell(url)}`
 }
 
 function methodOption(method: string, hasQuery: boolean, hasBody: boolean): string {

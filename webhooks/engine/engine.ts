@@ -11,7 +11,7 @@ import type { QueueBackend } from '../queue/boss.ts'
 import { startQueue } from '../queue/queue.ts'
 import { type Cidr, guardedAgent } from '../transport/egress.ts'
 import { secretOpener } from '../transport/secret.ts'
-import { startBackgroundSweep } from './background.ts'
+import { type BackgroundSweep, startBackgroundSweep } from './background.ts'
 import { Enqueuer } from './enqueue.ts'
 import { type EngineCounts, InFlight } from './in-flight.ts'
 import { ResultStore } from './store.ts'
@@ -62,6 +62,7 @@ const HORIZON_MS = 5 * 60_000
 /** Part of the grace time that is reserved for storing results and closing. */
 const CLOSING_MS = 2_000
 
+/** When it throws, nothing is left open. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { db, config, log, backgroundJobs = {} } = options
   const { now = () => new Date(), horizonMs = HORIZON_MS } = options
@@ -78,22 +79,39 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const worker = new Worker(deliverOptions)
   const enqueuer = new Enqueuer({ db, queue, inFlight, worker, horizonMs, now, log })
   inFlight.onSlotFree(worker.onSlotFree)
-  await enqueuer.start()
-  const sweeps = await Promise.all(
-    Object.entries(backgroundJobs).map(([name, work]) =>
-      startBackgroundSweep(queue, name, work, now, log),
-    ),
-  )
-
+  const sweeps: BackgroundSweep[] = []
   const wakeSweeps = (): void => {
     for (const sweep of sweeps) sweep.wake()
   }
-  const subscriptions = [
-    db.subscribe(ATTEMPTS_SCHEDULED, enqueuer.onScheduled),
-    db.subscribe(ATTEMPTS_QUEUED, worker.wake),
-    db.subscribe(JOBS_DUE, wakeSweeps),
-  ]
-  if (options.databaseUrl !== undefined) await queue.listen(NOTIFY_CHANNEL, db.receiveNotification)
+  const subscriptions: (() => void)[] = []
+
+  async function stop(graceMs: number): Promise<void> {
+    const deadline = Date.now() + graceMs
+    for (const unsubscribe of subscriptions) unsubscribe()
+    await Promise.all([enqueuer.stop(), ...sweeps.map((sweep) => sweep.stop())])
+    await worker.drain(Math.max(0, graceMs - CLOSING_MS))
+    await store.stop(Math.max(CLOSING_MS / 2, deadline - Date.now()))
+    await worker.stop()
+    // Cuts off the remaining requests; their results could not be stored.
+    await agent.destroy()
+    await queue.stop(Math.max(CLOSING_MS / 2, deadline - Date.now()))
+  }
+
+  try {
+    await enqueuer.start()
+    for (const [name, work] of Object.entries(backgroundJobs))
+      sweeps.push(await startBackgroundSweep(queue, name, work, now, log))
+    subscriptions.push(
+      db.subscribe(ATTEMPTS_SCHEDULED, enqueuer.onScheduled),
+      db.subscribe(ATTEMPTS_QUEUED, worker.wake),
+      db.subscribe(JOBS_DUE, wakeSweeps),
+    )
+    if (options.databaseUrl !== undefined)
+      await queue.listen(NOTIFY_CHANNEL, db.receiveNotification)
+  } catch (error) {
+    await stop(0)
+    throw error
+  }
   worker.wake()
 
   return {
@@ -107,16 +125,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       const scheduledAt = await findEarliestScheduledAt(db)
       return scheduledAt === undefined ? 0 : Math.max(0, now().getTime() - scheduledAt)
     },
-    async stop(graceMs) {
-      const deadline = Date.now() + graceMs
-      for (const unsubscribe of subscriptions) unsubscribe()
-      await Promise.all([enqueuer.stop(), ...sweeps.map((sweep) => sweep.stop())])
-      await worker.drain(Math.max(0, graceMs - CLOSING_MS))
-      await store.stop(Math.max(CLOSING_MS / 2, deadline - Date.now()))
-      await worker.stop()
-      // Cuts off the remaining requests; their results could not be stored.
-      await agent.destroy()
-      await queue.stop(Math.max(CLOSING_MS / 2, deadline - Date.now()))
-    },
+    stop,
   }
 }

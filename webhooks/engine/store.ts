@@ -35,8 +35,11 @@ export class ResultStore {
   readonly #stopDeadline = new AbortController()
   readonly #transactions = new Set<Promise<void>>()
   readonly #completions = new Set<Promise<void>>()
-  #waiting: AttemptWith<'lease'>[] = []
+  readonly #waiting: AttemptWith<'lease'>[] = []
+  /** Attempts that the database rejects with their responses. They are stored without them. */
+  readonly #rejected: AttemptWith<'lease'>[] = []
   #timer: NodeJS.Timeout | undefined
+  #rejectedTimer: NodeJS.Timeout | undefined
 
   constructor(options: StoreOptions) {
     this.#options = options
@@ -49,7 +52,9 @@ export class ResultStore {
   /** Queues an attempt that has ended. If it has no result, only its job is completed. */
   add(attempt: AttemptWith<'lease'>): void {
     this.#options.inFlight.startStoring(attempt)
-    this.#enqueue(attempt)
+    this.#waiting.push(attempt)
+    if (this.#waiting.length >= GATHER_COUNT) this.#loop.wake()
+    else this.#timer ??= setTimeout(this.#loop.wake, GATHER_MS)
   }
 
   /** Stores the remaining results, for at most `graceMs`. */
@@ -57,19 +62,11 @@ export class ResultStore {
     const deadline = setTimeout(() => this.#stopDeadline.abort(), graceMs)
     this.#loop.wake()
     await this.#loop.stop()
-    const remaining = this.#waiting
-    this.#waiting = []
-    if (remaining.length > 0) await this.#store(remaining)
     await Promise.all(this.#transactions)
+    await this.#store(this.#waiting.splice(0))
+    await this.#store(this.#rejected.splice(0))
     await Promise.all(this.#completions)
-    clearTimeout(deadline)
-    clearTimeout(this.#timer)
-  }
-
-  #enqueue(attempt: AttemptWith<'lease'>): void {
-    this.#waiting.push(attempt)
-    if (this.#waiting.length >= GATHER_COUNT) this.#loop.wake()
-    else this.#timer ??= setTimeout(this.#loop.wake, GATHER_MS)
+    for (const timer of [deadline, this.#timer, this.#rejectedTimer]) clearTimeout(timer)
   }
 
   async #storeWaiting(): Promise<void> {
@@ -78,16 +75,14 @@ export class ResultStore {
     const limit = MAX_TRANSACTIONS[this.#options.db.dialect]
     while (this.#waiting.length > 0 && !this.#stopDeadline.signal.aborted) {
       if (this.#transactions.size >= limit) await Promise.race(this.#transactions)
-      const batch = this.#waiting.slice(0, MAX_BATCH)
-      this.#waiting = this.#waiting.slice(MAX_BATCH)
-      track(this.#transactions, this.#store(batch))
+      track(this.#transactions, this.#store(this.#waiting.splice(0, MAX_BATCH)))
     }
   }
 
   /** Retries until it succeeds: a result that is not stored leads to a second attempt. */
   async #store(batch: AttemptWith<'lease'>[]): Promise<void> {
     const { signal } = this.#stopDeadline
-    while (!signal.aborted) {
+    while (batch.length > 0 && !signal.aborted) {
       try {
         return await this.#storeOnce(batch)
       } catch (error) {
@@ -101,15 +96,19 @@ export class ResultStore {
     }
   }
 
-  /** Stores each result alone, so that one that the database rejects does not block the others. A result
-   *  that is rejected alone is tried again without its response. */
+  /** Stores each result alone, so that one that the database rejects does not block the others. A
+   *  result that is rejected alone is tried again later, without its response. */
   async #storeSeparately(batch: AttemptWith<'lease'>[]): Promise<void> {
     if (batch.length > 1) {
       for (const attempt of batch) await this.#store([attempt])
       return
     }
-    const [attempt] = batch
-    if (attempt) setTimeout(() => this.#enqueue(withoutResponse(attempt)), RETRY_MS)
+    this.#rejected.push(...batch.map(withoutResponse))
+    this.#rejectedTimer ??= setTimeout(() => {
+      this.#rejectedTimer = undefined
+      this.#waiting.push(...this.#rejected.splice(0))
+      this.#loop.wake()
+    }, RETRY_MS)
   }
 
   async #storeOnce(batch: AttemptWith<'lease'>[]): Promise<void> {
