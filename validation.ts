@@ -14,11 +14,11 @@ export function assertValid(
   throw new InvalidInput(fieldErrors(validator.errors ?? [], fieldOf))
 }
 
-/** Converts a query parameter to its type in the contract: integers to numbers, comma lists to arrays.
- *  Other text stays as it is, and the validator refuses it. */
+/** Converts a query parameter to its type in the contract: integers to numbers, comma lists to arrays, without
+ *  blanks around their entries. Other text stays as it is, and the validator refuses it. */
 export function convertParameter(value: string, type: QueryParameter['type'] | undefined): unknown {
   if (type === 'integer') return /^(0|-?[1-9]\d{0,15})$/.test(value) ? Number(value) : value
-  if (type === 'list') return value.split(',')
+  if (type === 'list') return value.split(',').map((entry) => entry.trim())
   return value
 }
 

@@ -18,6 +18,8 @@ export interface RawInput {
   path?: Record<string, string>
   /** Converted by the contract's types: lists are arrays, integers are numbers. */
   query?: Record<string, unknown>
+  /** The names of query parameters as the client wrote them, where they differ. */
+  spellings?: ReadonlyMap<string, string>
   /** By lower-case name. */
   headers?: Record<string, unknown>
   body?: unknown
@@ -27,10 +29,10 @@ export interface RawInput {
  *  headers or the body, in this order, and 404 for a path that cannot name a record. */
 export function validate<Id extends OperationId>(
   id: Id,
-  { path = {}, query = {}, headers, body }: RawInput,
+  { path = {}, query = {}, spellings, headers, body }: RawInput,
 ): ValidInput<Id> {
   const expected = validators.params[id]
-  assertValid(expected.query, query, ([name = '']) => name)
+  assertValid(expected.query, query, ([name = '']) => spellings?.get(name) ?? name)
   if (expected.headers && headers) {
     const { names, validator } = expected.headers
     assertValid(

@@ -15,34 +15,45 @@ export async function readInput<Id extends OperationId>(
   id: Id,
 ): Promise<{ input: ValidInput<Id>; text: string }> {
   const body = validators.bodies[id] ? await readJson(ctx) : undefined
-  const query = readQuery(ctx, operations[id])
+  const { query, spellings } = readQuery(ctx, operations[id])
   const { pathParameters: path } = ctx.state
-  const input = validate(id, { path, query, headers: ctx.headers, body: body?.value })
+  const input = validate(id, { path, query, spellings, headers: ctx.headers, body: body?.value })
   return { input, text: body?.text ?? '' }
 }
 
-/** The query as the contract types it. Throws 400 for broken percent-encoding and InvalidInput for a
- *  repeated or unstorable parameter. */
-export function readQuery(ctx: Context, operation: OperationRow): Record<string, unknown> {
-  if (ctx.querystring === '') return {}
-  const query: Record<string, unknown> = {}
+interface Query {
+  /** Typed as in the contract. */
+  query: Record<string, unknown>
+  /** The names as the client wrote them, by their names in the contract. */
+  spellings: Map<string, string>
+}
+
+/** A list parameter may be repeated, also as `name[]`. Throws 400 for broken percent-encoding and
+ *  InvalidInput for another repeated parameter, or an unstorable one. */
+function readQuery(ctx: Context, operation: OperationRow): Query {
+  const values = new Map<string, unknown>()
+  const spellings = new Map<string, string>()
   const errors: FieldErrors = Object.create(null)
   for (const part of ctx.querystring.split('&')) {
     if (part === '') continue
-    const [name, value] = decodePair(ctx, part)
-    if (Object.hasOwn(query, name)) errors[name] = ['must appear only once.']
-    else if (!isStorable(name) || !isStorable(value)) errors[name.toWellFormed()] = [UNSTORABLE]
-    // Not an assignment, because "__proto__" must become an ordinary name.
-    else
-      Object.defineProperty(query, name, {
-        value: convertParameter(value, operation.query[name]?.type),
-        enumerable: true,
-        writable: true,
-        configurable: true,
-      })
+    const [spelling, text] = decodePair(ctx, part)
+    const name = parameterName(operation, spelling)
+    const earlier = values.get(name)
+    const value = convertParameter(text, operation.query[name]?.type)
+    if (Array.isArray(earlier) && Array.isArray(value)) earlier.push(...value)
+    else if (values.has(name)) errors[spelling] = ['must appear only once.']
+    else values.set(name, value)
+    if (!spellings.has(name)) spellings.set(name, spelling)
+    if (!isStorable(spelling) || !isStorable(text)) errors[spelling.toWellFormed()] = [UNSTORABLE]
   }
   if (Object.keys(errors).length > 0) throw new InvalidInput(errors)
-  return query
+  return { query: Object.fromEntries(values), spellings }
+}
+
+/** `filter[status][]` → `filter[status]`, if that is a list. */
+function parameterName({ query }: OperationRow, spelling: string): string {
+  const base = spelling.replace(/\[\]$/, '')
+  return query[base]?.type === 'list' ? base : spelling
 }
 
 function decodePair(ctx: Context, part: string): [string, string] {

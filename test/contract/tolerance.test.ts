@@ -1,0 +1,90 @@
+/** What the service accepts beyond the form that the contract prefers, and what it refuses all the same. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type OperationRow, operations } from '../../generated/operations.ts'
+import { type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
+
+let app: TestApp
+let client: Client
+
+beforeAll(async () => {
+  app = await startApp()
+  client = app.as(await app.newAccount())
+  for (const status of ['active', 'inactive', 'archived'])
+    for (const full_name of ['Grace', 'Ada'])
+      await client.post('/participants', { full_name, status })
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+describe('a parameter with several values', () => {
+  const find = async (query: string): Promise<string[]> => {
+    const { status, body } = await client.get(`/participants?${query}`)
+    expect([query, status, body.errors]).toEqual([query, 200, undefined])
+    return body.data.map(
+      ({ full_name, status }: Record<string, string>) => `${full_name} ${status}`,
+    )
+  }
+
+  test.each([
+    'filter[status]=active,archived',
+    'filter[status]=active, archived',
+    'filter[status]=%20active%20,+archived+',
+    'filter[status]=active&filter[status]=archived',
+    'filter[status][]=active&filter[status][]=archived',
+    'filter%5Bstatus%5D%5B%5D=active&filter%5Bstatus%5D=archived',
+  ])('%s → both options', async (query) => {
+    const preferred = await find('filter[status]=active,archived')
+    expect(preferred).toEqual(['Grace active', 'Ada active', 'Grace archived', 'Ada archived'])
+    expect(await find(query)).toEqual(preferred)
+  })
+
+  test.each([
+    'sort=full_name,-created_at',
+    'sort=full_name, -created_at',
+    'sort=full_name&sort=-created_at',
+    'sort[]=full_name&sort[]=-created_at',
+  ])('%s → the first decides, then the second', async (query) => {
+    expect(await find(`${query}&filter[status]=active,inactive`)).toEqual([
+      'Ada inactive',
+      'Ada active',
+      'Grace inactive',
+      'Grace active',
+    ])
+  })
+
+  test.each([
+    ['filter[status]=active&filter[status]=bogus', 'filter[status]', 'must be one of'],
+    ['filter[status][]=bogus', 'filter[status][]', 'must be one of'],
+    ['filter[status]=active&filter[status]=active', 'filter[status]', 'the same value twice'],
+    ['filter[status]=active,', 'filter[status]', 'must be one of'],
+    ['sort[]=shoe_size', 'sort[]', 'must be one of'],
+    ['filter[email]=a&filter[email]=b', 'filter[email]', 'must appear only once'],
+    ['filter[email][]=a', 'filter[email][]', 'is not a recognised field'],
+    ['page[size]=1&page[size]=2', 'page[size]', 'must appear only once'],
+    ['filter[status][0]=active', 'filter[status][0]', 'is not a recognised field'],
+  ])('%s → 422 on %s', async (query, field, message) => {
+    const { status, body } = await client.get(`/participants?${query}`)
+    expect([status, Object.keys(body.errors)]).toEqual([422, [field]])
+    expect(body.errors[field].join()).toContain(message)
+  })
+
+  const lists = operationIds.flatMap((id) => {
+    const { path, query }: OperationRow = operations[id]
+    const names = Object.entries(query).filter(([, { type }]) => type === 'list')
+    return names.map(([name]) => ({ id, path, name }))
+  })
+  test.each(lists)('$id: $name may be repeated and bracketed', async ({ id, path, name }) => {
+    const { sorts, filters }: OperationRow = operations[id]
+    const filter = /^filter\[(.+)\]$/.exec(name)?.[1] ?? ''
+    const values = (name === 'sort' ? sorts : (filters[filter]?.options ?? [])).slice(0, 2)
+    for (const spelling of [name, `${name}[]`]) {
+      const query = values.map((value) => `${spelling}=${value}`).join('&')
+      expect((await client.get(`${path.replace('/public/v1', '')}?${query}`)).status).toBe(200)
+    }
+  })
+
+  test('an export takes blanks after the commas of a filter', async () => {
+    const filters = { status: 'active, archived' }
+    const body = { resource: 'participants', format: 'csv', filters }
+    expect(await client.post('/exports', body)).toMatchObject({ status: 201, body: { filters } })
+  })
+})
