@@ -2624,7 +2624,7 @@ export interface components {
          */
         "WWW-Authenticate": string;
         /**
-         * @description The accepted media type.
+         * @description The accepted media types.
          * @example application/json
          */
         Accept: string;

@@ -11,6 +11,7 @@ import type {
   SuccessBody,
 } from '../generated/operations.ts'
 import type { Scope, WriteScope } from '../records/database/scope.ts'
+import type { MergePatch } from '../records/merge-patch.ts'
 
 /** The user on whose behalf an operation runs. */
 export interface Caller {
@@ -34,6 +35,8 @@ export interface Call<Id extends OperationId> extends ValidInput<Id> {
    *  response is sent. */
   scope: (typeof operations)[Id]['access'] extends 'write' ? WriteScope : Scope
   caller: Caller
+  /** The body as sent, if it is a JSON Merge Patch: `input` lacks the entries of objects to remove. */
+  mergePatch: MergePatch | undefined
   now: Date
   /** Records an event in the same transaction. Only the types in the operation's `x-emits` compile. */
   emit<Type extends Emits<Id>>(

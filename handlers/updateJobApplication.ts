@@ -1,24 +1,39 @@
 import { assertFound } from '../errors.ts'
+import type { Body } from '../generated/operations.ts'
+import { bodies, type Validator } from '../generated/validators.js'
 import { findChanges } from '../records/changes.ts'
 import {
   findJobApplication,
   type JobApplication,
   updateJobApplicationFields,
 } from '../records/job-applications.ts'
+import { applyMergePatch } from '../records/merge-patch.ts'
+import { assertValid } from '../validation.ts'
 import type { Call } from './call.ts'
 
 export async function updateJobApplication(
   call: Call<'updateJobApplication'>,
 ): Promise<JobApplication> {
-  const { scope, path, input, now, emit, assertMatch } = call
+  const { scope, path, now, emit, assertMatch } = call
   const current = await findJobApplication(scope, path.job_application, { forUpdate: true })
   assertFound(current, 'job application')
   assertMatch(current)
 
-  const changes = findChanges(current, input)
+  const changes = findChanges(current, readUpdate(call, current))
   if (changes === undefined) return current
   const updated = await updateJobApplicationFields(scope, current, changes, now)
   await emit('job_application.updated', current.id)
   if (changes.status) await emit('job_application.status_changed', current.id)
   return updated
+}
+
+/** Throws `InvalidInput` when a merge patch adds too many answers. */
+function readUpdate(
+  { input, mergePatch }: Call<'updateJobApplication'>,
+  { answers }: JobApplication,
+): Body<'updateJobApplication'> {
+  if (!mergePatch?.answers) return input
+  const merged = { ...input, answers: applyMergePatch(answers, mergePatch.answers) }
+  assertValid(bodies.updateJobApplication as Validator, merged)
+  return merged as Body<'updateJobApplication'>
 }

@@ -9,6 +9,7 @@ import type { Call, Caller, ValidInput } from '../handlers/call.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type Scope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
+import type { MergePatch } from '../records/merge-patch.ts'
 import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
 import type { ResponseChecker } from './response-check.ts'
@@ -57,6 +58,7 @@ export interface Execution<Id extends OperationId> {
   input: ValidInput<Id>
   caller: Caller
   requestId?: string
+  mergePatch?: MergePatch
   /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is
    *  thrown. */
   isMatch?: (current: object) => boolean
@@ -69,8 +71,10 @@ export interface Execution<Id extends OperationId> {
 export async function execute<Id extends OperationId>(
   { db, now, checkResponse }: ExecuteServices,
   id: Id,
-  { input, caller, requestId, isMatch = () => true, around = (_, work) => work() }: Execution<Id>,
+  execution: Execution<Id>,
 ): Promise<unknown> {
+  const { input, caller, requestId, mergePatch } = execution
+  const { isMatch = () => true, around = (_, work) => work() } = execution
   const at = now()
   const run = async (scope: Scope, emitters: object): Promise<unknown> => {
     const call = {
@@ -78,6 +82,7 @@ export async function execute<Id extends OperationId>(
       ...emitters,
       scope,
       caller,
+      mergePatch,
       now: at,
       assertMatch(current: object) {
         if (!isMatch(current))

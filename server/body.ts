@@ -4,13 +4,22 @@ import { assertStorable } from '../operations/storable.ts'
 import type { Context } from './context.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
+const JSON_TYPE = 'application/json'
+/** RFC 7396 */
+const MERGE_PATCH_TYPE = 'application/merge-patch+json'
+
+export interface JsonBody {
+  text: string
+  value: unknown
+  isMergePatch: boolean
+}
 
 /** Reads the JSON body, and stores its text for the request log. Throws 415, 413 or 400, in this order,
  *  or InvalidInput for text that cannot be stored. */
-export async function readJson(ctx: Context): Promise<{ text: string; value: unknown }> {
+export async function readJson(ctx: Context): Promise<JsonBody> {
   const hasBody = ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length') || 0) > 0
   if (!hasBody) ctx.throw(400, 'A JSON body is required.')
-  assertJson(ctx)
+  const isMergePatch = readMediaType(ctx) === MERGE_PATCH_TYPE
 
   const bytes = await readBytes(ctx)
   if (bytes.length === 0) ctx.throw(400, 'A JSON body is required.')
@@ -18,25 +27,29 @@ export async function readJson(ctx: Context): Promise<{ text: string; value: unk
   ctx.state.requestText = text
   const value = parse(ctx, text)
   assertStorable(value)
-  return { text, value }
+  return { text, value, isMergePatch }
 }
 
-function assertJson(ctx: Context): void {
+/** Throws 415 unless the operation accepts the media type and its parameters. */
+function readMediaType(ctx: Context): string {
+  const accepted = ctx.method === 'PATCH' ? [JSON_TYPE, MERGE_PATCH_TYPE] : [JSON_TYPE]
   const refuse = (message: string): never =>
-    ctx.throw(415, message, { headers: { Accept: 'application/json' } })
+    ctx.throw(415, message, { headers: { Accept: accepted.join(', ') } })
+  const required = accepted.join(' or ')
   const header = ctx.get('Content-Type')
   const type = header === '' ? undefined : readType(header)
   if (type === undefined)
-    refuse(
-      'The Content-Type header is missing or cannot be read: the body must be application/json.',
+    return refuse(
+      `The Content-Type header is missing or cannot be read: the body must be ${required}.`,
     )
-  if (type?.type.toLowerCase() !== 'application/json')
-    refuse(`The body must be application/json, not ${type?.type}.`)
-  const charset = type?.parameters.charset?.toLowerCase() ?? 'utf-8'
+  const mediaType = type.type.toLowerCase()
+  if (!accepted.includes(mediaType)) refuse(`The body must be ${required}, not ${type.type}.`)
+  const charset = type.parameters.charset?.toLowerCase() ?? 'utf-8'
   if (charset !== 'utf-8' && charset !== 'utf8')
     refuse(`The body must be in UTF-8, not ${charset}.`)
   if (!/^(identity)?$/i.test(ctx.get('Content-Encoding')))
     refuse('The body must not be compressed.')
+  return mediaType
 }
 
 function readType(header: string): ContentType | undefined {

@@ -4,21 +4,31 @@ import * as validators from '../generated/validators.js'
 import type { ValidInput } from '../handlers/call.ts'
 import { validate } from '../operations/execute.ts'
 import { isStorable, UNSTORABLE } from '../operations/storable.ts'
+import { type MergePatch, withoutRemovals } from '../records/merge-patch.ts'
 import { convertParameter } from '../validation.ts'
 import { readJson } from './body.ts'
 import type { Context } from './context.ts'
 
-/** Reads a request and validates it. `text` is the body as sent. Throws 415, 413 or 400 for the body as
- *  a whole, then what `readQuery` and `validate` throw. */
+interface ReadInput<Id extends OperationId> {
+  input: ValidInput<Id>
+  /** The body as sent. */
+  text: string
+  mergePatch: MergePatch | undefined
+}
+
+/** Reads a request and validates it. Throws 415, 413 or 400 for the body as a whole, then what `readQuery`
+ *  and `validate` throw. */
 export async function readInput<Id extends OperationId>(
   ctx: Context,
   id: Id,
-): Promise<{ input: ValidInput<Id>; text: string }> {
-  const body = validators.bodies[id] ? await readJson(ctx) : undefined
+): Promise<ReadInput<Id>> {
+  const read = validators.bodies[id] ? await readJson(ctx) : undefined
+  const mergePatch = read?.isMergePatch ? (read.value as MergePatch) : undefined
+  const body = mergePatch ? withoutRemovals(mergePatch) : read?.value
   const { query, spellings } = readQuery(ctx, operations[id])
   const { pathParameters: path } = ctx.state
-  const input = validate(id, { path, query, spellings, headers: ctx.headers, body: body?.value })
-  return { input, text: body?.text ?? '' }
+  const input = validate(id, { path, query, spellings, headers: ctx.headers, body })
+  return { input, text: read?.text ?? '', mergePatch }
 }
 
 interface Query {

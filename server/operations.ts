@@ -124,12 +124,13 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
   if (!principal) throw new Error(`${id} is served without authentication`)
   ctx.set('Cache-Control', 'private, no-cache')
   assertPermitted(operation, principal)
-  const { input, text } = await readInput(ctx, id)
+  const { input, text, mergePatch } = await readInput(ctx, id)
   const ifMatch = ctx.headers['if-match']
   const execution = {
     input,
     caller: { ...principal, apiKey: { id: principal.keyId, rateLimit: rateLimitOf(services) } },
     requestId: ctx.state.requestId,
+    mergePatch,
     isMatch: (current: object) => ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
   }
   if (operation.access === 'read')

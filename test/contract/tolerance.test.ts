@@ -1,7 +1,9 @@
 /** What the service accepts beyond the form that the contract prefers, and what it refuses all the same. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OperationRow, operations } from '../../generated/operations.ts'
+import { newApplication } from '../handlers/new-records.ts'
 import { type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
+import { createOneOfEach } from '../resources.ts'
 
 let app: TestApp
 let client: Client
@@ -86,5 +88,65 @@ describe('a parameter with several values', () => {
     const filters = { status: 'active, archived' }
     const body = { resource: 'participants', format: 'csv', filters }
     expect(await client.post('/exports', body)).toMatchObject({ status: 201, body: { filters } })
+  })
+})
+
+describe('application/merge-patch+json', () => {
+  const MERGE_PATCH = { 'Content-Type': 'application/merge-patch+json; charset=utf-8' }
+  const updates = operationIds.filter((id) => operations[id].method === 'patch')
+
+  test.each(updates)('%s takes it, and refuses what it refuses as plain JSON', async (id) => {
+    const ids = await createOneOfEach(client)
+    const path = operations[id].path
+      .replace('/public/v1', '')
+      .replace(/\{(.*?)\}/, (_, name) => ids[name] ?? '')
+    const merged = await client.patch(path, { status: 'bogus', unknown: 1 }, MERGE_PATCH)
+    const plain = await client.patch(path, { status: 'bogus', unknown: 1 })
+    expect([merged.status, merged.body]).toEqual([422, plain.body])
+    const { status } = (await client.get(path)).body
+    expect((await client.patch(path, { status }, MERGE_PATCH)).status).toBe(200)
+  })
+
+  test('null clears a field that can be null, and is refused for others', async () => {
+    const { body } = await client.post('/participants', { full_name: 'Ada', phone: '1' })
+    const patch = (fields: object) => client.patch(`/participants/${body.id}`, fields, MERGE_PATCH)
+    expect((await patch({ phone: null })).body).toMatchObject({ full_name: 'Ada', phone: null })
+    expect((await patch({ full_name: null })).body.errors).toEqual({
+      full_name: ['must be a string.'],
+    })
+    expect((await patch([])).body.errors).toEqual({ '': ['must be an object.'] })
+  })
+
+  test('answers are merged; as plain JSON they are replaced', async () => {
+    const answers = { french: true, years: 5 }
+    const application = await newApplication(client, { answers })
+    const patch = async (body: object, headers?: Record<string, string>) =>
+      (await client.patch(`/job-applications/${application.id}`, body, headers)).body
+    expect(await patch({ answers: { years: 6, city: 'Lyon' } }, MERGE_PATCH)).toMatchObject({
+      answers: { french: true, years: 6, city: 'Lyon' },
+    })
+    expect((await patch({ answers: { french: null } }, MERGE_PATCH)).answers).toEqual({
+      years: 6,
+      city: 'Lyon',
+    })
+    expect((await patch({ answers: {} }, MERGE_PATCH)).answers).toEqual({ years: 6, city: 'Lyon' })
+    expect((await patch({ answers: { french: true } })).answers).toEqual({ french: true })
+    expect((await patch({ answers: { french: null } })).errors).toBeDefined()
+    const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`a${i}`, i]))
+    expect((await patch({ answers: many }, MERGE_PATCH)).errors).toEqual({
+      answers: ['must have at most 100 fields.'],
+    })
+  })
+
+  test('415 for POST, and Accept lists what the operation takes', async () => {
+    const { body } = await client.post('/participants', { full_name: 'Ada' })
+    const post = await client.post('/participants', { full_name: 'Ada' }, MERGE_PATCH)
+    expect([post.status, post.headers.get('accept')]).toEqual([415, 'application/json'])
+    const text = { 'Content-Type': 'text/plain' }
+    const patch = await client.patch(`/participants/${body.id}`, '{}', text)
+    expect([patch.status, patch.headers.get('accept')]).toEqual([
+      415,
+      'application/json, application/merge-patch+json',
+    ])
   })
 })

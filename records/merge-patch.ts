@@ -1,0 +1,27 @@
+/** JSON Merge Patch (RFC 7396). It differs from an update with plain JSON only for fields with an object:
+ *  the patch changes single entries of the object. */
+
+/** A body with the media type application/merge-patch+json. */
+export type MergePatch = Record<string, unknown>
+
+/** The patch without the nulls that remove entries of an object: the schemas describe what is stored. */
+export function withoutRemovals(patch: MergePatch): MergePatch {
+  if (!isObject(patch)) return patch
+  return Object.fromEntries(
+    Object.entries(patch).map(([field, value]) => [field, applyMergePatch({}, value)]),
+  )
+}
+
+/** RFC 7396 §2. */
+export function applyMergePatch(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch
+  const merged = new Map<string, unknown>(isObject(target) ? Object.entries(target) : [])
+  for (const [name, value] of Object.entries(patch))
+    if (value === null) merged.delete(name)
+    else merged.set(name, applyMergePatch(merged.get(name), value))
+  return Object.fromEntries(merged)
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
