@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { request as httpRequest } from 'undici'
 import { junitXml, type TestCase } from '../scripts/diff/junit.ts'
+import { newSecret } from '../webhooks/transport/secret.ts'
 import { parseSigningSecret } from './listen.ts'
+import { deliveryId } from './receiver-deliveries.ts'
 import {
   type ExpectedStatus,
   listRules,
@@ -14,6 +15,8 @@ import { examples, type Output, parseHttpUrl, type Shell } from './shell.ts'
 
 interface Options {
   secret: string
+  nextSecret?: string
+  strict?: boolean
   junit?: string
 }
 
@@ -26,6 +29,7 @@ interface CheckResult {
   error: string | null
   /** Null: not sent, because the receiver did not respond to an earlier request. */
   passed: boolean | null
+  deliveryId: string | null
 }
 
 interface RuleResult {
@@ -37,9 +41,9 @@ export function addCheckReceiver(program: Command, shell: Shell): void {
   program
     .command('check-receiver')
     .description(
-      'Test a webhook receiver: post genuine and forged deliveries and check its responses. It ' +
-        'must respond 2xx within 15 seconds to every correctly signed delivery, and 403 to all ' +
-        'others. Exits with 1 if it breaks a rule. The deliveries describe records that do not exist.',
+      'Test a webhook receiver: send it valid, forged, unusual and hostile requests and check its ' +
+        'responses. Exits with 1 if the receiver breaks a rule. Use a test environment: the ' +
+        'deliveries describe records that do not exist.',
     )
     .argument('<url>', "the receiver's URL", parseHttpUrl)
     .requiredOption(
@@ -47,48 +51,77 @@ export function addCheckReceiver(program: Command, shell: Shell): void {
       'the signing secret that the receiver uses, or - to read it from standard input',
       parseSigningSecret,
     )
+    .option(
+      '--next-secret <secret>',
+      'the second secret that the receiver accepts during a rotation; - as above',
+      parseSigningSecret,
+    )
+    .option('--strict', 'also exit with 1 if the receiver ignores a recommendation')
     .option('--junit <file>', 'also write the results as JUnit XML')
-    .addHelpText(
-      'after',
-      `${examples(
-        'muster check-receiver http://127.0.0.1:4000/ --secret whsec_…',
-        'printf %s "$SECRET" | muster check-receiver https://staging.example.com/ --secret -',
-        'muster check-receiver http://127.0.0.1:4000/ --secret whsec_… --junit receiver.xml',
-      )}
-This cannot check two rules from outside: a receiver must not process a request to which it
-responds 403, and must process each delivery only once.
-`,
-    )
-    .action(
-      shell.action(async (url: string, { secret, junit }: Options): Promise<Output> => {
-        const results = await runRules(url, listRules(secret))
-        const conformant = results.every(isFollowed)
-        if (junit !== undefined)
-          await writeFile(
-            junit,
-            junitXml(`muster check-receiver ${url}`, results.flatMap(toTestCases)),
-          )
-        return {
-          document: { url, conformant, rules: results.map(toDocument) },
-          text: formatResults(url, results),
-          failed: !conformant,
-        }
-      }),
-    )
+    .addHelpText('after', () => formatHelp(listRules(newSecret(), newSecret())))
+    .action(shell.action(checkReceiver))
+}
+
+function formatHelp(rules: Rule[]): string {
+  const list = (isRequired: boolean): string =>
+    rules
+      .filter((rule) => rule.isRequired === isRequired)
+      .map(({ id, title }) => `  ${id.padEnd(19)}${title}`)
+      .join('\n')
+  return `
+Required:
+${list(true)}
+
+Recommended:
+${list(false)}
+
+The next-secret rule needs --next-secret. For each broken rule, the output says what to change.
+
+The command cannot see how the receiver processes a delivery. It prints the number of deliveries
+that the receiver must have processed. Compare it with the receiver's data: a larger number means
+that the receiver processes repeats, or requests that it refused.
+${examples(
+  'muster check-receiver http://127.0.0.1:4000/ --secret whsec_…',
+  'muster check-receiver http://127.0.0.1:4000/ --secret whsec_… --next-secret whsec_…',
+  'printf %s "$SECRET" | muster check-receiver https://staging.example.com/ --secret -',
+  'muster check-receiver http://127.0.0.1:4000/ --secret whsec_… --strict --junit receiver.xml',
+)}`
+}
+
+async function checkReceiver(
+  url: string,
+  { secret, nextSecret, strict = false, junit }: Options,
+): Promise<Output> {
+  const rules = listRules(secret, nextSecret)
+  const results = await runRules(
+    url,
+    strict ? rules.map((rule) => ({ ...rule, isRequired: true })) : rules,
+  )
+  const conformant = isConformant(results)
+  if (junit !== undefined)
+    await writeFile(junit, junitXml(`muster check-receiver ${url}`, results.flatMap(toTestCases)))
+  return {
+    document: {
+      url,
+      conformant,
+      expected_deliveries: countDeliveries(results),
+      rules: results.map(toDocument),
+    },
+    text: formatResults(url, results),
+    failed: !conformant,
+  }
 }
 
 /** Sends the requests one after another, because some repeat an earlier one.
  *  Stops when the receiver does not respond. */
 async function runRules(url: string, rules: Rule[]): Promise<RuleResult[]> {
   const finished: RuleResult[] = []
-  let isUnresponsive = false
+  let hasStopped = false
   for (const rule of rules) {
     const results: CheckResult[] = []
     for (const check of rule.checks) {
-      const result: CheckResult = isUnresponsive
-        ? skipCheck(rule, check)
-        : await runCheck(url, rule, check)
-      isUnresponsive ||= result.status === null
+      const result: CheckResult = hasStopped ? skipCheck(check) : await runCheck(url, check)
+      hasStopped ||= result.status === null && !result.passed
       results.push(result)
     }
     finished.push({ rule, results })
@@ -96,16 +129,23 @@ async function runRules(url: string, rules: Rule[]): Promise<RuleResult[]> {
   return finished
 }
 
-function skipCheck({ expected }: Rule, { name }: ReceiverCheck): CheckResult {
-  return { check: name, expected, status: null, durationMs: 0, error: 'not sent', passed: null }
+function skipCheck({ name, expected }: ReceiverCheck): CheckResult {
+  return {
+    check: name,
+    expected,
+    status: null,
+    durationMs: 0,
+    error: 'not sent',
+    passed: null,
+    deliveryId: null,
+  }
 }
 
 async function runCheck(
   url: string,
-  { expected }: Rule,
-  { name, request }: ReceiverCheck,
+  { name, expected, request, send }: ReceiverCheck,
 ): Promise<CheckResult> {
-  const { headers, body } = request()
+  const delivery = request()
   const startedAt = performance.now()
   const toResult = (status: number | null, error: string | null, passed: boolean): CheckResult => ({
     check: name,
@@ -114,21 +154,21 @@ async function runCheck(
     durationMs: Math.round(performance.now() - startedAt),
     error,
     passed,
+    deliveryId: expected === '2xx' ? deliveryId(delivery) : null,
   })
   try {
-    const response = await httpRequest(url, {
-      method: 'POST',
-      headers,
-      body,
-      signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS),
-    })
-    await response.body.dump()
-    const status = response.statusCode
-    const is2xx = status >= 200 && status < 300
-    return toResult(status, null, expected === '2xx' ? is2xx : status === 403)
+    const status = await send(url, delivery, AbortSignal.timeout(RESPONSE_TIMEOUT_MS))
+    const error = status === null ? 'the receiver closed the connection' : null
+    return toResult(status, error, isExpected(expected, status))
   } catch (error) {
     return toResult(null, formatError(error), false)
   }
+}
+
+function isExpected(expected: ExpectedStatus, status: number | null): boolean {
+  if (expected === '413') return status === null || (status >= 400 && status < 500)
+  if (expected === '403') return status === 403
+  return status !== null && status >= 200 && status < 300
 }
 
 function formatError(error: unknown): string {
@@ -141,26 +181,50 @@ function isFollowed({ results }: RuleResult): boolean {
   return results.every(({ passed }) => passed)
 }
 
+function isConformant(results: RuleResult[]): boolean {
+  return results.every((result) => isFollowed(result) || !result.rule.isRequired)
+}
+
+/** How many deliveries the receiver must have processed. Repeats count once. */
+function countDeliveries(results: RuleResult[]): number {
+  const ids = results.flatMap(({ results: checks }) => checks.map((check) => check.deliveryId))
+  return new Set(ids.filter((id) => id !== null)).size
+}
+
 function toDocument(result: RuleResult) {
   const { rule, results } = result
   return {
     rule: rule.id,
     title: rule.title,
+    required: rule.isRequired,
     passed: results.some(({ passed }) => passed === null) ? null : isFollowed(result),
-    checks: results.map(({ durationMs, ...check }) => ({ ...check, duration_ms: durationMs })),
+    checks: results.map(({ durationMs, deliveryId: _, ...check }) => ({
+      ...check,
+      duration_ms: durationMs,
+    })),
   }
 }
 
+/** A recommendation that the receiver ignores is a skipped case: it does not fail a pipeline. */
 function toTestCases({ rule, results }: RuleResult): TestCase[] {
   const details = `${rule.title}. ${rule.advice}`
-  return results.map((result) => ({
-    classname: rule.id,
-    name: result.check,
-    seconds: result.durationMs / 1000,
-    failures: result.passed === false ? [{ message: formatCheck(result), details }] : [],
-    skipped:
-      result.passed === null ? 'The receiver did not respond to an earlier request.' : undefined,
-  }))
+  return results.map((result) => {
+    const message = formatCheck(result)
+    const hasFailed = result.passed === false && rule.isRequired
+    return {
+      classname: rule.id,
+      name: result.check,
+      seconds: result.durationMs / 1000,
+      failures: hasFailed ? [{ message, details }] : [],
+      skipped: explainSkip(rule, result),
+    }
+  })
+}
+
+function explainSkip({ isRequired, advice }: Rule, result: CheckResult): string | undefined {
+  if (result.passed === null) return 'The receiver did not respond to an earlier request.'
+  if (result.passed || isRequired) return undefined
+  return `Recommendation: ${formatCheck(result)}. ${advice}`
 }
 
 function formatCheck({ expected, status, error, durationMs }: CheckResult): string {
@@ -168,16 +232,26 @@ function formatCheck({ expected, status, error, durationMs }: CheckResult): stri
 }
 
 function formatResults(url: string, results: RuleResult[]): string {
-  const brokenCount = results.filter((result) => !isFollowed(result)).length
-  const isUnresponsive = results.some(({ results: checks }) =>
-    checks.some(({ passed }) => passed === null),
-  )
-  const reason = isUnresponsive
-    ? 'it does not respond'
-    : `it breaks ${brokenCount} of ${results.length} rules`
-  const verdict =
-    brokenCount === 0 ? 'The receiver is conformant.' : `The receiver is not conformant: ${reason}.`
-  return [`POST ${url}`, '', ...results.map(formatRule), '', verdict].join('\n')
+  const lines = [`POST ${url}`, '', ...results.map(formatRule), '', formatVerdict(results)]
+  if (isConformant(results))
+    lines.push(
+      `Check its data: it must have processed ${countDeliveries(results)} deliveries, each once.`,
+    )
+  return lines.join('\n')
+}
+
+function formatVerdict(results: RuleResult[]): string {
+  if (isUnresponsive(results)) return 'The receiver is not conformant: it does not respond.'
+  const broken = results.filter((result) => !isFollowed(result))
+  const brokenCount = broken.filter(({ rule }) => rule.isRequired).length
+  if (brokenCount > 0)
+    return `The receiver is not conformant: it breaks ${brokenCount} of ${results.length} rules.`
+  const ignored = broken.length === 1 ? '1 recommendation' : `${broken.length} recommendations`
+  return `The receiver is conformant${broken.length === 0 ? '' : `, but ignores ${ignored}`}.`
+}
+
+function isUnresponsive(results: RuleResult[]): boolean {
+  return results.some(({ results: checks }) => checks.some(({ passed }) => passed === null))
 }
 
 /** One line for a rule that passed; for a broken one also the failed requests and the advice. */
@@ -190,7 +264,7 @@ function formatRule({ rule, results }: RuleResult): string {
   const failed = results.filter(({ passed }) => passed === false)
   const nameWidth = Math.max(...failed.map(({ check }) => check.length))
   return [
-    `FAIL  ${rule.title}`,
+    `${rule.isRequired ? 'FAIL' : 'warn'}  ${rule.title}`,
     ...failed.map((result) => `        ${result.check.padEnd(nameWidth)}  ${formatCheck(result)}`),
     `      → ${rule.advice}`,
   ].join('\n')

@@ -1,28 +1,46 @@
-/** The rules that a webhook receiver must follow, and the requests that test them. */
+/** The rules that a webhook receiver must or should follow, and the requests that test them. */
 import { v7 as uuidv7 } from 'uuid'
 import { eventTypes } from '../generated/events.ts'
-import { newSecret, signingKeys } from '../webhooks/transport/secret.ts'
-import { deliveryHeaders } from '../webhooks/transport/sign.ts'
+import { newSecret } from '../webhooks/transport/secret.ts'
+import {
+  changeFirstDigit,
+  deliveryId,
+  escapeLetters,
+  indent,
+  newSigner,
+  replaceSignatures,
+  reverseFields,
+  type SignedRequest,
+  type Signer,
+} from './receiver-deliveries.ts'
+import {
+  post,
+  postAfterAbort,
+  postBesideUpload,
+  postChunked,
+  postTwice,
+  type Send,
+  tolerateClose,
+} from './receiver-requests.ts'
 
-export type ExpectedStatus = '2xx' | '403'
-
-interface SignedRequest {
-  headers: Record<string, string>
-  body: Buffer
-}
+/** 413 stands for any 4xx status, or a closed connection. */
+export type ExpectedStatus = '2xx' | '403' | '413'
 
 export interface ReceiverCheck {
   /** What the request contains, as shown to the user. */
   name: string
+  expected: ExpectedStatus
   /** Builds the request when it is sent, because the signature covers the time. */
   request: () => SignedRequest
+  send: Send
 }
 
 /** A rule of service-spec §4 "Subscriber endpoint", §5 "Webhook signature" or asyncapi.yaml. */
 export interface Rule {
   id: string
   title: string
-  expected: ExpectedStatus
+  /** False: a recommendation. A receiver that ignores it gets all deliveries, but is open to attacks. */
+  isRequired: boolean
   /** How to fix a receiver that breaks the rule. */
   advice: string
   checks: ReceiverCheck[]
@@ -30,70 +48,77 @@ export interface Rule {
 
 /** service-spec §8: the response must arrive within this time. */
 export const RESPONSE_TIMEOUT_MS = 15_000
-const SIGNATURE_HEADERS = ['x-service-signature', 'webhook-signature']
 /** Larger than any delivery today, smaller than the default body limit of web frameworks. */
 const LARGE_TEXT_CHARACTERS = 64 * 1024
+/** Larger than the default body limit of web frameworks. */
+const OVERSIZED_TEXT_CHARACTERS = 16 * 1024 * 1024
+const MINUTE_MS = 60_000
 
-interface DeliveryOptions {
-  /** Serialises the payload. */
-  write?: (payload: object) => string
-  secret?: string
+function accepts(name: string, request: () => SignedRequest, send: Send = post): ReceiverCheck {
+  return { name, expected: '2xx', request, send }
 }
 
-/** Builds deliveries that are signed with `secret`. */
-function newSigner(secret: string) {
-  const sign = (id: string, body: Buffer, at: Date, key = secret): SignedRequest => ({
-    headers: deliveryHeaders(signingKeys(key), { id, eventId: null }, body, at),
-    body,
-  })
-  const delivery = (change: object = {}, options: DeliveryOptions = {}): SignedRequest => {
-    const { write = JSON.stringify, secret: key = secret } = options
-    const id = uuidv7()
-    const payload = { ...eventTypes['participant.created'].example, ...change, id }
-    return sign(id, Buffer.from(write(payload)), new Date(), key)
-  }
-  return { sign, delivery }
+function refuses(name: string, request: () => SignedRequest): ReceiverCheck {
+  return { name, expected: '403', request, send: post }
 }
-
-type Signer = ReturnType<typeof newSigner>
 
 /** All rules, in the order in which their requests must be sent. */
-export function listRules(secret: string): Rule[] {
+export function listRules(secret: string, nextSecret?: string): Rule[] {
   const signer = newSigner(secret)
   const first = signer.delivery()
   return [
-    {
-      id: 'accepts-post',
-      title: 'Accepts a delivery: responds 2xx to a POST with JSON within 15 seconds',
-      expected: '2xx',
-      advice:
-        'Verify the signature, store the delivery and respond. Process it afterwards, for ' +
-        'example in a queue.',
-      checks: [{ name: 'a delivery', request: () => first }],
-    },
+    acceptsPost(first),
+    abortedUpload(signer),
     missingSignature(signer),
     wrongSignature(signer),
     rawBody(signer),
     repeatedDelivery(signer, first),
     everyEventType(signer),
     unknownContent(signer),
+    chunkedBody(signer),
+    ...(nextSecret === undefined ? [] : [secretRotation(signer, newSigner(nextSecret))]),
+    lateDelivery(signer),
+    oversizedBody(signer),
+    // The last one: a receiver that breaks it does not respond.
+    heldUpload(signer),
   ]
+}
+
+function acceptsPost(first: SignedRequest): Rule {
+  return {
+    id: 'accepts-post',
+    title: 'Accepts a delivery: responds 2xx to a POST with JSON within 15 seconds',
+    isRequired: true,
+    advice:
+      'Verify the signature, store the delivery and respond. Process it afterwards, for ' +
+      'example in a queue.',
+    checks: [accepts('a delivery', () => first)],
+  }
+}
+
+function abortedUpload({ delivery }: Signer): Rule {
+  return {
+    id: 'aborted-upload',
+    title: 'Keeps running after an aborted upload',
+    isRequired: true,
+    advice:
+      'Handle the error that reading the body throws. Anyone can abort an upload: it must not ' +
+      'end the process.',
+    checks: [accepts('a delivery after an aborted upload', () => delivery(), postAfterAbort)],
+  }
 }
 
 function missingSignature({ delivery }: Signer): Rule {
   return {
     id: 'missing-signature',
     title: 'Responds 403 to an unsigned request',
-    expected: '403',
+    isRequired: true,
     advice:
       'Treat a missing X-Service-Signature like an empty one, which never matches. ' +
       'Do not process the request.',
     checks: [
-      {
-        name: 'without a signature',
-        request: () => replaceSignatures(delivery(), () => undefined),
-      },
-      { name: 'with an empty signature', request: () => replaceSignatures(delivery(), () => '') },
+      refuses('without a signature', () => replaceSignatures(delivery(), () => undefined)),
+      refuses('with an empty signature', () => replaceSignatures(delivery(), () => '')),
     ],
   }
 }
@@ -106,66 +131,53 @@ function wrongSignature({ delivery }: Signer): Rule {
   return {
     id: 'wrong-signature',
     title: 'Responds 403 to a wrong signature',
-    expected: '403',
+    isRequired: true,
     advice:
       'Compare the whole of X-Service-Signature with the HMAC-SHA256 of the body, in constant ' +
       'time. Do not process the request.',
     checks: [
-      {
-        name: 'with a forged signature',
-        request: () => replaceSignatures(delivery(), changeFirstDigit),
-      },
-      {
-        name: 'with a truncated signature',
-        request: () => replaceSignatures(delivery(), (signature) => signature.slice(0, -8)),
-      },
-      {
-        name: 'signed with another secret',
-        request: () => delivery({}, { secret: newSecret() }),
-      },
-      {
-        name: 'with a changed body',
-        request: () => changeBody((text) => text.replace('participant', 'particlpant')),
-      },
-      { name: 'with a truncated body', request: () => changeBody((text) => text.slice(0, -1)) },
-      { name: 'with a space added to the body', request: () => changeBody((text) => `${text} `) },
+      refuses('with a forged signature', () => replaceSignatures(delivery(), changeFirstDigit)),
+      refuses('with a truncated signature', () =>
+        replaceSignatures(delivery(), (signature) => signature.slice(0, -8)),
+      ),
+      refuses('signed with another secret', () => delivery({}, { secret: newSecret() })),
+      refuses('with a changed body', () =>
+        changeBody((text) => text.replace('participant', 'particlpant')),
+      ),
+      refuses('with a truncated body', () => changeBody((text) => text.slice(0, -1))),
+      refuses('with a space added to the body', () => changeBody((text) => `${text} `)),
     ],
   }
 }
 
 function rawBody({ delivery }: Signer): Rule {
-  const indented = (payload: object): string => `\n${JSON.stringify(payload, null, '\t')}\r\n `
   return {
     id: 'raw-body',
     title: 'Verifies the bytes it received, not JSON that it serialised again',
-    expected: '2xx',
+    isRequired: true,
     advice:
       'Compute the signature over the raw body, before any parser changes it: express.raw(), ' +
-      'request.body, request.raw_post.',
+      'request.body, request.raw_post. Then use a JSON parser: fields have no order.',
     checks: [
-      { name: 'with unusual white space', request: () => delivery({}, { write: indented }) },
-      { name: 'with unusual escapes', request: () => delivery({}, { write: escapeLetters }) },
-      {
-        name: 'with fields in another order',
-        request: () => delivery({}, { write: reverseFields }),
-      },
+      accepts('with unusual white space', () => delivery({}, { write: indent })),
+      accepts('with unusual escapes', () => delivery({}, { write: escapeLetters })),
+      accepts('with fields in another order', () => delivery({}, { write: reverseFields })),
+      accepts('another one about the same record', () => delivery({}, { write: reverseFields })),
     ],
   }
 }
 
-function repeatedDelivery({ sign }: Signer, first: SignedRequest): Rule {
+function repeatedDelivery({ sign, delivery }: Signer, first: SignedRequest): Rule {
   const later = new Date(Date.now() + 1_000)
   return {
     id: 'repeats',
     title: 'Accepts the same delivery again',
-    expected: '2xx',
+    isRequired: true,
     advice: 'Store the ID of each delivery in a unique index. Respond 2xx if it is already there.',
     checks: [
-      { name: 'the same delivery again', request: () => first },
-      {
-        name: 'a later attempt of it',
-        request: () => sign(first.headers['webhook-id'] ?? '', first.body, later),
-      },
+      accepts('the same delivery again', () => first),
+      accepts('a later attempt of it', () => sign(deliveryId(first), first.body, later)),
+      accepts('two attempts at the same time', () => delivery(), postTwice),
     ],
   }
 }
@@ -175,16 +187,15 @@ function everyEventType({ delivery }: Signer): Rule {
   return {
     id: 'event-types',
     title: 'Accepts every event type',
-    expected: '2xx',
+    isRequired: true,
     advice:
       'Respond 2xx to event types that you do not use. Muster retries any other response, up to ' +
       'ten attempts.',
     checks: [
-      ...Object.values(eventTypes).map(({ name, example }) => ({
-        name,
-        request: () => delivery(example),
-      })),
-      { name: 'webhook.test', request: () => delivery(test) },
+      ...Object.values(eventTypes).map(({ name, example }) =>
+        accepts(name, () => delivery(example)),
+      ),
+      accepts('webhook.test', () => delivery(test)),
     ],
   }
 }
@@ -199,42 +210,98 @@ function unknownContent({ delivery }: Signer): Rule {
   return {
     id: 'what-is-new',
     title: 'Ignores what it does not know',
-    expected: '2xx',
+    isRequired: true,
     advice: 'Ignore unknown event types and fields. New ones are added without notice.',
     checks: [
-      { name: 'an unknown event type', request: () => delivery(unknownType) },
-      { name: 'unknown fields', request: () => delivery(unknownFields) },
-      { name: 'a large body', request: () => delivery(largeBody) },
+      accepts('an unknown event type', () => delivery(unknownType)),
+      accepts('unknown fields', () => delivery(unknownFields)),
+      accepts('a large body', () => delivery(largeBody)),
     ],
   }
 }
 
-/** Replaces both signature headers. Undefined removes them. */
-function replaceSignatures(
-  { headers, body }: SignedRequest,
-  replace: (signature: string) => string | undefined,
-): SignedRequest {
-  const others = Object.entries(headers).filter(([name]) => !SIGNATURE_HEADERS.includes(name))
-  const replaced = SIGNATURE_HEADERS.flatMap((name) => {
-    const signature = replace(headers[name] ?? '')
-    return signature === undefined ? [] : [[name, signature] as const]
+/** RFC 9112 §7.1: a recipient must be able to parse the chunked transfer coding. */
+function chunkedBody({ delivery }: Signer): Rule {
+  return {
+    id: 'chunked-body',
+    title: 'Accepts a chunked body',
+    isRequired: true,
+    advice:
+      'Read the body to its end instead of Content-Length bytes. A proxy can send it with ' +
+      'Transfer-Encoding: chunked.',
+    checks: [accepts('a delivery in chunks', () => delivery(), postChunked)],
+  }
+}
+
+function secretRotation(current: Signer, next: Signer): Rule {
+  return {
+    id: 'next-secret',
+    title: 'Accepts the current and the next secret',
+    isRequired: true,
+    advice:
+      'During a rotation, accept a delivery that either secret has signed. The next secret signs ' +
+      'from the moment you activate it.',
+    checks: [
+      accepts('signed with the next secret', () => next.delivery()),
+      accepts('signed with the current secret', () => current.delivery()),
+    ],
+  }
+}
+
+/** Standard Webhooks 1.0.0, "Verifying webhook authenticity". */
+function lateDelivery({ delivery }: Signer): Rule {
+  const deliveryFrom = (minutes: number): SignedRequest =>
+    delivery({}, { at: new Date(Date.now() + minutes * MINUTE_MS) })
+  const changeTime = ({ headers, body }: SignedRequest): SignedRequest => ({
+    headers: { ...headers, 'webhook-timestamp': String(Math.floor(Date.now() / 1000)) },
+    body,
   })
-  return { headers: Object.fromEntries([...others, ...replaced]), body }
+  return {
+    id: 'late-delivery',
+    title: 'Responds 403 to a delivery that was not signed within the last 5 minutes',
+    isRequired: false,
+    advice:
+      'Verify webhook-signature, which signs webhook-timestamp, and compare the timestamp with ' +
+      'the clock. This stops replays of recorded deliveries.',
+    checks: [
+      refuses('signed 10 minutes ago', () => deliveryFrom(-10)),
+      refuses('signed 10 minutes in the future', () => deliveryFrom(10)),
+      refuses('with an unsigned new time', () => changeTime(deliveryFrom(-10))),
+    ],
+  }
 }
 
-/** Forges a signature of the same length and alphabet. */
-function changeFirstDigit(signature: string): string {
-  return signature.replace(
-    /^(v1,)?(.)/,
-    (_, scheme = '', first) => `${scheme}${first === 'a' ? 'b' : 'a'}`,
-  )
+function oversizedBody({ delivery }: Signer): Rule {
+  const oversized = (): SignedRequest => delivery({ added: 'x'.repeat(OVERSIZED_TEXT_CHARACTERS) })
+  const isTooLarge = (name: string, send: Send): ReceiverCheck => ({
+    name,
+    expected: '413',
+    request: oversized,
+    send: tolerateClose(send),
+  })
+  return {
+    id: 'oversized-body',
+    title: 'Refuses a body of 16 MiB',
+    isRequired: false,
+    advice:
+      'Stop storing the body at a limit, for example 1 MiB, and respond 413. Without a limit, ' +
+      'anyone can fill your memory. Deliveries have less than 1 KiB today.',
+    checks: [
+      isTooLarge('16 MiB', post),
+      isTooLarge('16 MiB in chunks', postChunked),
+      accepts('a delivery after them', () => delivery()),
+    ],
+  }
 }
 
-/** The same JSON, with a letter written as an escape sequence. */
-function escapeLetters(payload: object): string {
-  return JSON.stringify(payload).replaceAll('created', 'cr\\u0065ated')
-}
-
-function reverseFields(payload: object): string {
-  return JSON.stringify(Object.fromEntries(Object.entries(payload).reverse()))
+function heldUpload({ delivery }: Signer): Rule {
+  return {
+    id: 'held-upload',
+    title: 'Accepts a delivery while another upload is unfinished',
+    isRequired: true,
+    advice:
+      'Handle requests concurrently, and end an upload that takes longer than 10 seconds. ' +
+      'Otherwise one slow sender stops all deliveries.',
+    checks: [accepts('a delivery beside an unfinished upload', () => delivery(), postBesideUpload)],
+  }
 }

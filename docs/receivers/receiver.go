@@ -1,17 +1,28 @@
-// Go 1.19 or newer:  MUSTER_WEBHOOK_SECRET=whsec_… PORT=4000 go run receiver.go
+// Go 1.22 or newer:  MUSTER_WEBHOOK_SECRET=whsec_… PORT=4000 go run receiver.go
 package main
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
+)
+
+const (
+	maxBodyBytes = 1 << 20
+	tolerance    = 5 * time.Minute
 )
 
 type delivery struct {
@@ -21,24 +32,65 @@ type delivery struct {
 		Type string `json:"type"`
 		ID   string `json:"id"`
 	} `json:"resource"`
-	Data json.RawMessage `json:"data"`
 }
 
-var secret = []byte(os.Getenv("MUSTER_WEBHOOK_SECRET"))
-
-// In production, use a unique column in your database.
-var processed sync.Map
-
-func validSignature(body []byte, signature string) bool {
-	mac := hmac.New(sha256.New, secret)
-	mac.Write(body)
-	return hmac.Equal([]byte(hex.EncodeToString(mac.Sum(nil))), []byte(signature))
+type receiver struct {
+	// secrets has two elements while you rotate the secret.
+	secrets []string
+	// processedIDs is a unique column of your database in production.
+	processedIDs sync.Map
 }
 
-func handleWebhook(w http.ResponseWriter, r *http.Request) {
+func sign(key []byte, content ...[]byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	for _, part := range content {
+		mac.Write(part)
+	}
+	return mac.Sum(nil)
+}
+
+// isSigned checks both signatures: X-Service-Signature signs the body.
+// webhook-signature signs ID, time and body.
+func isSigned(secret string, header http.Header, body []byte) bool {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil {
+		return false
+	}
+	prefix := header.Get("webhook-id") + "." + header.Get("webhook-timestamp") + "."
+	signature := hex.EncodeToString(sign([]byte(secret), body))
+	timedSignature := "v1," + base64.StdEncoding.EncodeToString(sign(key, []byte(prefix), body))
+	return hmac.Equal([]byte(header.Get("X-Service-Signature")), []byte(signature)) &&
+		hmac.Equal([]byte(header.Get("webhook-signature")), []byte(timedSignature))
+}
+
+// isRecent reports whether the delivery is new: an older one may be a replay.
+func isRecent(header http.Header) bool {
+	seconds, err := strconv.ParseInt(header.Get("webhook-timestamp"), 10, 64)
+	return err == nil && time.Since(time.Unix(seconds, 0)).Abs() <= tolerance
+}
+
+func (rc *receiver) isAuthentic(header http.Header, body []byte) bool {
+	for _, secret := range rc.secrets {
+		if isSigned(secret, header, body) {
+			return isRecent(header)
+		}
+	}
+	return false
+}
+
+func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Verify the raw bytes: JSON that was parsed and serialized again can differ.
-	body, err := io.ReadAll(r.Body)
-	if err != nil || !validSignature(body, r.Header.Get("X-Service-Signature")) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if !rc.isAuthentic(r.Header, body) {
 		w.WriteHeader(http.StatusForbidden)
 		return
 	}
@@ -47,7 +99,7 @@ func handleWebhook(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	if _, seen := processed.LoadOrStore(d.ID, true); !seen {
+	if _, seen := rc.processedIDs.LoadOrStore(d.ID, true); !seen {
 		// In production, enqueue the delivery here.
 		fmt.Println(d.EventType, d.Resource.ID)
 	}
@@ -55,12 +107,21 @@ func handleWebhook(w http.ResponseWriter, r *http.Request) {
 }
 
 func main() {
-	if len(secret) == 0 { // anyone can sign with an empty secret
+	rc := &receiver{}
+	for _, name := range []string{"MUSTER_WEBHOOK_SECRET", "MUSTER_WEBHOOK_NEXT_SECRET"} {
+		if secret := os.Getenv(name); secret != "" {
+			rc.secrets = append(rc.secrets, secret)
+		}
+	}
+	if len(rc.secrets) == 0 {
 		log.Fatal("Set MUSTER_WEBHOOK_SECRET")
 	}
-	port := os.Getenv("PORT")
-	if port == "" {
-		port = "4000"
+	mux := http.NewServeMux()
+	mux.Handle("POST /", rc) // other methods get 405
+	server := &http.Server{
+		Addr:        "127.0.0.1:" + cmp.Or(os.Getenv("PORT"), "4000"),
+		Handler:     mux,
+		ReadTimeout: 10 * time.Second, // ends uploads that a sender does not finish
 	}
-	log.Fatal(http.ListenAndServe("127.0.0.1:"+port, http.HandlerFunc(handleWebhook)))
+	log.Fatal(server.ListenAndServe())
 }

@@ -163,6 +163,10 @@ describe('wrong usage', () => {
         ['check-receiver', 'http://127.0.0.1:1/', '--secret', 'abc'],
         /option '--secret <secret>'.*whsec_/,
       ],
+      [
+        ['check-receiver', 'http://127.0.0.1:1/', '--secret', 'whsec_YWJj', '--next-secret', 'abc'],
+        /option '--next-secret <secret>'.*whsec_/,
+      ],
       [['listen', '--secret', '-'], /option '--secret <secret>'.*whsec_/],
       [['check-receiver', 'ftp://example.com', '--secret', 'whsec_YWJj'], /argument 'url'|ftp/],
     ] as const) {

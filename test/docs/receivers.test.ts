@@ -2,61 +2,93 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
+import { newSecret } from '../../webhooks/transport/secret.ts'
 import { type Muster, newMuster } from '../cli/muster.ts'
 import { until } from '../helpers.ts'
 import { type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { readTabs } from './pages.ts'
-import { formatTestName, isInstalled } from './runtimes.ts'
+import { formatTestName, isInstalled, run } from './runtimes.ts'
 
 interface ReceiverRuntime {
   language: string
   file: string
   command(file: string, port: number): string[]
+  /** The strictest check of the language's own tools. */
+  compile(file: string): string[]
   probe: string[]
+  /** False: the web server in front of the receiver ends unfinished uploads. */
+  endsUploads?: false
+  /** True: the receiver prints the delivery's ID, because the language has no JSON parser. */
+  printsId?: true
 }
+
+const TSC = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url))
+const TYPES = fileURLToPath(new URL('../../node_modules/@types', import.meta.url))
 
 const RECEIVERS: ReceiverRuntime[] = [
   {
     language: 'typescript',
     file: 'receiver.mts',
     command: (file) => [process.execPath, file],
+    compile: (file) => [
+      TSC,
+      '--strict',
+      '--noEmit',
+      '--module',
+      'nodenext',
+      '--target',
+      'esnext',
+      '--types',
+      'node',
+      '--typeRoots',
+      TYPES,
+      file,
+    ],
     probe: [process.execPath, '--version'],
   },
   {
     language: 'python',
     file: 'receiver.py',
     command: (file) => ['python3', file],
+    compile: (file) => ['python3', '-W', 'error', '-m', 'py_compile', file],
     probe: ['python3', '--version'],
   },
   {
     language: 'php',
     file: 'receiver.php',
     command: (file, port) => ['php', '-S', `127.0.0.1:${port}`, file],
+    compile: (file) => ['php', '-d', 'error_reporting=E_ALL', '--syntax-check', file],
     probe: ['php', '--version'],
+    endsUploads: false,
   },
   {
     language: 'go',
     file: 'receiver.go',
     command: (file) => ['go', 'run', file],
+    compile: (file) => ['go', 'vet', file],
     probe: ['go', 'version'],
   },
   {
     language: 'ruby',
     file: 'receiver.rb',
     command: (file) => ['ruby', file],
+    compile: (file) => ['ruby', '-wc', file],
     probe: ['ruby', '-rwebrick', '-e', ''],
   },
   {
     language: 'java',
     file: 'Receiver.java',
     command: (file) => ['java', file],
+    compile: (file) => ['javac', '-Xlint', '-Werror', '-d', `${file}.classes`, file],
     probe: ['java', '--list-modules'],
+    printsId: true,
   },
 ]
 
@@ -97,22 +129,29 @@ interface Running extends AsyncDisposable {
   hasExited(): boolean
 }
 
-/** Starts the receiver of the guide. Resolves when it responds or has exited. */
-async function startDocumented(
-  { language, file, command }: ReceiverRuntime,
-  port: number,
-  secret: string,
-): Promise<Running> {
+/** Writes the receiver of the guide to a file and returns its path. */
+async function writeDocumented({ language, file }: ReceiverRuntime): Promise<string> {
   const guide = await (await fetch(`${server.url}/docs/guides/webhooks`)).text()
   const code = readTabs(guide, 'code-')[language] ?? ''
   expect(code).toContain('MUSTER_WEBHOOK_SECRET')
   const path = join(directory, file)
   await writeFile(path, code)
-  const [name = '', ...args] = command(path, port)
+  return path
+}
+
+/** Starts the receiver of the guide. Resolves when it responds or has exited. */
+async function startDocumented(
+  runtime: ReceiverRuntime,
+  port: number,
+  secret: string,
+  nextSecret = '',
+): Promise<Running> {
+  const [name = '', ...args] = runtime.command(await writeDocumented(runtime), port)
   const environment = {
     ...process.env,
     PORT: String(port),
     MUSTER_WEBHOOK_SECRET: secret,
+    MUSTER_WEBHOOK_NEXT_SECRET: nextSecret,
     TMPDIR: directory,
   }
   // Some receivers start another process. A process group ends both.
@@ -127,7 +166,7 @@ async function startDocumented(
   })
   const hasExited = () => child.exitCode !== null
   await until(
-    `${language} responds or exits`,
+    `${runtime.language} responds or exits`,
     async () => hasExited() || (await post(port, '{}')) !== undefined,
     TIMEOUT_MS,
   )
@@ -149,6 +188,18 @@ function post(
     ({ status }) => status,
     () => undefined,
   )
+}
+
+/** Sends a part of a request and waits. */
+async function startUpload(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => undefined).resume()
+  await new Promise<void>((resolve) => {
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{', () =>
+      resolve(),
+    )
+  })
+  return socket
 }
 
 async function end(child: ChildProcess): Promise<void> {
@@ -192,48 +243,82 @@ async function newParticipant(): Promise<{ id: string }> {
 }
 
 describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
-  const name = `${formatTestName(runtime)}: processes each real delivery once, and no delivery with a wrong signature`
+  const name = formatTestName(runtime)
+  const { printsId = false, endsUploads = true } = runtime
 
-  it.skipIf(!isInstalled(runtime))(name, { timeout: 2 * TIMEOUT_MS }, async () => {
-    const port = await freePort()
-    const url = `http://127.0.0.1:${port}/`
-    const { id: webhook, secret } = await newWebhook(url)
-    await using receiver = await startDocumented(runtime, port, secret)
-    expect(receiver.hasExited(), receiver.errors()).toBe(false)
-
-    const participant = await newParticipant()
-    await until(
-      'the delivery is processed',
-      () => receiver.output().includes(`participant.created ${participant.id}\n`),
-      TIMEOUT_MS,
-    )
-    const delivery = await until(
-      'the delivery is delivered',
-      async () =>
-        (
-          await muster.json(['deliveries', 'list', '--webhook', webhook, '--state', 'delivered'])
-        )[0],
-      TIMEOUT_MS,
-    )
-    expect(delivery).toMatchObject({ event_type: 'participant.created', attempts: 1 })
-    await muster.json(['webhook', 'disable', webhook])
-
-    // The receiver must not process forged deliveries and repeats.
-    const before = receiver.output()
-    const { rules, conformant } = await muster.json(['check-receiver', url, '--secret', secret])
-    expect(rules.filter(({ passed }: { passed: boolean }) => !passed)).toEqual([])
-    expect(conformant).toBe(true)
-    const expected = rules
-      .filter(({ rule }: { rule: string }) => rule !== 'repeats')
-      .flatMap(({ checks }: { checks: { expected: string }[] }) =>
-        checks.filter((check) => check.expected === '2xx'),
+  it.skipIf(!isInstalled(runtime))(
+    `${name}: compiles without warnings`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const { status, stdout, stderr } = await run(
+        runtime.compile(await writeDocumented(runtime)),
+        {},
       )
-    const processed = (): string[] => receiver.output().slice(before.length).trim().split('\n')
-    await until('all are processed', () => processed().length >= expected.length, TIMEOUT_MS)
-    expect(processed()).toHaveLength(expected.length)
-    for (const line of processed()) expect(line).toMatch(/^\S+\.\S+ [0-9a-f-]{36}$/)
-    expect(processed().join()).not.toContain('particlpant')
-  })
+      expect(status, stdout + stderr).toBe(0)
+      expect(stderr).not.toMatch(/warn/i)
+    },
+  )
+
+  it.skipIf(!isInstalled(runtime))(
+    `${name}: processes each real delivery once and follows every rule of check-receiver`,
+    { timeout: 2 * TIMEOUT_MS },
+    async () => {
+      const port = await freePort()
+      const url = `http://127.0.0.1:${port}/`
+      const { id: webhook, secret } = await newWebhook(url)
+      const nextSecret = newSecret()
+      await using receiver = await startDocumented(runtime, port, secret, nextSecret)
+      expect(receiver.hasExited(), receiver.errors()).toBe(false)
+      const upload = await startUpload(port)
+
+      const participant = await newParticipant()
+      const delivery = await until(
+        'the delivery is delivered',
+        async () =>
+          (
+            await muster.json(['deliveries', 'list', '--webhook', webhook, '--state', 'delivered'])
+          )[0],
+        TIMEOUT_MS,
+      )
+      expect(delivery).toMatchObject({ event_type: 'participant.created', attempts: 1 })
+      const line = printsId ? delivery.id : `participant.created ${participant.id}`
+      await until('it is processed', () => receiver.output().includes(`${line}\n`), TIMEOUT_MS)
+      await muster.json(['webhook', 'disable', webhook])
+
+      // The receiver must not process forged deliveries and repeats.
+      const before = receiver.output()
+      const options = ['--secret', secret, '--next-secret', nextSecret, '--strict']
+      const checked = await muster.json(['check-receiver', url, ...options])
+      expect(checked.rules.filter(({ passed }: { passed: boolean }) => !passed)).toEqual([])
+      const processed = (): string[] => receiver.output().slice(before.length).trim().split('\n')
+      await until(
+        'all are processed',
+        () => processed().length >= checked.expected_deliveries,
+        TIMEOUT_MS,
+      )
+      expect(processed()).toHaveLength(checked.expected_deliveries)
+      for (const one of processed())
+        expect(one).toMatch(printsId ? /^[0-9a-f-]{36}$/ : /^\S+\.\S+ [0-9a-f-]{36}$/)
+      expect(processed().join()).not.toContain('particlpant')
+
+      if (endsUploads) await until('the upload ends', () => upload.destroyed, TIMEOUT_MS)
+      upload.destroy()
+    },
+  )
+
+  it.skipIf(!isInstalled(runtime))(
+    `${name}: responds 405 to other methods`,
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const port = await freePort()
+      await using receiver = await startDocumented(runtime, port, newSecret())
+      for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+        const { status, headers } = await fetch(`http://127.0.0.1:${port}/`, { method })
+        expect([method, status, headers.get('Allow')]).toEqual([method, 405, 'POST'])
+      }
+      expect(receiver.output()).toBe('')
+    },
+  )
 })
 
 describe.each(RECEIVERS)('the receiver in $language, without a secret', (runtime) => {

@@ -1,0 +1,75 @@
+/** Deliveries for `check-receiver`: correctly signed, forged and unusual ones. */
+import { v7 as uuidv7 } from 'uuid'
+import { eventTypes } from '../generated/events.ts'
+import { signingKeys } from '../webhooks/transport/secret.ts'
+import { deliveryHeaders } from '../webhooks/transport/sign.ts'
+
+export interface SignedRequest {
+  headers: Record<string, string>
+  body: Buffer
+}
+
+interface DeliveryOptions {
+  /** Serialises the payload. */
+  write?: (payload: object) => string
+  secret?: string
+  /** The signed time. */
+  at?: Date
+}
+
+/** Builds deliveries that are signed with `secret`. */
+export function newSigner(secret: string) {
+  const sign = (id: string, body: Buffer, at: Date, key = secret): SignedRequest => ({
+    headers: deliveryHeaders(signingKeys(key), { id, eventId: null }, body, at),
+    body,
+  })
+  const delivery = (change: object = {}, options: DeliveryOptions = {}): SignedRequest => {
+    const { write = JSON.stringify, secret: key = secret, at = new Date() } = options
+    const id = uuidv7()
+    const payload = { ...eventTypes['participant.created'].example, ...change, id }
+    return sign(id, Buffer.from(write(payload)), at, key)
+  }
+  return { sign, delivery }
+}
+
+export type Signer = ReturnType<typeof newSigner>
+
+export function deliveryId({ headers }: SignedRequest): string {
+  return headers['webhook-id'] ?? ''
+}
+
+const SIGNATURE_HEADERS = ['x-service-signature', 'webhook-signature']
+
+/** Replaces both signature headers. Undefined removes them. */
+export function replaceSignatures(
+  { headers, body }: SignedRequest,
+  replace: (signature: string) => string | undefined,
+): SignedRequest {
+  const others = Object.entries(headers).filter(([name]) => !SIGNATURE_HEADERS.includes(name))
+  const replaced = SIGNATURE_HEADERS.flatMap((name) => {
+    const signature = replace(headers[name] ?? '')
+    return signature === undefined ? [] : [[name, signature] as const]
+  })
+  return { headers: Object.fromEntries([...others, ...replaced]), body }
+}
+
+/** Forges a signature of the same length and alphabet. */
+export function changeFirstDigit(signature: string): string {
+  return signature.replace(
+    /^(v1,)?(.)/,
+    (_, scheme = '', first) => `${scheme}${first === 'a' ? 'b' : 'a'}`,
+  )
+}
+
+export function indent(payload: object): string {
+  return `\n${JSON.stringify(payload, null, '\t')}\r\n `
+}
+
+/** The same JSON, with a letter written as an escape sequence. */
+export function escapeLetters(payload: object): string {
+  return JSON.stringify(payload).replaceAll('created', 'cr\\u0065ated')
+}
+
+export function reverseFields(payload: object): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(payload).reverse()))
+}

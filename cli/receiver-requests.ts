@@ -1,0 +1,123 @@
+/** The ways in which `check-receiver` sends a delivery. Each request has a connection of its own. */
+import { type ClientRequest, request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { request } from 'undici'
+import type { SignedRequest } from './receiver-deliveries.ts'
+
+/** Returns the status of the response, or null if the receiver closed the connection without one.
+ *  Throws if there is no response. */
+export type Send = (
+  url: string,
+  delivery: SignedRequest,
+  signal: AbortSignal,
+) => Promise<number | null>
+
+const CHUNK_BYTES = 256 * 1024
+/** A receiver that an aborted upload ends needs a moment to exit. */
+const EXIT_MS = 500
+
+export async function post(
+  url: string,
+  { headers, body }: SignedRequest,
+  signal: AbortSignal,
+): Promise<number> {
+  return await sendBody(url, headers, body, signal)
+}
+
+/** With `Transfer-Encoding: chunked` and without `Content-Length`, in at least two chunks. */
+export async function postChunked(
+  url: string,
+  { headers, body }: SignedRequest,
+  signal: AbortSignal,
+): Promise<number> {
+  return await sendBody(url, headers, Readable.from(splitBody(body)), signal)
+}
+
+/** Returns the status of the worse response. */
+export async function postTwice(
+  url: string,
+  delivery: SignedRequest,
+  signal: AbortSignal,
+): Promise<number> {
+  return Math.max(
+    ...(await Promise.all([post(url, delivery, signal), post(url, delivery, signal)])),
+  )
+}
+
+/** A receiver may close the connection before it has read a large body. */
+export function tolerateClose(send: Send): Send {
+  return async (url, delivery, signal) => {
+    try {
+      return await send(url, delivery, signal)
+    } catch (error) {
+      if (isClosed(error)) return null
+      throw error
+    }
+  }
+}
+
+/** Closes a connection in the middle of an upload, then posts the delivery. */
+export async function postAfterAbort(
+  url: string,
+  delivery: SignedRequest,
+  signal: AbortSignal,
+): Promise<number> {
+  const upload = await startUpload(url, delivery)
+  upload.destroy()
+  await delay(EXIT_MS)
+  return await post(url, delivery, signal)
+}
+
+/** Posts the delivery while another connection has sent half of an upload. */
+export async function postBesideUpload(
+  url: string,
+  delivery: SignedRequest,
+  signal: AbortSignal,
+): Promise<number> {
+  const upload = await startUpload(url, delivery)
+  try {
+    return await post(url, delivery, signal)
+  } finally {
+    upload.destroy()
+  }
+}
+
+async function sendBody(
+  url: string,
+  headers: Record<string, string>,
+  body: Buffer | Readable,
+  signal: AbortSignal,
+): Promise<number> {
+  const response = await request(url, { method: 'POST', headers, body, signal, reset: true })
+  await response.body.dump()
+  return response.statusCode
+}
+
+/** Sends the headers and half of the body. */
+async function startUpload(url: string, { headers, body }: SignedRequest): Promise<ClientRequest> {
+  const connect = url.startsWith('https:') ? httpsRequest : httpRequest
+  const upload = connect(url, {
+    method: 'POST',
+    headers: { ...headers, 'content-length': body.length },
+    agent: false,
+  })
+  await new Promise<void>((resolve, reject) => {
+    upload.on('error', reject)
+    upload.write(body.subarray(0, body.length / 2), () => resolve())
+  })
+  return upload
+}
+
+function* splitBody(body: Buffer): Generator<Buffer> {
+  const chunkBytes = Math.min(CHUNK_BYTES, Math.ceil(body.length / 2))
+  for (let start = 0; start < body.length; start += chunkBytes)
+    yield body.subarray(start, start + chunkBytes)
+}
+
+function isClosed(error: unknown): boolean {
+  return ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'].includes(
+    (error as NodeJS.ErrnoException).code ?? '',
+  )
+}

@@ -1,0 +1,197 @@
+import { describe, expect, it } from 'vitest'
+import { eventTypes } from '../../generated/events.ts'
+import { newSecret, signingKeys } from '../../webhooks/transport/secret.ts'
+import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
+import { startReceiver } from '../receiver.ts'
+import { type Muster, newMuster, type Started } from './muster.ts'
+
+async function startListening(
+  muster: Muster,
+  ...args: string[]
+): Promise<{ listener: Started; url: string }> {
+  const listener = muster.start(['listen', '--port', '0', ...args])
+  const url = await new Promise<string>((resolve, reject) => {
+    const look = () => {
+      const [, found] =
+        (listener.output.stdout + listener.output.stderr).match(/Listening on (\S+)/) ?? []
+      if (found) resolve(found)
+    }
+    listener.process.stdout?.on('data', look)
+    listener.process.stderr?.on('data', look)
+    listener.ended.then(({ stderr }) => reject(new Error(stderr)), reject)
+  })
+  return { listener, url }
+}
+
+async function post(
+  url: string,
+  secret: string,
+  payload: { id: string; [field: string]: unknown },
+  change = (body: string) => body,
+): Promise<number> {
+  const body = Buffer.from(JSON.stringify(payload))
+  const ids = { id: payload.id, eventId: null }
+  const headers = deliveryHeaders(signingKeys(secret), ids, body, new Date())
+  return (await fetch(url, { method: 'POST', headers, body: change(body.toString('utf8')) })).status
+}
+
+async function stopped({ process, ended }: Started) {
+  process.kill('SIGTERM')
+  return ended
+}
+
+const { example } = eventTypes['job_application.created']
+
+describe('listen', () => {
+  it('verifies and prints each delivery; responds 403 to a wrong signature', async () => {
+    await using muster = await newMuster()
+    const secret = newSecret()
+    const { listener, url } = await startListening(muster, '--secret', secret)
+    expect(await post(url, secret, example)).toBe(204)
+    expect(await post(url, secret, example)).toBe(204)
+    expect(await post(url, newSecret(), example)).toBe(403)
+    expect((await fetch(url)).status).toBe(405)
+
+    const { status, stdout, stderr } = await stopped(listener)
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout).toContain(`muster webhook create --account ID --url ${url} --events '*'`)
+    expect(stdout).toContain(
+      `job_application.created\n  Delivery  ${example.id}\n  Resource  job_application ${example.resource.id}\n`,
+    )
+    expect(stdout).toContain(`Delivery  ${example.id}  (seen before)`)
+    expect(stdout.match(/Signature valid, responded 204/g)).toHaveLength(2)
+    expect(stdout.match(/Signature INVALID, responded 403/g)).toHaveLength(1)
+    expect(stdout).not.toContain('Problem')
+  })
+
+  it('--json prints one document per delivery and nothing else', async () => {
+    await using muster = await newMuster()
+    const { listener, url } = await startListening(muster, '--json')
+    await post(url, newSecret(), example)
+    await post(url, newSecret(), { ...example, event_type: 'cat.fed' })
+    await post(url, newSecret(), { ...example, data: [] })
+    await post(url, newSecret(), example, () => '{')
+    const { stdout } = await stopped(listener)
+    const documents = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(documents).toMatchObject([
+      {
+        received_at: expect.any(String),
+        verified: null,
+        problems: [],
+        repeated: false,
+        body: example,
+        status: 204,
+        forwarded: null,
+      },
+      { problems: ['event_type: "cat.fed" is not in asyncapi.yaml'], repeated: true },
+      { problems: [expect.stringContaining('body /data')] },
+      { problems: ['body: is not JSON'], body: '{' },
+    ])
+  })
+
+  it('prints how a delivery breaks the schema of its event', async () => {
+    await using muster = await newMuster()
+    const { listener, url } = await startListening(muster)
+    await post(url, newSecret(), {
+      ...example,
+      resource: { ...example.resource, type: 'cat' },
+      data: { screening_outcome: 'odd', more: 1 },
+    })
+    const { stdout } = await stopped(listener)
+    expect(stdout).toContain(
+      'Problem   body /resource/type: must be equal to constant: job_application\n',
+    )
+    expect(stdout).toContain('Problem   body /data: must NOT have additional properties: more\n')
+    expect(stdout).toMatch(
+      /Problem {3}body \/data\/screening_outcome: must be equal to one of the allowed values: meets_all, /,
+    )
+  })
+
+  it('--forward sends the same bytes and headers and returns the response', async () => {
+    await using muster = await newMuster()
+    await using own = await startReceiver({
+      validate: false,
+      answers: [
+        {
+          status: 503,
+          headers: { 'Retry-After': '7', 'Content-Type': 'text/plain', 'X-Own': '1' },
+          body: 'busy',
+        },
+        200,
+      ],
+    })
+    const secret = newSecret()
+    const { listener, url } = await startListening(muster, '--secret', secret, '--forward', own.url)
+    const body = Buffer.from(
+      `\n${JSON.stringify(example, null, '\t').replace('created', 'cr\\u0065ated')}  `,
+    )
+    const headers = {
+      ...deliveryHeaders(signingKeys(secret), { id: example.id, eventId: null }, body, new Date()),
+      'x-more': 'kept',
+    }
+    const answer = await fetch(url, { method: 'POST', headers, body })
+    expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toEqual([
+      503,
+      '7',
+      'busy',
+    ])
+    expect(answer.headers.get('x-own')).toBeNull()
+    const [received] = own.requests
+    expect(received?.body.equals(body)).toBe(true)
+    expect(received?.headers).toMatchObject(headers)
+    expect(received?.headers.host).toBe(new URL(own.url).host)
+
+    expect(await post(url, secret, example)).toBe(200)
+    expect(await post(url, newSecret(), example)).toBe(403)
+    expect(own.requests).toHaveLength(2)
+    const { stdout } = await stopped(listener)
+    expect(stdout).toMatch(
+      new RegExp(`Signature valid\n  Forwarded ${own.url} responded 503 in \\d+ ms: busy\n`),
+    )
+    expect(stdout).toMatch(new RegExp(`Forwarded ${own.url} responded 200 in \\d+ ms\n`))
+    expect(stdout).toContain('Signature INVALID, responded 403\n')
+  })
+
+  it('--secret follows every rule of check-receiver', async () => {
+    await using muster = await newMuster()
+    const secret = newSecret()
+    const { listener, url } = await startListening(muster, '--secret', secret)
+    const { rules } = await muster.json(['check-receiver', url, '--secret', secret, '--strict'])
+    expect(rules.filter(({ passed }: { passed: boolean }) => !passed)).toEqual([])
+    await stopped(listener)
+  })
+
+  it('--forward to an unreachable URL: responds 502 and prints why', async () => {
+    await using muster = await newMuster()
+    const { listener, url } = await startListening(
+      muster,
+      '--forward',
+      'http://127.0.0.1:1/',
+      '--json',
+    )
+    expect(await post(url, newSecret(), example)).toBe(502)
+    const { stdout } = await stopped(listener)
+    expect(JSON.parse(stdout)).toMatchObject({
+      status: 502,
+      forwarded: {
+        status: 502,
+        duration_ms: expect.any(Number),
+        error: expect.stringContaining('ECONNREFUSED'),
+      },
+    })
+  })
+
+  it('refuses a port that is in use', async () => {
+    await using muster = await newMuster()
+    const { url } = await startListening(muster)
+    const { port } = new URL(url)
+    expect(await muster.run(['listen', '--port', port])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `Port ${port} is in use. Choose another one with --port.\n`,
+    })
+  })
+})
