@@ -32,6 +32,9 @@ function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string)
     const message = toMessage(error)
     if (message === undefined) continue
     const field = fieldOf(toPath(error))
+    const isInside = (name: string): boolean => name === field || name.startsWith(`${field}.`)
+    // An earlier error in one of the alternatives is clearer.
+    if (error.keyword === 'oneOf' && Object.keys(fields).some(isInside)) continue
     fields[field] ??= []
     if (!fields[field].includes(message)) fields[field].push(message)
   }

@@ -189,7 +189,7 @@ export interface paths {
         put?: never;
         /**
          * Create a job application
-         * @description Applies for a job on behalf of a participant. The job must be open, and a participant can apply for it only once. The answers are compared with the job's screening questions, which sets `screening_outcome`. It is `missing_must_have` if the answer to a must-have question is absent or not the expected one. Otherwise it is `missing_nice_to_have` if that holds for a nice-to-have question, and `meets_all` if not. It is null if the job has no questions.
+         * @description Applies for a job on behalf of a participant. The job must be open, and a participant can apply for it only once. The answers are compared with the job's screening questions, which sets `screening_outcome`. It is `missing_must_have` if the answer to a must-have question is absent or does not meet the expectation. Otherwise it is `missing_nice_to_have` if that holds for a nice-to-have question, and `meets_all` if not. It is null if the job has no questions.
          */
         post: operations["createJobApplication"];
         delete?: never;
@@ -764,15 +764,33 @@ export interface components {
              */
             due_at?: string | null;
         };
-        /** @description A question for applicants. Their answer is compared with the expected one. */
+        /**
+         * @description How an answer is compared with the expected value.
+         * @default equals
+         * @enum {string}
+         */
+        ScreeningOperator: "equals" | "at_least" | "at_most" | "one_of";
+        /** @description The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`. */
+        ScreeningExpectation: string | number | boolean | (string | number | boolean)[];
+        /** @description A question for applicants. */
         ScreeningQuestion: {
             /** @description The name of the answer. Unique in the job. */
             key: string;
             /** @description The question as shown to people. */
             label: string;
             requirement: components["schemas"]["ScreeningRequirement"];
-            /** @description The expected answer. An answer must equal it in type and value. */
-            expected: string | number | boolean;
+            operator: components["schemas"]["ScreeningOperator"];
+            expected: components["schemas"]["ScreeningExpectation"];
+        };
+        /** @description A question for applicants, as you send it. */
+        ScreeningQuestionInput: {
+            /** @description The name of the answer. Unique in the job. */
+            key: string;
+            /** @description The question as shown to people. */
+            label: string;
+            requirement: components["schemas"]["ScreeningRequirement"];
+            operator?: components["schemas"]["ScreeningOperator"];
+            expected: components["schemas"]["ScreeningExpectation"];
         };
         /** @description An opening that participants can apply for. */
         Job: {
@@ -803,7 +821,7 @@ export interface components {
             description?: string;
             status?: components["schemas"]["NewJobStatus"];
             /** @description At most 50 questions. */
-            screening_questions?: components["schemas"]["ScreeningQuestion"][];
+            screening_questions?: components["schemas"]["ScreeningQuestionInput"][];
         };
         /** @description The fields to update. */
         JobUpdate: {
@@ -813,7 +831,7 @@ export interface components {
             description?: string;
             status?: components["schemas"]["JobStatus"];
             /** @description At most 50 questions. */
-            screening_questions?: components["schemas"]["ScreeningQuestion"][];
+            screening_questions?: components["schemas"]["ScreeningQuestionInput"][];
         };
         /** @description The answers, by the `key` of each question. */
         Answers: {
@@ -1500,12 +1518,14 @@ export interface components {
                  *           "key": "speaks_french",
                  *           "label": "Do you speak French?",
                  *           "requirement": "must_have",
+                 *           "operator": "equals",
                  *           "expected": true
                  *         },
                  *         {
                  *           "key": "years",
                  *           "label": "How many years have you worked as an interpreter?",
                  *           "requirement": "nice_to_have",
+                 *           "operator": "at_least",
                  *           "expected": 5
                  *         }
                  *       ],
@@ -1542,12 +1562,14 @@ export interface components {
                  *           "key": "speaks_french",
                  *           "label": "Do you speak French?",
                  *           "requirement": "must_have",
+                 *           "operator": "equals",
                  *           "expected": true
                  *         },
                  *         {
                  *           "key": "years",
                  *           "label": "How many years have you worked as an interpreter?",
                  *           "requirement": "nice_to_have",
+                 *           "operator": "at_least",
                  *           "expected": 5
                  *         }
                  *       ],
@@ -1583,12 +1605,14 @@ export interface components {
                  *               "key": "speaks_french",
                  *               "label": "Do you speak French?",
                  *               "requirement": "must_have",
+                 *               "operator": "equals",
                  *               "expected": true
                  *             },
                  *             {
                  *               "key": "years",
                  *               "label": "How many years have you worked as an interpreter?",
                  *               "requirement": "nice_to_have",
+                 *               "operator": "at_least",
                  *               "expected": 5
                  *             }
                  *           ],
@@ -2480,12 +2504,14 @@ export interface components {
                  *           "key": "speaks_french",
                  *           "label": "Do you speak French?",
                  *           "requirement": "must_have",
+                 *           "operator": "equals",
                  *           "expected": true
                  *         },
                  *         {
                  *           "key": "years",
                  *           "label": "How many years have you worked as an interpreter?",
                  *           "requirement": "nice_to_have",
+                 *           "operator": "at_least",
                  *           "expected": 5
                  *         }
                  *       ]
@@ -2679,7 +2705,10 @@ export type Task = components['schemas']['Task'];
 export type TaskList = components['schemas']['TaskList'];
 export type TaskCreate = components['schemas']['TaskCreate'];
 export type TaskUpdate = components['schemas']['TaskUpdate'];
+export type ScreeningOperator = components['schemas']['ScreeningOperator'];
+export type ScreeningExpectation = components['schemas']['ScreeningExpectation'];
 export type ScreeningQuestion = components['schemas']['ScreeningQuestion'];
+export type ScreeningQuestionInput = components['schemas']['ScreeningQuestionInput'];
 export type Job = components['schemas']['Job'];
 export type JobList = components['schemas']['JobList'];
 export type JobCreate = components['schemas']['JobCreate'];

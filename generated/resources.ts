@@ -356,8 +356,8 @@ export const resources: readonly Resource[] = [
           maxItems: 50,
           items: {
             type: 'object',
-            description: 'A question for applicants. Their answer is compared with the expected one.',
-            required: ['key', 'label', 'requirement', 'expected'],
+            description: 'A question for applicants.',
+            required: ['key', 'label', 'requirement', 'operator', 'expected'],
             additionalProperties: false,
             properties: {
               key: {
@@ -371,9 +371,35 @@ export const resources: readonly Resource[] = [
                 description: 'Whether an application needs the expected answer, or is only better with it.',
                 enum: ['must_have', 'nice_to_have'],
               },
+              operator: {
+                type: 'string',
+                description: 'How an answer is compared with the expected value.',
+                enum: ['equals', 'at_least', 'at_most', 'one_of'],
+                'x-enum-descriptions': [
+                  'The answer equals the expected value and has the same type.',
+                  'The answer is the expected number or a greater one.',
+                  'The answer is the expected number or a smaller one.',
+                  'The answer equals one of the expected values and has the same type.',
+                ],
+                default: 'equals',
+              },
               expected: {
-                description: 'The expected answer. An answer must equal it in type and value.',
-                oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+                description: 'The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`.',
+                'x-depends-on': 'operator',
+                oneOf: [
+                  { type: 'string', maxLength: 2000 },
+                  { type: 'number', format: 'double' },
+                  { type: 'boolean' },
+                  {
+                    type: 'array',
+                    minItems: 1,
+                    maxItems: 100,
+                    uniqueItems: true,
+                    items: {
+                      oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+                    },
+                  },
+                ],
               },
             },
           },
@@ -397,7 +423,7 @@ export const resources: readonly Resource[] = [
           maxItems: 50,
           items: {
             type: 'object',
-            description: 'A question for applicants. Their answer is compared with the expected one.',
+            description: 'A question for applicants, as you send it.',
             required: ['key', 'label', 'requirement', 'expected'],
             additionalProperties: false,
             properties: {
@@ -412,9 +438,35 @@ export const resources: readonly Resource[] = [
                 description: 'Whether an application needs the expected answer, or is only better with it.',
                 enum: ['must_have', 'nice_to_have'],
               },
+              operator: {
+                type: 'string',
+                description: 'How an answer is compared with the expected value.',
+                enum: ['equals', 'at_least', 'at_most', 'one_of'],
+                'x-enum-descriptions': [
+                  'The answer equals the expected value and has the same type.',
+                  'The answer is the expected number or a greater one.',
+                  'The answer is the expected number or a smaller one.',
+                  'The answer equals one of the expected values and has the same type.',
+                ],
+                default: 'equals',
+              },
               expected: {
-                description: 'The expected answer. An answer must equal it in type and value.',
-                oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+                description: 'The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`.',
+                'x-depends-on': 'operator',
+                oneOf: [
+                  { type: 'string', maxLength: 2000 },
+                  { type: 'number', format: 'double' },
+                  { type: 'boolean' },
+                  {
+                    type: 'array',
+                    minItems: 1,
+                    maxItems: 100,
+                    uniqueItems: true,
+                    items: {
+                      oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+                    },
+                  },
+                ],
               },
             },
           },
@@ -440,7 +492,7 @@ export const resources: readonly Resource[] = [
           maxItems: 50,
           items: {
             type: 'object',
-            description: 'A question for applicants. Their answer is compared with the expected one.',
+            description: 'A question for applicants, as you send it.',
             required: ['key', 'label', 'requirement', 'expected'],
             additionalProperties: false,
             properties: {
@@ -455,9 +507,35 @@ export const resources: readonly Resource[] = [
                 description: 'Whether an application needs the expected answer, or is only better with it.',
                 enum: ['must_have', 'nice_to_have'],
               },
+              operator: {
+                type: 'string',
+                description: 'How an answer is compared with the expected value.',
+                enum: ['equals', 'at_least', 'at_most', 'one_of'],
+                'x-enum-descriptions': [
+                  'The answer equals the expected value and has the same type.',
+                  'The answer is the expected number or a greater one.',
+                  'The answer is the expected number or a smaller one.',
+                  'The answer equals one of the expected values and has the same type.',
+                ],
+                default: 'equals',
+              },
               expected: {
-                description: 'The expected answer. An answer must equal it in type and value.',
-                oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+                description: 'The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`.',
+                'x-depends-on': 'operator',
+                oneOf: [
+                  { type: 'string', maxLength: 2000 },
+                  { type: 'number', format: 'double' },
+                  { type: 'boolean' },
+                  {
+                    type: 'array',
+                    minItems: 1,
+                    maxItems: 100,
+                    uniqueItems: true,
+                    items: {
+                      oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+                    },
+                  },
+                ],
               },
             },
           },

@@ -4422,7 +4422,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_JobCreate = validate91;
-const schema49 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestion"},"default":[]}}};
+const schema49 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"},"default":[]}}};
 const schema50 = {"type":"string","enum":["draft","open"]};
 
 function validate92(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -4452,7 +4452,7 @@ validate92.errors = vErrors;
 return errors === 0;
 }
 
-const schema51 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"expected":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]}}};
+const schema51 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningOperator","default":"equals"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningExpectation"}}};
 const pattern4 = new RegExp("^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", "u");
 const schema52 = {"type":"string","enum":["must_have","nice_to_have"]};
 
@@ -4483,12 +4483,337 @@ validate95.errors = vErrors;
 return errors === 0;
 }
 
+const schema53 = {"type":"string","enum":["equals","at_least","at_most","one_of"]};
+
+function validate97(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((data === "equals") || (data === "at_least")) || (data === "at_most")) || (data === "one_of"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema53.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate97.errors = vErrors;
+return errors === 0;
+}
+
+const schema54 = {"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"},{"type":"array","minItems":1,"maxItems":100,"uniqueItems":true,"items":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]}}]};
 const formats70 = require("ajv-formats/dist/formats").fullFormats.double;
+
+function validate99(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+const _errs0 = errors;
+let valid0 = false;
+let passing0 = null;
+const _errs1 = errors;
+if(typeof data === "string"){
+if(func4(data) > 2000){
+const err0 = {instancePath,schemaPath:"#/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+var _valid0 = _errs1 === errors;
+if(_valid0){
+valid0 = true;
+passing0 = 0;
+}
+const _errs3 = errors;
+if((typeof data == "number") && (isFinite(data))){
+if(!(formats70.validate(data))){
+const err2 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+var _valid0 = _errs3 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 1;
+}
+const _errs5 = errors;
+if(typeof data !== "boolean"){
+const err4 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+var _valid0 = _errs5 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 2];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 2;
+}
+const _errs7 = errors;
+if(Array.isArray(data)){
+if(data.length > 100){
+const err5 = {instancePath,schemaPath:"#/oneOf/3/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(data.length < 1){
+const err6 = {instancePath,schemaPath:"#/oneOf/3/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+const len0 = data.length;
+for(let i0=0; i0<len0; i0++){
+let data0 = data[i0];
+const _errs10 = errors;
+let valid3 = false;
+let passing1 = null;
+const _errs11 = errors;
+if(typeof data0 === "string"){
+if(func4(data0) > 2000){
+const err7 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+else {
+const err8 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+var _valid1 = _errs11 === errors;
+if(_valid1){
+valid3 = true;
+passing1 = 0;
+}
+const _errs13 = errors;
+if((typeof data0 == "number") && (isFinite(data0))){
+if(!(formats70.validate(data0))){
+const err9 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+}
+else {
+const err10 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+var _valid1 = _errs13 === errors;
+if(_valid1 && valid3){
+valid3 = false;
+passing1 = [passing1, 1];
+}
+else {
+if(_valid1){
+valid3 = true;
+passing1 = 1;
+}
+const _errs15 = errors;
+if(typeof data0 !== "boolean"){
+const err11 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+var _valid1 = _errs15 === errors;
+if(_valid1 && valid3){
+valid3 = false;
+passing1 = [passing1, 2];
+}
+else {
+if(_valid1){
+valid3 = true;
+passing1 = 2;
+}
+}
+}
+if(!valid3){
+const err12 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf",keyword:"oneOf",params:{passingSchemas: passing1},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+else {
+errors = _errs10;
+if(vErrors !== null){
+if(_errs10){
+vErrors.length = _errs10;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+let i1 = data.length;
+let j0;
+if(i1 > 1){
+outer0:
+for(;i1--;){
+for(j0 = i1; j0--;){
+if(func0(data[i1], data[j0])){
+const err13 = {instancePath,schemaPath:"#/oneOf/3/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+break outer0;
+}
+}
+}
+}
+}
+else {
+const err14 = {instancePath,schemaPath:"#/oneOf/3/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+var _valid0 = _errs7 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 3];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 3;
+}
+}
+}
+}
+if(!valid0){
+const err15 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+else {
+errors = _errs0;
+if(vErrors !== null){
+if(_errs0){
+vErrors.length = _errs0;
+}
+else {
+vErrors = null;
+}
+}
+}
+validate99.errors = vErrors;
+return errors === 0;
+}
+
 
 function validate94(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.operator === undefined){
+data.operator = "equals";
+}
 if(data.key === undefined){
 const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "key"},message:"must have required property '"+"key"+"'"};
 if(vErrors === null){
@@ -4530,7 +4855,7 @@ vErrors.push(err3);
 errors++;
 }
 for(const key0 in data){
-if(!((((key0 === "key") || (key0 === "label")) || (key0 === "requirement")) || (key0 === "expected"))){
+if(!(((((key0 === "key") || (key0 === "label")) || (key0 === "requirement")) || (key0 === "operator")) || (key0 === "expected"))){
 const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err4];
@@ -4607,125 +4932,24 @@ vErrors = vErrors === null ? validate95.errors : vErrors.concat(validate95.error
 errors = vErrors.length;
 }
 }
+if(!(validate97(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
+vErrors = vErrors === null ? validate97.errors : vErrors.concat(validate97.errors);
+errors = vErrors.length;
+}
 if(data.expected !== undefined){
-let data3 = data.expected;
-const _errs8 = errors;
-let valid1 = false;
-let passing0 = null;
-const _errs9 = errors;
-if(typeof data3 === "string"){
-if(func4(data3) > 2000){
-const err10 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+if(!(validate99(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
+vErrors = vErrors === null ? validate99.errors : vErrors.concat(validate99.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err10 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err10];
 }
 else {
 vErrors.push(err10);
-}
-errors++;
-}
-}
-else {
-const err11 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err11];
-}
-else {
-vErrors.push(err11);
-}
-errors++;
-}
-var _valid0 = _errs9 === errors;
-if(_valid0){
-valid1 = true;
-passing0 = 0;
-}
-const _errs11 = errors;
-if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats70.validate(data3))){
-const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-else {
-const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-var _valid0 = _errs11 === errors;
-if(_valid0 && valid1){
-valid1 = false;
-passing0 = [passing0, 1];
-}
-else {
-if(_valid0){
-valid1 = true;
-passing0 = 1;
-}
-const _errs13 = errors;
-if(typeof data3 !== "boolean"){
-const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-var _valid0 = _errs13 === errors;
-if(_valid0 && valid1){
-valid1 = false;
-passing0 = [passing0, 2];
-}
-else {
-if(_valid0){
-valid1 = true;
-passing0 = 2;
-}
-}
-}
-if(!valid1){
-const err15 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-else {
-errors = _errs8;
-if(vErrors !== null){
-if(_errs8){
-vErrors.length = _errs8;
-}
-else {
-vErrors = null;
-}
-}
-}
-}
-}
-else {
-const err16 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
 }
 errors++;
 }
@@ -4876,10 +5100,10 @@ validate91.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobUpdate = validate98;
-const schema53 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestion"}}}};
+const open_openapi_schemas_JobUpdate = validate102;
+const schema55 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"maxLength":200},"description":{"type":"string","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}}}};
 
-function validate98(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate102(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5004,15 +5228,15 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate98.errors = vErrors;
+validate102.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobApplicationCreate = validate101;
-const schema54 = {"type":"object","required":["job_id","participant_id"],"additionalProperties":false,"properties":{"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
-const schema55 = {"type":"object","maxProperties":100,"additionalProperties":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]}};
+const open_openapi_schemas_JobApplicationCreate = validate105;
+const schema56 = {"type":"object","required":["job_id","participant_id"],"additionalProperties":false,"properties":{"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
+const schema57 = {"type":"object","maxProperties":100,"additionalProperties":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]}};
 
-function validate102(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate106(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5148,12 +5372,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate102.errors = vErrors;
+validate106.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate101(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate105(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5240,8 +5464,8 @@ errors++;
 }
 }
 if(data.answers !== undefined){
-if(!(validate102(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate102.errors : vErrors.concat(validate102.errors);
+if(!(validate106(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate106.errors : vErrors.concat(validate106.errors);
 errors = vErrors.length;
 }
 }
@@ -5256,14 +5480,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate101.errors = vErrors;
+validate105.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_JobApplicationUpdate = validate104;
-const schema56 = {"type":"object","additionalProperties":false,"properties":{"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
+const open_openapi_schemas_JobApplicationUpdate = validate108;
+const schema58 = {"type":"object","additionalProperties":false,"properties":{"status":{"$ref":"/open/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/open/openapi.yaml/components/schemas/Answers"}}};
 
-function validate104(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate108(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5286,8 +5510,8 @@ errors = vErrors.length;
 }
 }
 if(data.answers !== undefined){
-if(!(validate102(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate102.errors : vErrors.concat(validate102.errors);
+if(!(validate106(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate106.errors : vErrors.concat(validate106.errors);
 errors = vErrors.length;
 }
 }
@@ -5302,15 +5526,15 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate104.errors = vErrors;
+validate108.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_ExportCreate = validate107;
-const schema57 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}}}};
-const schema58 = {"type":"string","enum":["csv","json"]};
+const open_openapi_schemas_ExportCreate = validate111;
+const schema59 = {"type":"object","required":["resource","format"],"additionalProperties":false,"properties":{"resource":{"$ref":"/open/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/open/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/open/openapi.yaml/components/schemas/ExportFilters","default":{}}}};
+const schema60 = {"type":"string","enum":["csv","json"]};
 
-function validate109(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate113(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -5324,7 +5548,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "csv") || (data === "json"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema58.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema60.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -5333,13 +5557,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate109.errors = vErrors;
+validate113.errors = vErrors;
 return errors === 0;
 }
 
-const schema59 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","maxLength":500}};
+const schema61 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","maxLength":500}};
 
-function validate111(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate115(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5389,12 +5613,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate111.errors = vErrors;
+validate115.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate107(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate111(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5440,13 +5664,13 @@ errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-if(!(validate109(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
-vErrors = vErrors === null ? validate109.errors : vErrors.concat(validate109.errors);
+if(!(validate113(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate113.errors : vErrors.concat(validate113.errors);
 errors = vErrors.length;
 }
 }
-if(!(validate111(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
-vErrors = vErrors === null ? validate111.errors : vErrors.concat(validate111.errors);
+if(!(validate115(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
+vErrors = vErrors === null ? validate115.errors : vErrors.concat(validate115.errors);
 errors = vErrors.length;
 }
 }
@@ -5460,15 +5684,15 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate107.errors = vErrors;
+validate111.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentCreate = validate113;
-const schema60 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"maxLength":2000}}};
-const formats82 = require("ajv-formats/dist/formats").fullFormats.int64;
+const open_openapi_schemas_PaymentCreate = validate117;
+const schema62 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"maxLength":2000}}};
+const formats84 = require("ajv-formats/dist/formats").fullFormats.int64;
 
-function validate113(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate117(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5597,7 +5821,7 @@ vErrors.push(err10);
 }
 errors++;
 }
-if(!(formats82.validate(data2))){
+if(!(formats84.validate(data2))){
 const err11 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err11];
@@ -5651,14 +5875,14 @@ vErrors.push(err14);
 }
 errors++;
 }
-validate113.errors = vErrors;
+validate117.errors = vErrors;
 return errors === 0;
 }
 
-const open_openapi_schemas_PaymentUpdate = validate115;
-const schema61 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"maxLength":2000}}};
+const open_openapi_schemas_PaymentUpdate = validate119;
+const schema63 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"maxLength":2000}}};
 
-function validate115(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate119(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5732,7 +5956,7 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(!(formats82.validate(data1))){
+if(!(formats84.validate(data1))){
 const err6 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err6];
@@ -5792,18 +6016,18 @@ vErrors.push(err9);
 }
 errors++;
 }
-validate115.errors = vErrors;
+validate119.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_200_headers = validate118;
-const schema62 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_200_headers = validate122;
+const schema64 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 const pattern5 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
 const pattern6 = new RegExp("^-?\\d+$", "u");
 const pattern9 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
 const pattern10 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
 
-function validate118(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate122(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -5895,7 +6119,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err8 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema62.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err8 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema64.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -5942,7 +6166,7 @@ errors++;
 if(data["x-ratelimit-remaining"] !== undefined){
 let data2 = data["x-ratelimit-remaining"];
 if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err12 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema62.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+const err12 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema64.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -5989,7 +6213,7 @@ errors++;
 if(data["x-ratelimit-reset"] !== undefined){
 let data3 = data["x-ratelimit-reset"];
 if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err16 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema62.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+const err16 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema64.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -5999,7 +6223,7 @@ vErrors.push(err16);
 errors++;
 }
 if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
+if(!(formats84.validate(data3))){
 const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err17];
@@ -6084,16 +6308,16 @@ vErrors.push(err23);
 }
 errors++;
 }
-validate118.errors = vErrors;
+validate122.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ParticipantList = validate119;
-const schema63 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema64 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema65 = {"type":"string","format":"uuid"};
+const closed_openapi_schemas_ParticipantList = validate123;
+const schema65 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Participant"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema66 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","phone","status","tags","external_id","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string","nullable":true},"phone":{"type":"string","nullable":true},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","items":{"type":"string"}},"external_id":{"type":"string","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema67 = {"type":"string","format":"uuid"};
 
-function validate121(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate125(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -6118,13 +6342,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate121.errors = vErrors;
+validate125.errors = vErrors;
 return errors === 0;
 }
 
-const schema66 = {"type":"string","enum":["active","inactive","archived"]};
+const schema68 = {"type":"string","enum":["active","inactive","archived"]};
 
-function validate123(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate127(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -6138,7 +6362,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "active") || (data === "inactive")) || (data === "archived"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema66.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema68.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -6147,13 +6371,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate123.errors = vErrors;
+validate127.errors = vErrors;
 return errors === 0;
 }
 
-const schema67 = {"type":"string","format":"date-time"};
+const schema69 = {"type":"string","format":"date-time"};
 
-function validate125(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate129(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -6178,12 +6402,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate125.errors = vErrors;
+validate129.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate120(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate124(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6278,7 +6502,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema64.properties, key0))){
+if(!(func2.call(schema66.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -6290,8 +6514,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -6334,8 +6558,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate123(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate123.errors : vErrors.concat(validate123.errors);
+if(!(validate127(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate127.errors : vErrors.concat(validate127.errors);
 errors = vErrors.length;
 }
 }
@@ -6381,14 +6605,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -6403,13 +6627,13 @@ vErrors.push(err16);
 }
 errors++;
 }
-validate120.errors = vErrors;
+validate124.errors = vErrors;
 return errors === 0;
 }
 
-const schema68 = {"additionalProperties":false,"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}}}};
+const schema70 = {"additionalProperties":false,"type":"object","required":["current_page","last_page","per_page","total","allowed_sorts"],"properties":{"current_page":{"type":"integer","format":"int32","minimum":1},"last_page":{"type":"integer","format":"int32","minimum":1},"per_page":{"type":"integer","format":"int32","minimum":1,"maximum":100},"total":{"type":"integer","format":"int64","minimum":0},"allowed_sorts":{"type":"array","items":{"type":"string"}}}};
 
-function validate129(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate133(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6613,7 +6837,7 @@ vErrors.push(err17);
 }
 errors++;
 }
-if(!(formats82.validate(data3))){
+if(!(formats84.validate(data3))){
 const err18 = {instancePath:instancePath+"/total",schemaPath:"#/properties/total/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err18];
@@ -6664,12 +6888,12 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate129.errors = vErrors;
+validate133.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate119(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate123(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6710,8 +6934,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate120(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate120.errors : vErrors.concat(validate120.errors);
+if(!(validate124(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate124.errors : vErrors.concat(validate124.errors);
 errors = vErrors.length;
 }
 }
@@ -6728,8 +6952,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate133(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
 errors = vErrors.length;
 }
 }
@@ -6744,14 +6968,14 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate119.errors = vErrors;
+validate123.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_400_headers = validate131;
-const schema69 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"}},"required":["x-request-id"]};
+const listParticipants_400_headers = validate135;
+const schema71 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"}},"required":["x-request-id"]};
 
-function validate131(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate135(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6801,14 +7025,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate131.errors = vErrors;
+validate135.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiError = validate132;
-const schema70 = {"additionalProperties":false,"type":"object","required":["message"],"properties":{"message":{"type":"string"}}};
+const closed_openapi_schemas_ApiError = validate136;
+const schema72 = {"additionalProperties":false,"type":"object","required":["message"],"properties":{"message":{"type":"string"}}};
 
-function validate132(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate136(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6857,14 +7081,14 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate132.errors = vErrors;
+validate136.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_401_headers = validate133;
-const schema71 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"www-authenticate":{"type":"string"}},"required":["x-request-id","www-authenticate"]};
+const listParticipants_401_headers = validate137;
+const schema73 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"www-authenticate":{"type":"string"}},"required":["x-request-id","www-authenticate"]};
 
-function validate133(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate137(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -6936,14 +7160,14 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate133.errors = vErrors;
+validate137.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_ApiValidationError = validate134;
-const schema72 = {"additionalProperties":false,"type":"object","required":["message","errors"],"properties":{"message":{"type":"string"},"errors":{"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string"}},"type":"object"}}};
+const closed_openapi_schemas_ApiValidationError = validate138;
+const schema74 = {"additionalProperties":false,"type":"object","required":["message","errors"],"properties":{"message":{"type":"string"},"errors":{"additionalProperties":{"type":"array","minItems":1,"items":{"type":"string"}},"type":"object"}}};
 
-function validate134(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate138(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7055,14 +7279,14 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate134.errors = vErrors;
+validate138.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_429_headers = validate135;
-const schema73 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const listParticipants_429_headers = validate139;
+const schema75 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","retry-after","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate135(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate139(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7164,7 +7388,7 @@ errors++;
 if(data["retry-after"] !== undefined){
 let data1 = data["retry-after"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err9 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema73.properties["retry-after"].type},message:"must be integer,string"};
+const err9 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema75.properties["retry-after"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -7211,7 +7435,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data2 = data["x-ratelimit-limit"];
 if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema73.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema75.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -7258,7 +7482,7 @@ errors++;
 if(data["x-ratelimit-remaining"] !== undefined){
 let data3 = data["x-ratelimit-remaining"];
 if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema73.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema75.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -7305,7 +7529,7 @@ errors++;
 if(data["x-ratelimit-reset"] !== undefined){
 let data4 = data["x-ratelimit-reset"];
 if((!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))) && (typeof data4 !== "string")){
-const err21 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema73.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+const err21 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema75.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -7315,7 +7539,7 @@ vErrors.push(err21);
 errors++;
 }
 if((typeof data4 == "number") && (isFinite(data4))){
-if(!(formats82.validate(data4))){
+if(!(formats84.validate(data4))){
 const err22 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err22];
@@ -7400,14 +7624,14 @@ vErrors.push(err28);
 }
 errors++;
 }
-validate135.errors = vErrors;
+validate139.errors = vErrors;
 return errors === 0;
 }
 
-const listParticipants_503_headers = validate136;
-const schema74 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"}},"required":["x-request-id","retry-after"]};
+const listParticipants_503_headers = validate140;
+const schema76 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"}},"required":["x-request-id","retry-after"]};
 
-function validate136(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate140(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7459,7 +7683,7 @@ errors++;
 if(data["retry-after"] !== undefined){
 let data1 = data["retry-after"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err4 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema74.properties["retry-after"].type},message:"must be integer,string"};
+const err4 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema76.properties["retry-after"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -7514,15 +7738,15 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate136.errors = vErrors;
+validate140.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_201_headers = validate137;
-const schema75 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"location":{"type":"string"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"},"idempotent-replayed":{"type":"string","enum":["true"]}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
+const createParticipant_201_headers = validate141;
+const schema77 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"location":{"type":"string"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"},"idempotent-replayed":{"type":"string","enum":["true"]}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
 const pattern28 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
 
-function validate137(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate141(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7634,7 +7858,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema75.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema77.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -7681,7 +7905,7 @@ errors++;
 if(data["x-ratelimit-remaining"] !== undefined){
 let data2 = data["x-ratelimit-remaining"];
 if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema75.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema77.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -7728,7 +7952,7 @@ errors++;
 if(data["x-ratelimit-reset"] !== undefined){
 let data3 = data["x-ratelimit-reset"];
 if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema75.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema77.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -7738,7 +7962,7 @@ vErrors.push(err18);
 errors++;
 }
 if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
+if(!(formats84.validate(data3))){
 const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -7862,7 +8086,7 @@ vErrors.push(err28);
 errors++;
 }
 if(!(data8 === "true")){
-const err29 = {instancePath:instancePath+"/idempotent-replayed",schemaPath:"#/properties/idempotent-replayed/enum",keyword:"enum",params:{allowedValues: schema75.properties["idempotent-replayed"].enum},message:"must be equal to one of the allowed values"};
+const err29 = {instancePath:instancePath+"/idempotent-replayed",schemaPath:"#/properties/idempotent-replayed/enum",keyword:"enum",params:{allowedValues: schema77.properties["idempotent-replayed"].enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -7883,16 +8107,16 @@ vErrors.push(err30);
 }
 errors++;
 }
-validate137.errors = vErrors;
+validate141.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Participant = validate120;
+const closed_openapi_schemas_Participant = validate124;
 
-const createParticipant_409_headers = validate138;
-const schema76 = {"type":"object","properties":{"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
+const createParticipant_409_headers = validate142;
+const schema78 = {"type":"object","properties":{"retry-after":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["retry-after","x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
 
-function validate138(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate142(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -7969,7 +8193,7 @@ errors++;
 if(data["retry-after"] !== undefined){
 let data0 = data["retry-after"];
 if((!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))) && (typeof data0 !== "string")){
-const err7 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema76.properties["retry-after"].type},message:"must be integer,string"};
+const err7 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/type",keyword:"type",params:{type: schema78.properties["retry-after"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -8041,7 +8265,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data2 = data["x-ratelimit-limit"];
 if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema76.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema78.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -8088,7 +8312,7 @@ errors++;
 if(data["x-ratelimit-remaining"] !== undefined){
 let data3 = data["x-ratelimit-remaining"];
 if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema76.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema78.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -8135,7 +8359,7 @@ errors++;
 if(data["x-ratelimit-reset"] !== undefined){
 let data4 = data["x-ratelimit-reset"];
 if((!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))) && (typeof data4 !== "string")){
-const err21 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema76.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+const err21 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema78.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -8145,7 +8369,7 @@ vErrors.push(err21);
 errors++;
 }
 if((typeof data4 == "number") && (isFinite(data4))){
-if(!(formats82.validate(data4))){
+if(!(formats84.validate(data4))){
 const err22 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err22];
@@ -8230,14 +8454,14 @@ vErrors.push(err28);
 }
 errors++;
 }
-validate138.errors = vErrors;
+validate142.errors = vErrors;
 return errors === 0;
 }
 
-const createParticipant_415_headers = validate139;
-const schema77 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"accept":{"type":"string"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
+const createParticipant_415_headers = validate143;
+const schema79 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"accept":{"type":"string"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","accept"]};
 
-function validate139(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate143(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8339,7 +8563,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema77.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema79.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -8386,7 +8610,7 @@ errors++;
 if(data["x-ratelimit-remaining"] !== undefined){
 let data2 = data["x-ratelimit-remaining"];
 if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema77.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema79.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -8433,7 +8657,7 @@ errors++;
 if(data["x-ratelimit-reset"] !== undefined){
 let data3 = data["x-ratelimit-reset"];
 if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema77.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema79.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -8443,7 +8667,7 @@ vErrors.push(err17);
 errors++;
 }
 if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
+if(!(formats84.validate(data3))){
 const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err18];
@@ -8540,14 +8764,14 @@ vErrors.push(err25);
 }
 errors++;
 }
-validate139.errors = vErrors;
+validate143.errors = vErrors;
 return errors === 0;
 }
 
-const getParticipant_200_headers = validate140;
-const schema78 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
+const getParticipant_200_headers = validate144;
+const schema80 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","etag"]};
 
-function validate140(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate144(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8649,7 +8873,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema78.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err9 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema80.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -8696,7 +8920,7 @@ errors++;
 if(data["x-ratelimit-remaining"] !== undefined){
 let data2 = data["x-ratelimit-remaining"];
 if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema78.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+const err13 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema80.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -8743,7 +8967,7 @@ errors++;
 if(data["x-ratelimit-reset"] !== undefined){
 let data3 = data["x-ratelimit-reset"];
 if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema78.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+const err17 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema80.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -8753,7 +8977,7 @@ vErrors.push(err17);
 errors++;
 }
 if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
+if(!(formats84.validate(data3))){
 const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err18];
@@ -8863,16 +9087,16 @@ vErrors.push(err26);
 }
 errors++;
 }
-validate140.errors = vErrors;
+validate144.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_TaskList = validate141;
-const schema79 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema80 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema81 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
+const closed_openapi_schemas_TaskList = validate145;
+const schema81 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Task"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema82 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","participant_id","due_at","completed_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema83 = {"type":"string","enum":["open","in_progress","completed","cancelled"]};
 
-function validate144(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate148(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -8886,7 +9110,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "open") || (data === "in_progress")) || (data === "completed")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema81.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema83.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -8895,12 +9119,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate144.errors = vErrors;
+validate148.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate142(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate146(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -8995,7 +9219,7 @@ vErrors.push(err8);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema80.properties, key0))){
+if(!(func2.call(schema82.properties, key0))){
 const err9 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err9];
@@ -9007,8 +9231,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -9037,8 +9261,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate144(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate144.errors : vErrors.concat(validate144.errors);
+if(!(validate148(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate148.errors : vErrors.concat(validate148.errors);
 errors = vErrors.length;
 }
 }
@@ -9118,14 +9342,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -9140,12 +9364,12 @@ vErrors.push(err18);
 }
 errors++;
 }
-validate142.errors = vErrors;
+validate146.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate141(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate145(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9186,8 +9410,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate142(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate142.errors : vErrors.concat(validate142.errors);
+if(!(validate146(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate146.errors : vErrors.concat(validate146.errors);
 errors = vErrors.length;
 }
 }
@@ -9204,8 +9428,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate133(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
 errors = vErrors.length;
 }
 }
@@ -9220,18 +9444,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate141.errors = vErrors;
+validate145.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Task = validate142;
+const closed_openapi_schemas_Task = validate146;
 
-const closed_openapi_schemas_JobList = validate150;
-const schema82 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema83 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema84 = {"type":"string","enum":["draft","open","closed"]};
+const closed_openapi_schemas_JobList = validate154;
+const schema84 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Job"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema85 = {"additionalProperties":false,"type":"object","required":["id","title","description","status","screening_questions","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"title":{"type":"string"},"description":{"type":"string"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningQuestion"}},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema86 = {"type":"string","enum":["draft","open","closed"]};
 
-function validate153(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate157(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -9245,7 +9469,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "draft") || (data === "open")) || (data === "closed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema84.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema86.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -9254,14 +9478,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate153.errors = vErrors;
+validate157.errors = vErrors;
 return errors === 0;
 }
 
-const schema85 = {"additionalProperties":false,"type":"object","required":["key","label","requirement","expected"],"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"maxLength":500},"requirement":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningRequirement"},"expected":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]}}};
-const schema86 = {"type":"string","enum":["must_have","nice_to_have"]};
+const schema87 = {"additionalProperties":false,"type":"object","required":["key","label","requirement","operator","expected"],"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"maxLength":500},"requirement":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOperator"},"expected":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningExpectation"}}};
+const schema88 = {"type":"string","enum":["must_have","nice_to_have"]};
 
-function validate156(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate160(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -9275,7 +9499,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "must_have") || (data === "nice_to_have"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema86.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema88.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -9284,12 +9508,334 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate156.errors = vErrors;
+validate160.errors = vErrors;
+return errors === 0;
+}
+
+const schema89 = {"type":"string","enum":["equals","at_least","at_most","one_of"]};
+
+function validate162(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(typeof data !== "string"){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(!((((data === "equals") || (data === "at_least")) || (data === "at_most")) || (data === "one_of"))){
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema89.enum},message:"must be equal to one of the allowed values"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+validate162.errors = vErrors;
+return errors === 0;
+}
+
+const schema90 = {"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"},{"type":"array","minItems":1,"maxItems":100,"uniqueItems":true,"items":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]}}]};
+
+function validate164(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+const _errs0 = errors;
+let valid0 = false;
+let passing0 = null;
+const _errs1 = errors;
+if(typeof data === "string"){
+if(func4(data) > 2000){
+const err0 = {instancePath,schemaPath:"#/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+else {
+const err1 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+var _valid0 = _errs1 === errors;
+if(_valid0){
+valid0 = true;
+passing0 = 0;
+}
+const _errs3 = errors;
+if((typeof data == "number") && (isFinite(data))){
+if(!(formats70.validate(data))){
+const err2 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+else {
+const err3 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+var _valid0 = _errs3 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 1;
+}
+const _errs5 = errors;
+if(typeof data !== "boolean"){
+const err4 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+var _valid0 = _errs5 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 2];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 2;
+}
+const _errs7 = errors;
+if(Array.isArray(data)){
+if(data.length > 100){
+const err5 = {instancePath,schemaPath:"#/oneOf/3/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(data.length < 1){
+const err6 = {instancePath,schemaPath:"#/oneOf/3/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+const len0 = data.length;
+for(let i0=0; i0<len0; i0++){
+let data0 = data[i0];
+const _errs10 = errors;
+let valid3 = false;
+let passing1 = null;
+const _errs11 = errors;
+if(typeof data0 === "string"){
+if(func4(data0) > 2000){
+const err7 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+else {
+const err8 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+var _valid1 = _errs11 === errors;
+if(_valid1){
+valid3 = true;
+passing1 = 0;
+}
+const _errs13 = errors;
+if((typeof data0 == "number") && (isFinite(data0))){
+if(!(formats70.validate(data0))){
+const err9 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+}
+else {
+const err10 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+var _valid1 = _errs13 === errors;
+if(_valid1 && valid3){
+valid3 = false;
+passing1 = [passing1, 1];
+}
+else {
+if(_valid1){
+valid3 = true;
+passing1 = 1;
+}
+const _errs15 = errors;
+if(typeof data0 !== "boolean"){
+const err11 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+var _valid1 = _errs15 === errors;
+if(_valid1 && valid3){
+valid3 = false;
+passing1 = [passing1, 2];
+}
+else {
+if(_valid1){
+valid3 = true;
+passing1 = 2;
+}
+}
+}
+if(!valid3){
+const err12 = {instancePath:instancePath+"/" + i0,schemaPath:"#/oneOf/3/items/oneOf",keyword:"oneOf",params:{passingSchemas: passing1},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+else {
+errors = _errs10;
+if(vErrors !== null){
+if(_errs10){
+vErrors.length = _errs10;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+let i1 = data.length;
+let j0;
+if(i1 > 1){
+outer0:
+for(;i1--;){
+for(j0 = i1; j0--;){
+if(func0(data[i1], data[j0])){
+const err13 = {instancePath,schemaPath:"#/oneOf/3/uniqueItems",keyword:"uniqueItems",params:{i: i1, j: j0},message:"must NOT have duplicate items (items ## "+j0+" and "+i1+" are identical)"};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+break outer0;
+}
+}
+}
+}
+}
+else {
+const err14 = {instancePath,schemaPath:"#/oneOf/3/type",keyword:"type",params:{type: "array"},message:"must be array"};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+var _valid0 = _errs7 === errors;
+if(_valid0 && valid0){
+valid0 = false;
+passing0 = [passing0, 3];
+}
+else {
+if(_valid0){
+valid0 = true;
+passing0 = 3;
+}
+}
+}
+}
+if(!valid0){
+const err15 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+else {
+errors = _errs0;
+if(vErrors !== null){
+if(_errs0){
+vErrors.length = _errs0;
+}
+else {
+vErrors = null;
+}
+}
+}
+validate164.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate155(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate159(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9323,8 +9869,8 @@ vErrors.push(err2);
 }
 errors++;
 }
-if(data.expected === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "expected"},message:"must have required property '"+"expected"+"'"};
+if(data.operator === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "operator"},message:"must have required property '"+"operator"+"'"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -9333,9 +9879,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-for(const key0 in data){
-if(!((((key0 === "key") || (key0 === "label")) || (key0 === "requirement")) || (key0 === "expected"))){
-const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(data.expected === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "expected"},message:"must have required property '"+"expected"+"'"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -9344,12 +9889,9 @@ vErrors.push(err4);
 }
 errors++;
 }
-}
-if(data.key !== undefined){
-let data0 = data.key;
-if(typeof data0 === "string"){
-if(!pattern4.test(data0)){
-const err5 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"+"\""};
+for(const key0 in data){
+if(!(((((key0 === "key") || (key0 === "label")) || (key0 === "requirement")) || (key0 === "operator")) || (key0 === "expected"))){
+const err5 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -9359,8 +9901,11 @@ vErrors.push(err5);
 errors++;
 }
 }
-else {
-const err6 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data.key !== undefined){
+let data0 = data.key;
+if(typeof data0 === "string"){
+if(!pattern4.test(data0)){
+const err6 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"+"\""};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -9370,11 +9915,8 @@ vErrors.push(err6);
 errors++;
 }
 }
-if(data.label !== undefined){
-let data1 = data.label;
-if(typeof data1 === "string"){
-if(func4(data1) > 500){
-const err7 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
+else {
+const err7 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -9383,8 +9925,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-if(func4(data1) < 1){
-const err8 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+if(data.label !== undefined){
+let data1 = data.label;
+if(typeof data1 === "string"){
+if(func4(data1) > 500){
+const err8 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/maxLength",keyword:"maxLength",params:{limit: 500},message:"must NOT have more than 500 characters"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -9393,9 +9939,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-}
-else {
-const err9 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(func4(data1) < 1){
+const err9 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -9405,21 +9950,8 @@ vErrors.push(err9);
 errors++;
 }
 }
-if(data.requirement !== undefined){
-if(!(validate156(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
-vErrors = vErrors === null ? validate156.errors : vErrors.concat(validate156.errors);
-errors = vErrors.length;
-}
-}
-if(data.expected !== undefined){
-let data3 = data.expected;
-const _errs8 = errors;
-let valid1 = false;
-let passing0 = null;
-const _errs9 = errors;
-if(typeof data3 === "string"){
-if(func4(data3) > 2000){
-const err10 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/maxLength",keyword:"maxLength",params:{limit: 2000},message:"must NOT have more than 2000 characters"};
+else {
+const err10 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -9429,8 +9961,27 @@ vErrors.push(err10);
 errors++;
 }
 }
+if(data.requirement !== undefined){
+if(!(validate160(data.requirement, {instancePath:instancePath+"/requirement",parentData:data,parentDataProperty:"requirement",rootData}))){
+vErrors = vErrors === null ? validate160.errors : vErrors.concat(validate160.errors);
+errors = vErrors.length;
+}
+}
+if(data.operator !== undefined){
+if(!(validate162(data.operator, {instancePath:instancePath+"/operator",parentData:data,parentDataProperty:"operator",rootData}))){
+vErrors = vErrors === null ? validate162.errors : vErrors.concat(validate162.errors);
+errors = vErrors.length;
+}
+}
+if(data.expected !== undefined){
+if(!(validate164(data.expected, {instancePath:instancePath+"/expected",parentData:data,parentDataProperty:"expected",rootData}))){
+vErrors = vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
+errors = vErrors.length;
+}
+}
+}
 else {
-const err11 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err11 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -9439,106 +9990,12 @@ vErrors.push(err11);
 }
 errors++;
 }
-var _valid0 = _errs9 === errors;
-if(_valid0){
-valid1 = true;
-passing0 = 0;
-}
-const _errs11 = errors;
-if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats70.validate(data3))){
-const err12 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
-if(vErrors === null){
-vErrors = [err12];
-}
-else {
-vErrors.push(err12);
-}
-errors++;
-}
-}
-else {
-const err13 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
-if(vErrors === null){
-vErrors = [err13];
-}
-else {
-vErrors.push(err13);
-}
-errors++;
-}
-var _valid0 = _errs11 === errors;
-if(_valid0 && valid1){
-valid1 = false;
-passing0 = [passing0, 1];
-}
-else {
-if(_valid0){
-valid1 = true;
-passing0 = 1;
-}
-const _errs13 = errors;
-if(typeof data3 !== "boolean"){
-const err14 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
-if(vErrors === null){
-vErrors = [err14];
-}
-else {
-vErrors.push(err14);
-}
-errors++;
-}
-var _valid0 = _errs13 === errors;
-if(_valid0 && valid1){
-valid1 = false;
-passing0 = [passing0, 2];
-}
-else {
-if(_valid0){
-valid1 = true;
-passing0 = 2;
-}
-}
-}
-if(!valid1){
-const err15 = {instancePath:instancePath+"/expected",schemaPath:"#/properties/expected/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
-if(vErrors === null){
-vErrors = [err15];
-}
-else {
-vErrors.push(err15);
-}
-errors++;
-}
-else {
-errors = _errs8;
-if(vErrors !== null){
-if(_errs8){
-vErrors.length = _errs8;
-}
-else {
-vErrors = null;
-}
-}
-}
-}
-}
-else {
-const err16 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err16];
-}
-else {
-vErrors.push(err16);
-}
-errors++;
-}
-validate155.errors = vErrors;
+validate159.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate151(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate155(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9625,8 +10082,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -9655,8 +10112,8 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate153(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate153.errors : vErrors.concat(validate153.errors);
+if(!(validate157(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate157.errors : vErrors.concat(validate157.errors);
 errors = vErrors.length;
 }
 }
@@ -9675,8 +10132,8 @@ errors++;
 }
 const len0 = data4.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate155(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate155.errors : vErrors.concat(validate155.errors);
+if(!(validate159(data4[i0], {instancePath:instancePath+"/screening_questions/" + i0,parentData:data4,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate159.errors : vErrors.concat(validate159.errors);
 errors = vErrors.length;
 }
 }
@@ -9693,14 +10150,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -9715,12 +10172,12 @@ vErrors.push(err12);
 }
 errors++;
 }
-validate151.errors = vErrors;
+validate155.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate150(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate154(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9761,8 +10218,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate151(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate151.errors : vErrors.concat(validate151.errors);
+if(!(validate155(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate155.errors : vErrors.concat(validate155.errors);
 errors = vErrors.length;
 }
 }
@@ -9779,8 +10236,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate133(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
 errors = vErrors.length;
 }
 }
@@ -9795,18 +10252,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate150.errors = vErrors;
+validate154.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Job = validate151;
+const closed_openapi_schemas_Job = validate155;
 
-const closed_openapi_schemas_JobApplicationList = validate163;
-const schema87 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema88 = {"additionalProperties":false,"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/closed/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema89 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
+const closed_openapi_schemas_JobApplicationList = validate171;
+const schema91 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplication"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema92 = {"additionalProperties":false,"type":"object","required":["id","job_id","participant_id","status","answers","screening_outcome","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"job_id":{"type":"string","format":"uuid"},"participant_id":{"type":"string","format":"uuid"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationStatus"},"answers":{"$ref":"/closed/openapi.yaml/components/schemas/Answers"},"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema93 = {"type":"string","enum":["submitted","shortlisted","accepted","rejected","withdrawn"]};
 
-function validate166(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate174(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -9820,7 +10277,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((data === "submitted") || (data === "shortlisted")) || (data === "accepted")) || (data === "rejected")) || (data === "withdrawn"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema89.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema93.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -9829,13 +10286,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate166.errors = vErrors;
+validate174.errors = vErrors;
 return errors === 0;
 }
 
-const schema90 = {"additionalProperties":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]},"type":"object","maxProperties":100};
+const schema94 = {"additionalProperties":{"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]},"type":"object","maxProperties":100};
 
-function validate168(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate176(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -9971,13 +10428,13 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate168.errors = vErrors;
+validate176.errors = vErrors;
 return errors === 0;
 }
 
-const schema91 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
+const schema95 = {"type":"string","nullable":true,"enum":["meets_all","missing_must_have","missing_nice_to_have",null]};
 
-function validate170(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate178(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if((typeof data !== "string") && (data !== null)){
@@ -9991,7 +10448,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have")) || (data === null))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema91.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema95.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10000,12 +10457,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate170.errors = vErrors;
+validate178.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate164(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate172(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10102,8 +10559,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -10158,32 +10615,32 @@ errors++;
 }
 }
 if(data.status !== undefined){
-if(!(validate166(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate166.errors : vErrors.concat(validate166.errors);
+if(!(validate174(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate174.errors : vErrors.concat(validate174.errors);
 errors = vErrors.length;
 }
 }
 if(data.answers !== undefined){
-if(!(validate168(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
-vErrors = vErrors === null ? validate168.errors : vErrors.concat(validate168.errors);
+if(!(validate176(data.answers, {instancePath:instancePath+"/answers",parentData:data,parentDataProperty:"answers",rootData}))){
+vErrors = vErrors === null ? validate176.errors : vErrors.concat(validate176.errors);
 errors = vErrors.length;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate170(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate170.errors : vErrors.concat(validate170.errors);
+if(!(validate178(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
 errors = vErrors.length;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -10198,12 +10655,12 @@ vErrors.push(err13);
 }
 errors++;
 }
-validate164.errors = vErrors;
+validate172.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate163(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate171(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10244,8 +10701,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate164(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate164.errors : vErrors.concat(validate164.errors);
+if(!(validate172(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate172.errors : vErrors.concat(validate172.errors);
 errors = vErrors.length;
 }
 }
@@ -10262,8 +10719,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate133(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
 errors = vErrors.length;
 }
 }
@@ -10278,18 +10735,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate163.errors = vErrors;
+validate171.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_JobApplication = validate164;
+const closed_openapi_schemas_JobApplication = validate172;
 
-const closed_openapi_schemas_ExportList = validate176;
-const schema92 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema93 = {"additionalProperties":false,"type":"object","required":["id","resource","format","filters","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/closed/openapi.yaml/components/schemas/ExportFilters"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema94 = {"type":"string","enum":["participants","tasks","jobs","job_applications","payments"]};
+const closed_openapi_schemas_ExportList = validate184;
+const schema96 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Export"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema97 = {"additionalProperties":false,"type":"object","required":["id","resource","format","filters","status","row_count","byte_size","sha256","error","completed_at","expires_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportResource"},"format":{"$ref":"/closed/openapi.yaml/components/schemas/ExportFormat"},"filters":{"$ref":"/closed/openapi.yaml/components/schemas/ExportFilters"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/ExportStatus"},"row_count":{"type":"integer","format":"int64","nullable":true},"byte_size":{"type":"integer","format":"int64","nullable":true},"sha256":{"type":"string","nullable":true},"error":{"type":"string","nullable":true},"completed_at":{"type":"string","format":"date-time","nullable":true},"expires_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema98 = {"type":"string","enum":["participants","tasks","jobs","job_applications","payments"]};
 
-function validate179(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate187(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -10303,7 +10760,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((data === "participants") || (data === "tasks")) || (data === "jobs")) || (data === "job_applications")) || (data === "payments"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema94.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema98.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10312,13 +10769,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate179.errors = vErrors;
+validate187.errors = vErrors;
 return errors === 0;
 }
 
-const schema95 = {"type":"string","enum":["csv","json"]};
+const schema99 = {"type":"string","enum":["csv","json"]};
 
-function validate181(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate189(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -10332,7 +10789,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "csv") || (data === "json"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema95.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema99.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10341,13 +10798,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate181.errors = vErrors;
+validate189.errors = vErrors;
 return errors === 0;
 }
 
-const schema96 = {"additionalProperties":{"type":"string","maxLength":500},"type":"object","maxProperties":10};
+const schema100 = {"additionalProperties":{"type":"string","maxLength":500},"type":"object","maxProperties":10};
 
-function validate183(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate191(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10397,13 +10854,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate183.errors = vErrors;
+validate191.errors = vErrors;
 return errors === 0;
 }
 
-const schema97 = {"type":"string","enum":["queued","processing","completed","failed"]};
+const schema101 = {"type":"string","enum":["queued","processing","completed","failed"]};
 
-function validate185(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate193(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -10417,7 +10874,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "queued") || (data === "processing")) || (data === "completed")) || (data === "failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema97.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema101.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -10426,12 +10883,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate185.errors = vErrors;
+validate193.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate177(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate185(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10566,7 +11023,7 @@ vErrors.push(err12);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema93.properties, key0))){
+if(!(func2.call(schema97.properties, key0))){
 const err13 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err13];
@@ -10578,32 +11035,32 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
 if(data.resource !== undefined){
-if(!(validate179(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate179.errors : vErrors.concat(validate179.errors);
+if(!(validate187(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate187.errors : vErrors.concat(validate187.errors);
 errors = vErrors.length;
 }
 }
 if(data.format !== undefined){
-if(!(validate181(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
-vErrors = vErrors === null ? validate181.errors : vErrors.concat(validate181.errors);
+if(!(validate189(data.format, {instancePath:instancePath+"/format",parentData:data,parentDataProperty:"format",rootData}))){
+vErrors = vErrors === null ? validate189.errors : vErrors.concat(validate189.errors);
 errors = vErrors.length;
 }
 }
 if(data.filters !== undefined){
-if(!(validate183(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
-vErrors = vErrors === null ? validate183.errors : vErrors.concat(validate183.errors);
+if(!(validate191(data.filters, {instancePath:instancePath+"/filters",parentData:data,parentDataProperty:"filters",rootData}))){
+vErrors = vErrors === null ? validate191.errors : vErrors.concat(validate191.errors);
 errors = vErrors.length;
 }
 }
 if(data.status !== undefined){
-if(!(validate185(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
+if(!(validate193(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate193.errors : vErrors.concat(validate193.errors);
 errors = vErrors.length;
 }
 }
@@ -10620,7 +11077,7 @@ vErrors.push(err14);
 errors++;
 }
 if((typeof data5 == "number") && (isFinite(data5))){
-if(!(formats82.validate(data5))){
+if(!(formats84.validate(data5))){
 const err15 = {instancePath:instancePath+"/row_count",schemaPath:"#/properties/row_count/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -10645,7 +11102,7 @@ vErrors.push(err16);
 errors++;
 }
 if((typeof data6 == "number") && (isFinite(data6))){
-if(!(formats82.validate(data6))){
+if(!(formats84.validate(data6))){
 const err17 = {instancePath:instancePath+"/byte_size",schemaPath:"#/properties/byte_size/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err17];
@@ -10734,14 +11191,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -10756,12 +11213,12 @@ vErrors.push(err24);
 }
 errors++;
 }
-validate177.errors = vErrors;
+validate185.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate176(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate184(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10802,8 +11259,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate177(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate177.errors : vErrors.concat(validate177.errors);
+if(!(validate185(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate185.errors : vErrors.concat(validate185.errors);
 errors = vErrors.length;
 }
 }
@@ -10820,8 +11277,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate133(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
 errors = vErrors.length;
 }
 }
@@ -10836,17 +11293,17 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate176.errors = vErrors;
+validate184.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Export = validate177;
+const closed_openapi_schemas_Export = validate185;
 
-const getExportFile_200_headers = validate191;
-const schema98 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"content-disposition":{"type":"string"},"repr-digest":{"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
+const getExportFile_200_headers = validate199;
+const schema102 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"content-disposition":{"type":"string"},"repr-digest":{"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
 const pattern56 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
 
-function validate191(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate199(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -10958,7 +11415,7 @@ errors++;
 if(data["x-ratelimit-limit"] !== undefined){
 let data1 = data["x-ratelimit-limit"];
 if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (typeof data1 !== "string")){
-const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema98.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
+const err10 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/type",keyword:"type",params:{type: schema102.properties["x-ratelimit-limit"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -11005,7 +11462,7 @@ errors++;
 if(data["x-ratelimit-remaining"] !== undefined){
 let data2 = data["x-ratelimit-remaining"];
 if((!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))) && (typeof data2 !== "string")){
-const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema98.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
+const err14 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/type",keyword:"type",params:{type: schema102.properties["x-ratelimit-remaining"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -11052,7 +11509,7 @@ errors++;
 if(data["x-ratelimit-reset"] !== undefined){
 let data3 = data["x-ratelimit-reset"];
 if((!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))) && (typeof data3 !== "string")){
-const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema98.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
+const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/type",keyword:"type",params:{type: schema102.properties["x-ratelimit-reset"].type},message:"must be integer,string"};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -11062,7 +11519,7 @@ vErrors.push(err18);
 errors++;
 }
 if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
+if(!(formats84.validate(data3))){
 const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -11184,14 +11641,14 @@ vErrors.push(err28);
 }
 errors++;
 }
-validate191.errors = vErrors;
+validate199.errors = vErrors;
 return errors === 0;
 }
 
-const getExportFile_200_body = validate192;
-const schema99 = {"type":"array","items":{"additionalProperties":true,"type":"object"}};
+const getExportFile_200_body = validate200;
+const schema103 = {"type":"array","items":{"additionalProperties":true,"type":"object"}};
 
-function validate192(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate200(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
@@ -11222,16 +11679,16 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate192.errors = vErrors;
+validate200.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_PaymentList = validate193;
-const schema100 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema101 = {"additionalProperties":false,"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/closed/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
-const schema102 = {"type":"string","enum":["AED","AFN","ALL","AMD","AOA","ARS","AUD","AWG","AZN","BAM","BBD","BDT","BHD","BIF","BMD","BND","BOB","BRL","BSD","BTN","BWP","BYN","BZD","CAD","CDF","CHF","CLP","CNY","COP","CRC","CUP","CVE","CZK","DJF","DKK","DOP","DZD","EGP","ERN","ETB","EUR","FJD","FKP","GBP","GEL","GHS","GIP","GMD","GNF","GTQ","GYD","HKD","HNL","HTG","HUF","IDR","ILS","INR","IQD","IRR","ISK","JMD","JOD","JPY","KES","KGS","KHR","KMF","KPW","KRW","KWD","KYD","KZT","LAK","LBP","LKR","LRD","LSL","LYD","MAD","MDL","MGA","MKD","MMK","MNT","MOP","MRU","MUR","MVR","MWK","MXN","MYR","MZN","NAD","NGN","NIO","NOK","NPR","NZD","OMR","PAB","PEN","PGK","PHP","PKR","PLN","PYG","QAR","RON","RSD","RUB","RWF","SAR","SBD","SCR","SDG","SEK","SGD","SHP","SLE","SOS","SRD","SSP","STN","SVC","SYP","SZL","THB","TJS","TMT","TND","TOP","TRY","TTD","TWD","TZS","UAH","UGX","USD","UYU","UZS","VED","VES","VND","VUV","WST","XAF","XCD","XCG","XOF","XPF","YER","ZAR","ZMW","ZWG"]};
+const closed_openapi_schemas_PaymentList = validate201;
+const schema104 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Payment"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema105 = {"additionalProperties":false,"type":"object","required":["id","participant_id","task_id","amount_minor","currency","status","note","paid_at","created_at","updated_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64"},"currency":{"$ref":"/closed/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true},"paid_at":{"type":"string","format":"date-time","nullable":true},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"updated_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"}}};
+const schema106 = {"type":"string","enum":["AED","AFN","ALL","AMD","AOA","ARS","AUD","AWG","AZN","BAM","BBD","BDT","BHD","BIF","BMD","BND","BOB","BRL","BSD","BTN","BWP","BYN","BZD","CAD","CDF","CHF","CLP","CNY","COP","CRC","CUP","CVE","CZK","DJF","DKK","DOP","DZD","EGP","ERN","ETB","EUR","FJD","FKP","GBP","GEL","GHS","GIP","GMD","GNF","GTQ","GYD","HKD","HNL","HTG","HUF","IDR","ILS","INR","IQD","IRR","ISK","JMD","JOD","JPY","KES","KGS","KHR","KMF","KPW","KRW","KWD","KYD","KZT","LAK","LBP","LKR","LRD","LSL","LYD","MAD","MDL","MGA","MKD","MMK","MNT","MOP","MRU","MUR","MVR","MWK","MXN","MYR","MZN","NAD","NGN","NIO","NOK","NPR","NZD","OMR","PAB","PEN","PGK","PHP","PKR","PLN","PYG","QAR","RON","RSD","RUB","RWF","SAR","SBD","SCR","SDG","SEK","SGD","SHP","SLE","SOS","SRD","SSP","STN","SVC","SYP","SZL","THB","TJS","TMT","TND","TOP","TRY","TTD","TWD","TZS","UAH","UGX","USD","UYU","UZS","VED","VES","VND","VUV","WST","XAF","XCD","XCG","XOF","XPF","YER","ZAR","ZMW","ZWG"]};
 
-function validate196(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate204(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11245,7 +11702,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((data === "AED") || (data === "AFN")) || (data === "ALL")) || (data === "AMD")) || (data === "AOA")) || (data === "ARS")) || (data === "AUD")) || (data === "AWG")) || (data === "AZN")) || (data === "BAM")) || (data === "BBD")) || (data === "BDT")) || (data === "BHD")) || (data === "BIF")) || (data === "BMD")) || (data === "BND")) || (data === "BOB")) || (data === "BRL")) || (data === "BSD")) || (data === "BTN")) || (data === "BWP")) || (data === "BYN")) || (data === "BZD")) || (data === "CAD")) || (data === "CDF")) || (data === "CHF")) || (data === "CLP")) || (data === "CNY")) || (data === "COP")) || (data === "CRC")) || (data === "CUP")) || (data === "CVE")) || (data === "CZK")) || (data === "DJF")) || (data === "DKK")) || (data === "DOP")) || (data === "DZD")) || (data === "EGP")) || (data === "ERN")) || (data === "ETB")) || (data === "EUR")) || (data === "FJD")) || (data === "FKP")) || (data === "GBP")) || (data === "GEL")) || (data === "GHS")) || (data === "GIP")) || (data === "GMD")) || (data === "GNF")) || (data === "GTQ")) || (data === "GYD")) || (data === "HKD")) || (data === "HNL")) || (data === "HTG")) || (data === "HUF")) || (data === "IDR")) || (data === "ILS")) || (data === "INR")) || (data === "IQD")) || (data === "IRR")) || (data === "ISK")) || (data === "JMD")) || (data === "JOD")) || (data === "JPY")) || (data === "KES")) || (data === "KGS")) || (data === "KHR")) || (data === "KMF")) || (data === "KPW")) || (data === "KRW")) || (data === "KWD")) || (data === "KYD")) || (data === "KZT")) || (data === "LAK")) || (data === "LBP")) || (data === "LKR")) || (data === "LRD")) || (data === "LSL")) || (data === "LYD")) || (data === "MAD")) || (data === "MDL")) || (data === "MGA")) || (data === "MKD")) || (data === "MMK")) || (data === "MNT")) || (data === "MOP")) || (data === "MRU")) || (data === "MUR")) || (data === "MVR")) || (data === "MWK")) || (data === "MXN")) || (data === "MYR")) || (data === "MZN")) || (data === "NAD")) || (data === "NGN")) || (data === "NIO")) || (data === "NOK")) || (data === "NPR")) || (data === "NZD")) || (data === "OMR")) || (data === "PAB")) || (data === "PEN")) || (data === "PGK")) || (data === "PHP")) || (data === "PKR")) || (data === "PLN")) || (data === "PYG")) || (data === "QAR")) || (data === "RON")) || (data === "RSD")) || (data === "RUB")) || (data === "RWF")) || (data === "SAR")) || (data === "SBD")) || (data === "SCR")) || (data === "SDG")) || (data === "SEK")) || (data === "SGD")) || (data === "SHP")) || (data === "SLE")) || (data === "SOS")) || (data === "SRD")) || (data === "SSP")) || (data === "STN")) || (data === "SVC")) || (data === "SYP")) || (data === "SZL")) || (data === "THB")) || (data === "TJS")) || (data === "TMT")) || (data === "TND")) || (data === "TOP")) || (data === "TRY")) || (data === "TTD")) || (data === "TWD")) || (data === "TZS")) || (data === "UAH")) || (data === "UGX")) || (data === "USD")) || (data === "UYU")) || (data === "UZS")) || (data === "VED")) || (data === "VES")) || (data === "VND")) || (data === "VUV")) || (data === "WST")) || (data === "XAF")) || (data === "XCD")) || (data === "XCG")) || (data === "XOF")) || (data === "XPF")) || (data === "YER")) || (data === "ZAR")) || (data === "ZMW")) || (data === "ZWG"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema102.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema106.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11254,13 +11711,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate196.errors = vErrors;
+validate204.errors = vErrors;
 return errors === 0;
 }
 
-const schema103 = {"type":"string","enum":["pending","paid","cancelled"]};
+const schema107 = {"type":"string","enum":["pending","paid","cancelled"]};
 
-function validate198(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate206(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11274,7 +11731,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "pending") || (data === "paid")) || (data === "cancelled"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema103.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema107.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11283,12 +11740,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate198.errors = vErrors;
+validate206.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate194(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate202(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11393,7 +11850,7 @@ vErrors.push(err9);
 errors++;
 }
 for(const key0 in data){
-if(!(func2.call(schema101.properties, key0))){
+if(!(func2.call(schema105.properties, key0))){
 const err10 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
 if(vErrors === null){
 vErrors = [err10];
@@ -11405,8 +11862,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -11473,7 +11930,7 @@ vErrors.push(err15);
 errors++;
 }
 if((typeof data3 == "number") && (isFinite(data3))){
-if(!(formats82.validate(data3))){
+if(!(formats84.validate(data3))){
 const err16 = {instancePath:instancePath+"/amount_minor",schemaPath:"#/properties/amount_minor/format",keyword:"format",params:{format: "int64"},message:"must match format \""+"int64"+"\""};
 if(vErrors === null){
 vErrors = [err16];
@@ -11486,14 +11943,14 @@ errors++;
 }
 }
 if(data.currency !== undefined){
-if(!(validate196(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
-vErrors = vErrors === null ? validate196.errors : vErrors.concat(validate196.errors);
+if(!(validate204(data.currency, {instancePath:instancePath+"/currency",parentData:data,parentDataProperty:"currency",rootData}))){
+vErrors = vErrors === null ? validate204.errors : vErrors.concat(validate204.errors);
 errors = vErrors.length;
 }
 }
 if(data.status !== undefined){
-if(!(validate198(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
-vErrors = vErrors === null ? validate198.errors : vErrors.concat(validate198.errors);
+if(!(validate206(data.status, {instancePath:instancePath+"/status",parentData:data,parentDataProperty:"status",rootData}))){
+vErrors = vErrors === null ? validate206.errors : vErrors.concat(validate206.errors);
 errors = vErrors.length;
 }
 }
@@ -11536,14 +11993,14 @@ errors++;
 }
 }
 if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
 if(data.updated_at !== undefined){
-if(!(validate125(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
-vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
+if(!(validate129(data.updated_at, {instancePath:instancePath+"/updated_at",parentData:data,parentDataProperty:"updated_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
 errors = vErrors.length;
 }
 }
@@ -11558,12 +12015,12 @@ vErrors.push(err20);
 }
 errors++;
 }
-validate194.errors = vErrors;
+validate202.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate193(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate201(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11604,8 +12061,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate194(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate194.errors : vErrors.concat(validate194.errors);
+if(!(validate202(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate202.errors : vErrors.concat(validate202.errors);
 errors = vErrors.length;
 }
 }
@@ -11622,8 +12079,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate133(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
 errors = vErrors.length;
 }
 }
@@ -11638,19 +12095,19 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate193.errors = vErrors;
+validate201.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Payment = validate194;
+const closed_openapi_schemas_Payment = validate202;
 
-const closed_openapi_schemas_EventList = validate204;
-const schema104 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema105 = {"oneOf":[{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"}]};
-const schema106 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema107 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
+const closed_openapi_schemas_EventList = validate212;
+const schema108 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Event"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema109 = {"oneOf":[{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/TaskEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/JobEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEvent"},{"$ref":"/closed/openapi.yaml/components/schemas/ExportEvent"}]};
+const schema110 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema111 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted"]};
 
-function validate208(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate216(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11664,7 +12121,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema107.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema111.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11673,14 +12130,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate208.errors = vErrors;
+validate216.errors = vErrors;
 return errors === 0;
 }
 
-const schema108 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema109 = {"type":"string","enum":["participant"]};
+const schema112 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ParticipantReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema113 = {"type":"string","enum":["participant"]};
 
-function validate211(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate219(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11694,7 +12151,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "participant")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema109.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema113.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11703,12 +12160,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate211.errors = vErrors;
+validate219.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate210(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate218(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11745,14 +12202,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate211(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate211.errors : vErrors.concat(validate211.errors);
+if(!(validate219(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate219.errors : vErrors.concat(validate219.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -11767,13 +12224,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate210.errors = vErrors;
+validate218.errors = vErrors;
 return errors === 0;
 }
 
-const schema110 = {"type":"array","maxItems":0,"items":{}};
+const schema114 = {"type":"array","maxItems":0,"items":{}};
 
-function validate215(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate223(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
@@ -11798,20 +12255,20 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate215.errors = vErrors;
+validate223.errors = vErrors;
 return errors === 0;
 }
 
-const schema111 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}};
+const schema115 = {"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}};
 
-function validate218(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate226(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
 const len0 = data.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate121(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data[i0], {instancePath:instancePath+"/" + i0,parentData:data,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -11826,12 +12283,12 @@ vErrors.push(err0);
 }
 errors++;
 }
-validate218.errors = vErrors;
+validate226.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate206(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate214(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -11898,38 +12355,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-if(!(validate208(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate208.errors : vErrors.concat(validate208.errors);
-errors = vErrors.length;
-}
-}
-if(data.resource !== undefined){
-if(!(validate210(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate210.errors : vErrors.concat(validate210.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
 vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
-if(data.delivery_ids !== undefined){
-if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+if(data.event_type !== undefined){
+if(!(validate216(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate216.errors : vErrors.concat(validate216.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate218(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
 vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate223(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate223.errors : vErrors.concat(validate223.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+errors = vErrors.length;
+}
+}
+if(data.delivery_ids !== undefined){
+if(!(validate226(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
 errors = vErrors.length;
 }
 }
@@ -11944,14 +12401,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate206.errors = vErrors;
+validate214.errors = vErrors;
 return errors === 0;
 }
 
-const schema112 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema113 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
+const schema116 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema117 = {"type":"string","enum":["task.created","task.completed","task.updated","task.deleted"]};
 
-function validate224(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate232(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11965,7 +12422,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "task.created") || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema113.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema117.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11974,14 +12431,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate224.errors = vErrors;
+validate232.errors = vErrors;
 return errors === 0;
 }
 
-const schema114 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema115 = {"type":"string","enum":["task"]};
+const schema118 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/TaskReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema119 = {"type":"string","enum":["task"]};
 
-function validate227(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate235(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -11995,7 +12452,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "task")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema115.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema119.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12004,12 +12461,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate227.errors = vErrors;
+validate235.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate226(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate234(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12046,14 +12503,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate227(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate227.errors : vErrors.concat(validate227.errors);
+if(!(validate235(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate235.errors : vErrors.concat(validate235.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -12068,12 +12525,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate226.errors = vErrors;
+validate234.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate222(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate230(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12140,38 +12597,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-if(!(validate224(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate224.errors : vErrors.concat(validate224.errors);
-errors = vErrors.length;
-}
-}
-if(data.resource !== undefined){
-if(!(validate226(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
 vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
+if(data.event_type !== undefined){
+if(!(validate232(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate232.errors : vErrors.concat(validate232.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate234(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate234.errors : vErrors.concat(validate234.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate223(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate223.errors : vErrors.concat(validate223.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+errors = vErrors.length;
+}
+}
 if(data.delivery_ids !== undefined){
-if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+if(!(validate226(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
 errors = vErrors.length;
 }
 }
@@ -12186,14 +12643,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate222.errors = vErrors;
+validate230.errors = vErrors;
 return errors === 0;
 }
 
-const schema116 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema117 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
+const schema120 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema121 = {"type":"string","enum":["job.created","job.updated","job.deleted"]};
 
-function validate237(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate245(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12207,7 +12664,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job.created") || (data === "job.updated")) || (data === "job.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema117.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema121.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12216,14 +12673,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate237.errors = vErrors;
+validate245.errors = vErrors;
 return errors === 0;
 }
 
-const schema118 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema119 = {"type":"string","enum":["job"]};
+const schema122 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema123 = {"type":"string","enum":["job"]};
 
-function validate240(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate248(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12237,7 +12694,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema119.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema123.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12246,12 +12703,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate240.errors = vErrors;
+validate248.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate239(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate247(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12288,14 +12745,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate240(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate240.errors : vErrors.concat(validate240.errors);
+if(!(validate248(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate248.errors : vErrors.concat(validate248.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -12310,12 +12767,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate239.errors = vErrors;
+validate247.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate235(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate243(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12382,38 +12839,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-if(!(validate237(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate237.errors : vErrors.concat(validate237.errors);
-errors = vErrors.length;
-}
-}
-if(data.resource !== undefined){
-if(!(validate239(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate239.errors : vErrors.concat(validate239.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
 vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
+if(data.event_type !== undefined){
+if(!(validate245(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate245.errors : vErrors.concat(validate245.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate247(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate247.errors : vErrors.concat(validate247.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate223(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate223.errors : vErrors.concat(validate223.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+errors = vErrors.length;
+}
+}
 if(data.delivery_ids !== undefined){
-if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+if(!(validate226(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
 errors = vErrors.length;
 }
 }
@@ -12428,14 +12885,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate235.errors = vErrors;
+validate243.errors = vErrors;
 return errors === 0;
 }
 
-const schema120 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema121 = {"type":"string","enum":["job_application.created"]};
+const schema124 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationCreatedData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema125 = {"type":"string","enum":["job_application.created"]};
 
-function validate250(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate258(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12449,7 +12906,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application.created")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema121.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema125.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12458,14 +12915,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate250.errors = vErrors;
+validate258.errors = vErrors;
 return errors === 0;
 }
 
-const schema122 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema123 = {"type":"string","enum":["job_application"]};
+const schema126 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema127 = {"type":"string","enum":["job_application"]};
 
-function validate253(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate261(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12479,7 +12936,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "job_application")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema123.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema127.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12488,12 +12945,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate253.errors = vErrors;
+validate261.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate252(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate260(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12530,14 +12987,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate253(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate253.errors : vErrors.concat(validate253.errors);
+if(!(validate261(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate261.errors : vErrors.concat(validate261.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -12552,13 +13009,13 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate252.errors = vErrors;
+validate260.errors = vErrors;
 return errors === 0;
 }
 
-const schema124 = {"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}}};
+const schema128 = {"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"$ref":"/closed/openapi.yaml/components/schemas/ScreeningOutcome"}}};
 
-function validate257(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate265(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12585,8 +13042,8 @@ errors++;
 }
 }
 if(data.screening_outcome !== undefined){
-if(!(validate170(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate170.errors : vErrors.concat(validate170.errors);
+if(!(validate178(data.screening_outcome, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate178.errors : vErrors.concat(validate178.errors);
 errors = vErrors.length;
 }
 }
@@ -12601,12 +13058,12 @@ vErrors.push(err2);
 }
 errors++;
 }
-validate257.errors = vErrors;
+validate265.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate248(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate256(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12673,38 +13130,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-if(!(validate250(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate250.errors : vErrors.concat(validate250.errors);
-errors = vErrors.length;
-}
-}
-if(data.resource !== undefined){
-if(!(validate252(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate257(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate257.errors : vErrors.concat(validate257.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
 vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
+if(data.event_type !== undefined){
+if(!(validate258(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate258.errors : vErrors.concat(validate258.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate260(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate265(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate265.errors : vErrors.concat(validate265.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+errors = vErrors.length;
+}
+}
 if(data.delivery_ids !== undefined){
-if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+if(!(validate226(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
 errors = vErrors.length;
 }
 }
@@ -12719,14 +13176,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate248.errors = vErrors;
+validate256.errors = vErrors;
 return errors === 0;
 }
 
-const schema125 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema126 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
+const schema129 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema130 = {"type":"string","enum":["job_application.status_changed","job_application.updated","job_application.deleted"]};
 
-function validate265(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate273(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12740,7 +13197,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "job_application.status_changed") || (data === "job_application.updated")) || (data === "job_application.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema126.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema130.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12749,12 +13206,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate265.errors = vErrors;
+validate273.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate263(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate271(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12821,38 +13278,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-if(!(validate265(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate265.errors : vErrors.concat(validate265.errors);
-errors = vErrors.length;
-}
-}
-if(data.resource !== undefined){
-if(!(validate252(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate252.errors : vErrors.concat(validate252.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
 vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
+if(data.event_type !== undefined){
+if(!(validate273(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate273.errors : vErrors.concat(validate273.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate260(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate260.errors : vErrors.concat(validate260.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate223(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate223.errors : vErrors.concat(validate223.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+errors = vErrors.length;
+}
+}
 if(data.delivery_ids !== undefined){
-if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+if(!(validate226(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
 errors = vErrors.length;
 }
 }
@@ -12867,14 +13324,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate263.errors = vErrors;
+validate271.errors = vErrors;
 return errors === 0;
 }
 
-const schema127 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema128 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
+const schema131 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema132 = {"type":"string","enum":["payment.created","payment.paid","payment.updated","payment.deleted"]};
 
-function validate274(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate282(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12888,7 +13345,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((data === "payment.created") || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema128.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema132.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12897,14 +13354,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate274.errors = vErrors;
+validate282.errors = vErrors;
 return errors === 0;
 }
 
-const schema129 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema130 = {"type":"string","enum":["payment"]};
+const schema133 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/PaymentReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema134 = {"type":"string","enum":["payment"]};
 
-function validate277(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate285(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -12918,7 +13375,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "payment")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema130.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema134.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12927,12 +13384,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate277.errors = vErrors;
+validate285.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate276(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate284(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -12969,14 +13426,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate277(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate277.errors : vErrors.concat(validate277.errors);
+if(!(validate285(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate285.errors : vErrors.concat(validate285.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -12991,12 +13448,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate276.errors = vErrors;
+validate284.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate272(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate280(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13063,38 +13520,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-if(!(validate274(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate274.errors : vErrors.concat(validate274.errors);
-errors = vErrors.length;
-}
-}
-if(data.resource !== undefined){
-if(!(validate276(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate276.errors : vErrors.concat(validate276.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
 vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
+if(data.event_type !== undefined){
+if(!(validate282(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate282.errors : vErrors.concat(validate282.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate284(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate284.errors : vErrors.concat(validate284.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate223(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate223.errors : vErrors.concat(validate223.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+errors = vErrors.length;
+}
+}
 if(data.delivery_ids !== undefined){
-if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+if(!(validate226(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
 errors = vErrors.length;
 }
 }
@@ -13109,14 +13566,14 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate272.errors = vErrors;
+validate280.errors = vErrors;
 return errors === 0;
 }
 
-const schema131 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
-const schema132 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
+const schema135 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data","created_at"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"event_type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportEventType"},"resource":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/openapi.yaml/components/schemas/NoData"},"created_at":{"$ref":"/closed/openapi.yaml/components/schemas/Timestamp"},"delivery_ids":{"$ref":"/closed/openapi.yaml/components/schemas/DeliveryIds"}}};
+const schema136 = {"type":"string","enum":["export.created","export.completed","export.failed"]};
 
-function validate287(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate295(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13130,7 +13587,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "export.created") || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema132.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema136.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13139,14 +13596,14 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate287.errors = vErrors;
+validate295.errors = vErrors;
 return errors === 0;
 }
 
-const schema133 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
-const schema134 = {"type":"string","enum":["export"]};
+const schema137 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"$ref":"/closed/openapi.yaml/components/schemas/ExportReferenceType"},"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"}}};
+const schema138 = {"type":"string","enum":["export"]};
 
-function validate290(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate298(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13160,7 +13617,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(data === "export")){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema134.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema138.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13169,12 +13626,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate290.errors = vErrors;
+validate298.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate289(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate297(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13211,14 +13668,14 @@ errors++;
 }
 }
 if(data.type !== undefined){
-if(!(validate290(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
-vErrors = vErrors === null ? validate290.errors : vErrors.concat(validate290.errors);
+if(!(validate298(data.type, {instancePath:instancePath+"/type",parentData:data,parentDataProperty:"type",rootData}))){
+vErrors = vErrors === null ? validate298.errors : vErrors.concat(validate298.errors);
 errors = vErrors.length;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -13233,12 +13690,12 @@ vErrors.push(err3);
 }
 errors++;
 }
-validate289.errors = vErrors;
+validate297.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate285(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate293(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13305,38 +13762,38 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-if(!(validate287(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
-vErrors = vErrors === null ? validate287.errors : vErrors.concat(validate287.errors);
-errors = vErrors.length;
-}
-}
-if(data.resource !== undefined){
-if(!(validate289(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate289.errors : vErrors.concat(validate289.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate215(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate215.errors : vErrors.concat(validate215.errors);
-errors = vErrors.length;
-}
-}
-if(data.created_at !== undefined){
-if(!(validate125(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
 vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
+if(data.event_type !== undefined){
+if(!(validate295(data.event_type, {instancePath:instancePath+"/event_type",parentData:data,parentDataProperty:"event_type",rootData}))){
+vErrors = vErrors === null ? validate295.errors : vErrors.concat(validate295.errors);
+errors = vErrors.length;
+}
+}
+if(data.resource !== undefined){
+if(!(validate297(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate297.errors : vErrors.concat(validate297.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate223(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate223.errors : vErrors.concat(validate223.errors);
+errors = vErrors.length;
+}
+}
+if(data.created_at !== undefined){
+if(!(validate129(data.created_at, {instancePath:instancePath+"/created_at",parentData:data,parentDataProperty:"created_at",rootData}))){
+vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+errors = vErrors.length;
+}
+}
 if(data.delivery_ids !== undefined){
-if(!(validate218(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
-vErrors = vErrors === null ? validate218.errors : vErrors.concat(validate218.errors);
+if(!(validate226(data.delivery_ids, {instancePath:instancePath+"/delivery_ids",parentData:data,parentDataProperty:"delivery_ids",rootData}))){
+vErrors = vErrors === null ? validate226.errors : vErrors.concat(validate226.errors);
 errors = vErrors.length;
 }
 }
@@ -13351,20 +13808,20 @@ vErrors.push(err6);
 }
 errors++;
 }
-validate285.errors = vErrors;
+validate293.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate205(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate213(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 const _errs0 = errors;
 let valid0 = false;
 let passing0 = null;
 const _errs1 = errors;
-if(!(validate206(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate206.errors : vErrors.concat(validate206.errors);
+if(!(validate214(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate214.errors : vErrors.concat(validate214.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs1 === errors;
@@ -13373,8 +13830,8 @@ valid0 = true;
 passing0 = 0;
 }
 const _errs2 = errors;
-if(!(validate222(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate222.errors : vErrors.concat(validate222.errors);
+if(!(validate230(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate230.errors : vErrors.concat(validate230.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs2 === errors;
@@ -13388,8 +13845,8 @@ valid0 = true;
 passing0 = 1;
 }
 const _errs3 = errors;
-if(!(validate235(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate235.errors : vErrors.concat(validate235.errors);
+if(!(validate243(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate243.errors : vErrors.concat(validate243.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs3 === errors;
@@ -13403,8 +13860,8 @@ valid0 = true;
 passing0 = 2;
 }
 const _errs4 = errors;
-if(!(validate248(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate248.errors : vErrors.concat(validate248.errors);
+if(!(validate256(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate256.errors : vErrors.concat(validate256.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -13418,8 +13875,8 @@ valid0 = true;
 passing0 = 3;
 }
 const _errs5 = errors;
-if(!(validate263(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate263.errors : vErrors.concat(validate263.errors);
+if(!(validate271(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate271.errors : vErrors.concat(validate271.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs5 === errors;
@@ -13433,8 +13890,8 @@ valid0 = true;
 passing0 = 4;
 }
 const _errs6 = errors;
-if(!(validate272(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate272.errors : vErrors.concat(validate272.errors);
+if(!(validate280(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate280.errors : vErrors.concat(validate280.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs6 === errors;
@@ -13448,8 +13905,8 @@ valid0 = true;
 passing0 = 5;
 }
 const _errs7 = errors;
-if(!(validate285(data, {instancePath,parentData,parentDataProperty,rootData}))){
-vErrors = vErrors === null ? validate285.errors : vErrors.concat(validate285.errors);
+if(!(validate293(data, {instancePath,parentData,parentDataProperty,rootData}))){
+vErrors = vErrors === null ? validate293.errors : vErrors.concat(validate293.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs7 === errors;
@@ -13489,12 +13946,12 @@ vErrors = null;
 }
 }
 }
-validate205.errors = vErrors;
+validate213.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate204(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate212(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13535,8 +13992,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate205(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate205.errors : vErrors.concat(validate205.errors);
+if(!(validate213(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate213.errors : vErrors.concat(validate213.errors);
 errors = vErrors.length;
 }
 }
@@ -13553,8 +14010,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate133(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
 errors = vErrors.length;
 }
 }
@@ -13569,18 +14026,18 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate204.errors = vErrors;
+validate212.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Event = validate205;
+const closed_openapi_schemas_Event = validate213;
 
-const closed_openapi_schemas_EventTypeList = validate300;
-const schema135 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema136 = {"additionalProperties":false,"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/closed/openapi.yaml/components/schemas/EventType"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"additionalProperties":true,"type":"object"}}};
-const schema137 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
+const closed_openapi_schemas_EventTypeList = validate308;
+const schema139 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
+const schema140 = {"additionalProperties":false,"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/closed/openapi.yaml/components/schemas/EventType"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"additionalProperties":true,"type":"object"}}};
+const schema141 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
 
-function validate302(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate310(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13594,7 +14051,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((((((((((((((((((((data === "participant.created") || (data === "participant.updated")) || (data === "participant.deleted")) || (data === "task.created")) || (data === "task.completed")) || (data === "task.updated")) || (data === "task.deleted")) || (data === "job.created")) || (data === "job.updated")) || (data === "job.deleted")) || (data === "job_application.created")) || (data === "job_application.status_changed")) || (data === "job_application.updated")) || (data === "job_application.deleted")) || (data === "payment.created")) || (data === "payment.paid")) || (data === "payment.updated")) || (data === "payment.deleted")) || (data === "export.created")) || (data === "export.completed")) || (data === "export.failed"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema137.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema141.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13603,13 +14060,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate302.errors = vErrors;
+validate310.errors = vErrors;
 return errors === 0;
 }
 
-const schema138 = {"type":"string","enum":["participant","task","job","job_application","payment","export"]};
+const schema142 = {"type":"string","enum":["participant","task","job","job_application","payment","export"]};
 
-function validate304(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate312(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13623,7 +14080,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((((((data === "participant") || (data === "task")) || (data === "job")) || (data === "job_application")) || (data === "payment")) || (data === "export"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema138.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema142.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13632,12 +14089,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate304.errors = vErrors;
+validate312.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate301(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate309(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13694,8 +14151,8 @@ errors++;
 }
 }
 if(data.name !== undefined){
-if(!(validate302(data.name, {instancePath:instancePath+"/name",parentData:data,parentDataProperty:"name",rootData}))){
-vErrors = vErrors === null ? validate302.errors : vErrors.concat(validate302.errors);
+if(!(validate310(data.name, {instancePath:instancePath+"/name",parentData:data,parentDataProperty:"name",rootData}))){
+vErrors = vErrors === null ? validate310.errors : vErrors.concat(validate310.errors);
 errors = vErrors.length;
 }
 }
@@ -13712,8 +14169,8 @@ errors++;
 }
 }
 if(data.resource_type !== undefined){
-if(!(validate304(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
-vErrors = vErrors === null ? validate304.errors : vErrors.concat(validate304.errors);
+if(!(validate312(data.resource_type, {instancePath:instancePath+"/resource_type",parentData:data,parentDataProperty:"resource_type",rootData}))){
+vErrors = vErrors === null ? validate312.errors : vErrors.concat(validate312.errors);
 errors = vErrors.length;
 }
 }
@@ -13743,12 +14200,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate301.errors = vErrors;
+validate309.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate300(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate308(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13789,8 +14246,8 @@ let data0 = data.data;
 if(Array.isArray(data0)){
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-if(!(validate301(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
-vErrors = vErrors === null ? validate301.errors : vErrors.concat(validate301.errors);
+if(!(validate309(data0[i0], {instancePath:instancePath+"/data/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate309.errors : vErrors.concat(validate309.errors);
 errors = vErrors.length;
 }
 }
@@ -13807,8 +14264,8 @@ errors++;
 }
 }
 if(data.meta !== undefined){
-if(!(validate129(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
-vErrors = vErrors === null ? validate129.errors : vErrors.concat(validate129.errors);
+if(!(validate133(data.meta, {instancePath:instancePath+"/meta",parentData:data,parentDataProperty:"meta",rootData}))){
+vErrors = vErrors === null ? validate133.errors : vErrors.concat(validate133.errors);
 errors = vErrors.length;
 }
 }
@@ -13823,16 +14280,16 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate300.errors = vErrors;
+validate308.errors = vErrors;
 return errors === 0;
 }
 
-const closed_openapi_schemas_Me = validate308;
-const schema139 = {"additionalProperties":false,"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKey"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}}};
-const schema140 = {"additionalProperties":false,"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}}};
-const schema141 = {"type":"string","enum":["full_access","read_only"]};
+const closed_openapi_schemas_Me = validate316;
+const schema143 = {"additionalProperties":false,"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKey"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}}};
+const schema144 = {"additionalProperties":false,"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}}};
+const schema145 = {"type":"string","enum":["full_access","read_only"]};
 
-function validate311(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate319(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13846,7 +14303,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!((data === "full_access") || (data === "read_only"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema141.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema145.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13855,12 +14312,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate311.errors = vErrors;
+validate319.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate309(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate317(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -13907,8 +14364,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -13925,8 +14382,8 @@ errors++;
 }
 }
 if(data.access_level !== undefined){
-if(!(validate311(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
-vErrors = vErrors === null ? validate311.errors : vErrors.concat(validate311.errors);
+if(!(validate319(data.access_level, {instancePath:instancePath+"/access_level",parentData:data,parentDataProperty:"access_level",rootData}))){
+vErrors = vErrors === null ? validate319.errors : vErrors.concat(validate319.errors);
 errors = vErrors.length;
 }
 }
@@ -13941,14 +14398,14 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate309.errors = vErrors;
+validate317.errors = vErrors;
 return errors === 0;
 }
 
-const schema142 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}}};
-const schema143 = {"type":"string","enum":["owner","admin","member"]};
+const schema146 = {"additionalProperties":false,"type":"object","required":["id","full_name","email","role","finance_permission"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"full_name":{"type":"string"},"email":{"type":"string"},"role":{"$ref":"/closed/openapi.yaml/components/schemas/UserRole"},"finance_permission":{"$ref":"/closed/openapi.yaml/components/schemas/FinancePermission"}}};
+const schema147 = {"type":"string","enum":["owner","admin","member"]};
 
-function validate316(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate324(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13962,7 +14419,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "owner") || (data === "admin")) || (data === "member"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema143.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema147.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13971,13 +14428,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate316.errors = vErrors;
+validate324.errors = vErrors;
 return errors === 0;
 }
 
-const schema144 = {"type":"string","enum":["none","read","write"]};
+const schema148 = {"type":"string","enum":["none","read","write"]};
 
-function validate318(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate326(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -13991,7 +14448,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "none") || (data === "read")) || (data === "write"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema144.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema148.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14000,12 +14457,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate318.errors = vErrors;
+validate326.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate314(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate322(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14072,8 +14529,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -14102,14 +14559,14 @@ errors++;
 }
 }
 if(data.role !== undefined){
-if(!(validate316(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
-vErrors = vErrors === null ? validate316.errors : vErrors.concat(validate316.errors);
+if(!(validate324(data.role, {instancePath:instancePath+"/role",parentData:data,parentDataProperty:"role",rootData}))){
+vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
 errors = vErrors.length;
 }
 }
 if(data.finance_permission !== undefined){
-if(!(validate318(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
-vErrors = vErrors === null ? validate318.errors : vErrors.concat(validate318.errors);
+if(!(validate326(data.finance_permission, {instancePath:instancePath+"/finance_permission",parentData:data,parentDataProperty:"finance_permission",rootData}))){
+vErrors = vErrors === null ? validate326.errors : vErrors.concat(validate326.errors);
 errors = vErrors.length;
 }
 }
@@ -14124,13 +14581,13 @@ vErrors.push(err8);
 }
 errors++;
 }
-validate314.errors = vErrors;
+validate322.errors = vErrors;
 return errors === 0;
 }
 
-const schema145 = {"additionalProperties":false,"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}}};
+const schema149 = {"additionalProperties":false,"type":"object","required":["id","name"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"}}};
 
-function validate321(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate329(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14167,8 +14624,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate121(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate121.errors : vErrors.concat(validate121.errors);
+if(!(validate125(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate125.errors : vErrors.concat(validate125.errors);
 errors = vErrors.length;
 }
 }
@@ -14195,13 +14652,13 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate321.errors = vErrors;
+validate329.errors = vErrors;
 return errors === 0;
 }
 
-const schema146 = {"additionalProperties":false,"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}}};
+const schema150 = {"additionalProperties":false,"type":"object","required":["limit","window_seconds"],"properties":{"limit":{"type":"integer","format":"int32"},"window_seconds":{"type":"integer","format":"int32"}}};
 
-function validate324(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate332(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14298,12 +14755,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate324.errors = vErrors;
+validate332.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate308(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate316(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14360,26 +14817,26 @@ errors++;
 }
 }
 if(data.api_key !== undefined){
-if(!(validate309(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
-vErrors = vErrors === null ? validate309.errors : vErrors.concat(validate309.errors);
+if(!(validate317(data.api_key, {instancePath:instancePath+"/api_key",parentData:data,parentDataProperty:"api_key",rootData}))){
+vErrors = vErrors === null ? validate317.errors : vErrors.concat(validate317.errors);
 errors = vErrors.length;
 }
 }
 if(data.user !== undefined){
-if(!(validate314(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
-vErrors = vErrors === null ? validate314.errors : vErrors.concat(validate314.errors);
+if(!(validate322(data.user, {instancePath:instancePath+"/user",parentData:data,parentDataProperty:"user",rootData}))){
+vErrors = vErrors === null ? validate322.errors : vErrors.concat(validate322.errors);
 errors = vErrors.length;
 }
 }
 if(data.account !== undefined){
-if(!(validate321(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
-vErrors = vErrors === null ? validate321.errors : vErrors.concat(validate321.errors);
+if(!(validate329(data.account, {instancePath:instancePath+"/account",parentData:data,parentDataProperty:"account",rootData}))){
+vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
 errors = vErrors.length;
 }
 }
 if(data.rate_limit !== undefined){
-if(!(validate324(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
-vErrors = vErrors === null ? validate324.errors : vErrors.concat(validate324.errors);
+if(!(validate332(data.rate_limit, {instancePath:instancePath+"/rate_limit",parentData:data,parentDataProperty:"rate_limit",rootData}))){
+vErrors = vErrors === null ? validate332.errors : vErrors.concat(validate332.errors);
 errors = vErrors.length;
 }
 }
@@ -14394,15 +14851,15 @@ vErrors.push(err5);
 }
 errors++;
 }
-validate308.errors = vErrors;
+validate316.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantCreated = validate326;
-const schema147 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema148 = {"type":"string","format":"uuid"};
+const closed_asyncapi_schemas_ParticipantCreated = validate334;
+const schema151 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema152 = {"type":"string","format":"uuid"};
 
-function validate327(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate335(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data === "string"){
@@ -14427,13 +14884,13 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate327.errors = vErrors;
+validate335.errors = vErrors;
 return errors === 0;
 }
 
-const schema149 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}}};
+const schema153 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"participant"},"id":{"type":"string","format":"uuid"}}};
 
-function validate329(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate337(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14528,13 +14985,13 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate329.errors = vErrors;
+validate337.errors = vErrors;
 return errors === 0;
 }
 
-const schema150 = {"type":"array","maxItems":0,"items":{}};
+const schema154 = {"type":"array","maxItems":0,"items":{}};
 
-function validate331(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate339(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(Array.isArray(data)){
@@ -14559,12 +15016,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate331.errors = vErrors;
+validate339.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate326(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate334(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14621,8 +15078,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -14650,14 +15107,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate329(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
+if(!(validate337(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate337.errors : vErrors.concat(validate337.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -14672,17 +15129,17 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate326.errors = vErrors;
+validate334.errors = vErrors;
 return errors === 0;
 }
 
-const open_asyncapi_schemas_DeliveryHeaders = validate333;
-const schema151 = {"type":"object","required":["content-type","user-agent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const open_asyncapi_schemas_DeliveryHeaders = validate341;
+const schema155 = {"type":"object","required":["content-type","user-agent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
 const pattern57 = new RegExp("^[0-9a-f]{64}$", "u");
 const pattern58 = new RegExp("^[0-9]{10}$", "u");
 const pattern59 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
-function validate333(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate341(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -14938,14 +15395,14 @@ vErrors.push(err21);
 }
 errors++;
 }
-validate333.errors = vErrors;
+validate341.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantUpdated = validate334;
-const schema152 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ParticipantUpdated = validate342;
+const schema156 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate334(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate342(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15002,8 +15459,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -15031,14 +15488,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate329(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
+if(!(validate337(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate337.errors : vErrors.concat(validate337.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -15053,14 +15510,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate334.errors = vErrors;
+validate342.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ParticipantDeleted = validate338;
-const schema153 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ParticipantDeleted = validate346;
+const schema157 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"participant.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ParticipantReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate338(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate346(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15117,8 +15574,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -15146,14 +15603,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate329(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate329.errors : vErrors.concat(validate329.errors);
+if(!(validate337(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate337.errors : vErrors.concat(validate337.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -15168,15 +15625,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate338.errors = vErrors;
+validate346.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCreated = validate342;
-const schema154 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema155 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_TaskCreated = validate350;
+const schema158 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema159 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"task"},"id":{"type":"string","format":"uuid"}}};
 
-function validate344(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate352(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15271,12 +15728,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate344.errors = vErrors;
+validate352.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate342(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate350(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15333,8 +15790,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -15362,14 +15819,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate344(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate352(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -15384,242 +15841,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate342.errors = vErrors;
+validate350.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_TaskCompleted = validate347;
-const schema156 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-
-function validate347(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.id === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.event_type === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(data.resource === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data.data === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-for(const key0 in data){
-if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
-const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-let data1 = data.event_type;
-if(typeof data1 !== "string"){
-const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if("task.completed" !== data1){
-const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "task.completed"},message:"must be equal to constant"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-if(data.resource !== undefined){
-if(!(validate344(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-validate347.errors = vErrors;
-return errors === 0;
-}
-
-const closed_asyncapi_schemas_TaskUpdated = validate351;
-const schema157 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-
-function validate351(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.id === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.event_type === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(data.resource === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data.data === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-for(const key0 in data){
-if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
-const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-let data1 = data.event_type;
-if(typeof data1 !== "string"){
-const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if("task.updated" !== data1){
-const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "task.updated"},message:"must be equal to constant"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-if(data.resource !== undefined){
-if(!(validate344(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-validate351.errors = vErrors;
-return errors === 0;
-}
-
-const closed_asyncapi_schemas_TaskDeleted = validate355;
-const schema158 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_TaskCompleted = validate355;
+const schema160 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
 function validate355(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -15678,8 +15905,238 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+let data1 = data.event_type;
+if(typeof data1 !== "string"){
+const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if("task.completed" !== data1){
+const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "task.completed"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+if(data.resource !== undefined){
+if(!(validate352(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate355.errors = vErrors;
+return errors === 0;
+}
+
+const closed_asyncapi_schemas_TaskUpdated = validate359;
+const schema161 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+
+function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
+const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+let data1 = data.event_type;
+if(typeof data1 !== "string"){
+const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if("task.updated" !== data1){
+const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "task.updated"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+if(data.resource !== undefined){
+if(!(validate352(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate359.errors = vErrors;
+return errors === 0;
+}
+
+const closed_asyncapi_schemas_TaskDeleted = validate363;
+const schema162 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"task.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/TaskReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+
+function validate363(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
+const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -15707,14 +16164,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate344(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate344.errors : vErrors.concat(validate344.errors);
+if(!(validate352(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate352.errors : vErrors.concat(validate352.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -15729,15 +16186,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate355.errors = vErrors;
+validate363.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobCreated = validate359;
-const schema159 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema160 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_JobCreated = validate367;
+const schema163 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema164 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job"},"id":{"type":"string","format":"uuid"}}};
 
-function validate361(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate369(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15832,12 +16289,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate361.errors = vErrors;
+validate369.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate359(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate367(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -15894,8 +16351,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -15923,14 +16380,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate361(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
+if(!(validate369(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -15945,14 +16402,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate359.errors = vErrors;
+validate367.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobUpdated = validate364;
-const schema161 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobUpdated = validate372;
+const schema165 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate364(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate372(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16009,8 +16466,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -16038,14 +16495,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate361(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
+if(!(validate369(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -16060,14 +16517,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate364.errors = vErrors;
+validate372.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobDeleted = validate368;
-const schema162 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobDeleted = validate376;
+const schema166 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate368(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate376(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16124,8 +16581,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -16153,14 +16610,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate361(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate361.errors : vErrors.concat(validate361.errors);
+if(!(validate369(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate369.errors : vErrors.concat(validate369.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -16175,15 +16632,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate368.errors = vErrors;
+validate376.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationCreated = validate372;
-const schema163 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}}};
-const schema164 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_JobApplicationCreated = validate380;
+const schema167 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationCreatedData"}}};
+const schema168 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"job_application"},"id":{"type":"string","format":"uuid"}}};
 
-function validate374(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate382(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16278,14 +16735,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate374.errors = vErrors;
+validate382.errors = vErrors;
 return errors === 0;
 }
 
-const schema165 = {"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/closed/asyncapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}}};
-const schema166 = {"type":"string","enum":["meets_all","missing_must_have","missing_nice_to_have"]};
+const schema169 = {"additionalProperties":false,"type":"object","required":["screening_outcome"],"properties":{"screening_outcome":{"oneOf":[{"$ref":"/closed/asyncapi.yaml/components/schemas/ScreeningResult"},{"type":"null"}]}}};
+const schema170 = {"type":"string","enum":["meets_all","missing_must_have","missing_nice_to_have"]};
 
-function validate377(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate385(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(typeof data !== "string"){
@@ -16299,7 +16756,7 @@ vErrors.push(err0);
 errors++;
 }
 if(!(((data === "meets_all") || (data === "missing_must_have")) || (data === "missing_nice_to_have"))){
-const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema166.enum},message:"must be equal to one of the allowed values"};
+const err1 = {instancePath,schemaPath:"#/enum",keyword:"enum",params:{allowedValues: schema170.enum},message:"must be equal to one of the allowed values"};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -16308,12 +16765,12 @@ vErrors.push(err1);
 }
 errors++;
 }
-validate377.errors = vErrors;
+validate385.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate376(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16345,8 +16802,8 @@ const _errs3 = errors;
 let valid1 = false;
 let passing0 = null;
 const _errs4 = errors;
-if(!(validate377(data0, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
-vErrors = vErrors === null ? validate377.errors : vErrors.concat(validate377.errors);
+if(!(validate385(data0, {instancePath:instancePath+"/screening_outcome",parentData:data,parentDataProperty:"screening_outcome",rootData}))){
+vErrors = vErrors === null ? validate385.errors : vErrors.concat(validate385.errors);
 errors = vErrors.length;
 }
 var _valid0 = _errs4 === errors;
@@ -16409,125 +16866,10 @@ vErrors.push(err4);
 }
 errors++;
 }
-validate376.errors = vErrors;
+validate384.errors = vErrors;
 return errors === 0;
 }
 
-
-function validate372(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.id === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.event_type === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(data.resource === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data.data === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-for(const key0 in data){
-if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
-const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-let data1 = data.event_type;
-if(typeof data1 !== "string"){
-const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if("job_application.created" !== data1){
-const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "job_application.created"},message:"must be equal to constant"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-if(data.resource !== undefined){
-if(!(validate374(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate376(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate376.errors : vErrors.concat(validate376.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-validate372.errors = vErrors;
-return errors === 0;
-}
-
-const closed_asyncapi_schemas_JobApplicationStatusChanged = validate380;
-const schema167 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
 function validate380(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -16586,8 +16928,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -16603,8 +16945,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if("job_application.status_changed" !== data1){
-const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "job_application.status_changed"},message:"must be equal to constant"};
+if("job_application.created" !== data1){
+const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "job_application.created"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -16615,14 +16957,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate374(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
+if(!(validate382(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate384(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate384.errors : vErrors.concat(validate384.errors);
 errors = vErrors.length;
 }
 }
@@ -16641,123 +16983,8 @@ validate380.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_JobApplicationUpdated = validate384;
-const schema168 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-
-function validate384(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.id === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.event_type === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(data.resource === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data.data === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-for(const key0 in data){
-if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
-const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-let data1 = data.event_type;
-if(typeof data1 !== "string"){
-const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if("job_application.updated" !== data1){
-const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "job_application.updated"},message:"must be equal to constant"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-if(data.resource !== undefined){
-if(!(validate374(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-validate384.errors = vErrors;
-return errors === 0;
-}
-
-const closed_asyncapi_schemas_JobApplicationDeleted = validate388;
-const schema169 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_JobApplicationStatusChanged = validate388;
+const schema171 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.status_changed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
 function validate388(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -16816,8 +17043,238 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+let data1 = data.event_type;
+if(typeof data1 !== "string"){
+const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if("job_application.status_changed" !== data1){
+const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "job_application.status_changed"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+if(data.resource !== undefined){
+if(!(validate382(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate388.errors = vErrors;
+return errors === 0;
+}
+
+const closed_asyncapi_schemas_JobApplicationUpdated = validate392;
+const schema172 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+
+function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
+const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+let data1 = data.event_type;
+if(typeof data1 !== "string"){
+const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if("job_application.updated" !== data1){
+const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "job_application.updated"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+if(data.resource !== undefined){
+if(!(validate382(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate392.errors = vErrors;
+return errors === 0;
+}
+
+const closed_asyncapi_schemas_JobApplicationDeleted = validate396;
+const schema173 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"job_application.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/JobApplicationReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+
+function validate396(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
+const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -16845,14 +17302,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate374(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate374.errors : vErrors.concat(validate374.errors);
+if(!(validate382(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate382.errors : vErrors.concat(validate382.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -16867,15 +17324,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate388.errors = vErrors;
+validate396.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentCreated = validate392;
-const schema170 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema171 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_PaymentCreated = validate400;
+const schema174 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema175 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"payment"},"id":{"type":"string","format":"uuid"}}};
 
-function validate394(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate402(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -16970,12 +17427,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate394.errors = vErrors;
+validate402.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate392(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate400(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17032,8 +17489,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -17061,14 +17518,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate394(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
+if(!(validate402(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -17083,242 +17540,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate392.errors = vErrors;
+validate400.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_PaymentPaid = validate397;
-const schema172 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-
-function validate397(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.id === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.event_type === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(data.resource === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data.data === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-for(const key0 in data){
-if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
-const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-let data1 = data.event_type;
-if(typeof data1 !== "string"){
-const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if("payment.paid" !== data1){
-const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "payment.paid"},message:"must be equal to constant"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-if(data.resource !== undefined){
-if(!(validate394(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-validate397.errors = vErrors;
-return errors === 0;
-}
-
-const closed_asyncapi_schemas_PaymentUpdated = validate401;
-const schema173 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-
-function validate401(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-let vErrors = null;
-let errors = 0;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.id === undefined){
-const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-if(data.event_type === undefined){
-const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-if(data.resource === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-if(data.data === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-for(const key0 in data){
-if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
-const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
-errors = vErrors.length;
-}
-}
-if(data.event_type !== undefined){
-let data1 = data.event_type;
-if(typeof data1 !== "string"){
-const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if("payment.updated" !== data1){
-const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "payment.updated"},message:"must be equal to constant"};
-if(vErrors === null){
-vErrors = [err6];
-}
-else {
-vErrors.push(err6);
-}
-errors++;
-}
-}
-if(data.resource !== undefined){
-if(!(validate394(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
-errors = vErrors.length;
-}
-}
-if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
-if(vErrors === null){
-vErrors = [err7];
-}
-else {
-vErrors.push(err7);
-}
-errors++;
-}
-validate401.errors = vErrors;
-return errors === 0;
-}
-
-const closed_asyncapi_schemas_PaymentDeleted = validate405;
-const schema174 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_PaymentPaid = validate405;
+const schema176 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.paid"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
 function validate405(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -17377,8 +17604,238 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+let data1 = data.event_type;
+if(typeof data1 !== "string"){
+const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if("payment.paid" !== data1){
+const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "payment.paid"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+if(data.resource !== undefined){
+if(!(validate402(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate405.errors = vErrors;
+return errors === 0;
+}
+
+const closed_asyncapi_schemas_PaymentUpdated = validate409;
+const schema177 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.updated"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+
+function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
+const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
+errors = vErrors.length;
+}
+}
+if(data.event_type !== undefined){
+let data1 = data.event_type;
+if(typeof data1 !== "string"){
+const err5 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if("payment.updated" !== data1){
+const err6 = {instancePath:instancePath+"/event_type",schemaPath:"#/properties/event_type/const",keyword:"const",params:{allowedValue: "payment.updated"},message:"must be equal to constant"};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+if(data.resource !== undefined){
+if(!(validate402(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
+errors = vErrors.length;
+}
+}
+if(data.data !== undefined){
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err7 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+validate409.errors = vErrors;
+return errors === 0;
+}
+
+const closed_asyncapi_schemas_PaymentDeleted = validate413;
+const schema178 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"payment.deleted"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/PaymentReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+
+function validate413(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.id === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'"};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data.event_type === undefined){
+const err1 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "event_type"},message:"must have required property '"+"event_type"+"'"};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.resource === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "resource"},message:"must have required property '"+"resource"+"'"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(data.data === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "data"},message:"must have required property '"+"data"+"'"};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+for(const key0 in data){
+if(!((((key0 === "id") || (key0 === "event_type")) || (key0 === "resource")) || (key0 === "data"))){
+const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -17406,14 +17863,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate394(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate394.errors : vErrors.concat(validate394.errors);
+if(!(validate402(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate402.errors : vErrors.concat(validate402.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -17428,15 +17885,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate405.errors = vErrors;
+validate413.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCreated = validate409;
-const schema175 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema176 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_ExportCreated = validate417;
+const schema179 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.created"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema180 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"export"},"id":{"type":"string","format":"uuid"}}};
 
-function validate411(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate419(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17531,12 +17988,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate411.errors = vErrors;
+validate419.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate409(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate417(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17593,8 +18050,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -17622,14 +18079,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate411(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
+if(!(validate419(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -17644,14 +18101,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate409.errors = vErrors;
+validate417.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportCompleted = validate414;
-const schema177 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ExportCompleted = validate422;
+const schema181 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.completed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate414(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate422(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17708,8 +18165,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -17737,14 +18194,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate411(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
+if(!(validate419(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -17759,14 +18216,14 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate414.errors = vErrors;
+validate422.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_ExportFailed = validate418;
-const schema178 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const closed_asyncapi_schemas_ExportFailed = validate426;
+const schema182 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"export.failed"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/ExportReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
 
-function validate418(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate426(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17823,8 +18280,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -17852,14 +18309,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate411(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate411.errors : vErrors.concat(validate411.errors);
+if(!(validate419(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate419.errors : vErrors.concat(validate419.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -17874,15 +18331,15 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate418.errors = vErrors;
+validate426.errors = vErrors;
 return errors === 0;
 }
 
-const closed_asyncapi_schemas_WebhookTest = validate422;
-const schema179 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
-const schema180 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}}};
+const closed_asyncapi_schemas_WebhookTest = validate430;
+const schema183 = {"additionalProperties":false,"type":"object","required":["id","event_type","resource","data"],"properties":{"id":{"$ref":"/closed/asyncapi.yaml/components/schemas/DeliveryId"},"event_type":{"type":"string","const":"webhook.test"},"resource":{"$ref":"/closed/asyncapi.yaml/components/schemas/WebhookReference"},"data":{"$ref":"/closed/asyncapi.yaml/components/schemas/NoData"}}};
+const schema184 = {"additionalProperties":false,"type":"object","required":["type","id"],"properties":{"type":{"type":"string","const":"webhook"},"id":{"type":"string","format":"uuid"}}};
 
-function validate424(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate432(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -17977,12 +18434,12 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate424.errors = vErrors;
+validate432.errors = vErrors;
 return errors === 0;
 }
 
 
-function validate422(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate430(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(data && typeof data == "object" && !Array.isArray(data)){
@@ -18039,8 +18496,8 @@ errors++;
 }
 }
 if(data.id !== undefined){
-if(!(validate327(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
-vErrors = vErrors === null ? validate327.errors : vErrors.concat(validate327.errors);
+if(!(validate335(data.id, {instancePath:instancePath+"/id",parentData:data,parentDataProperty:"id",rootData}))){
+vErrors = vErrors === null ? validate335.errors : vErrors.concat(validate335.errors);
 errors = vErrors.length;
 }
 }
@@ -18068,14 +18525,14 @@ errors++;
 }
 }
 if(data.resource !== undefined){
-if(!(validate424(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
-vErrors = vErrors === null ? validate424.errors : vErrors.concat(validate424.errors);
+if(!(validate432(data.resource, {instancePath:instancePath+"/resource",parentData:data,parentDataProperty:"resource",rootData}))){
+vErrors = vErrors === null ? validate432.errors : vErrors.concat(validate432.errors);
 errors = vErrors.length;
 }
 }
 if(data.data !== undefined){
-if(!(validate331(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
-vErrors = vErrors === null ? validate331.errors : vErrors.concat(validate331.errors);
+if(!(validate339(data.data, {instancePath:instancePath+"/data",parentData:data,parentDataProperty:"data",rootData}))){
+vErrors = vErrors === null ? validate339.errors : vErrors.concat(validate339.errors);
 errors = vErrors.length;
 }
 }
@@ -18090,7 +18547,7 @@ vErrors.push(err7);
 }
 errors++;
 }
-validate422.errors = vErrors;
+validate430.errors = vErrors;
 return errors === 0;
 }
 

@@ -5,13 +5,12 @@ import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
-import { findJob, type ScreeningQuestion } from './jobs.ts'
+import { findJob } from './jobs.ts'
 import { type Listing, toTimestamp } from './list.ts'
 import { assertReference, findRow, withStoredIds } from './references.ts'
+import { type ScreeningOutcome, screen } from './screening.ts'
 
 export type JobApplication = components['schemas']['JobApplication']
-export type ScreeningOutcome = JobApplication['screening_outcome']
-type Answers = JobApplication['answers']
 type NewJobApplication = Body<'createJobApplication'>
 
 const MOVES: Moves<JobApplication['status']> = {
@@ -58,16 +57,6 @@ export async function findJobApplication(
 ): Promise<JobApplication | undefined> {
   const row = await findRow<JobApplicationRow>(scope, 'job_applications', id, options)
   return row && fromRow(row)
-}
-
-/** An answer meets its question when it equals the expected value, with the same type. */
-export function screen(questions: ScreeningQuestion[], answers: Answers): ScreeningOutcome {
-  if (questions.length === 0) return null
-  const missed = questions.filter(
-    ({ key, expected }) => !Object.hasOwn(answers, key) || answers[key] !== expected,
-  )
-  if (missed.some(({ requirement }) => requirement === 'must_have')) return 'missing_must_have'
-  return missed.length > 0 ? 'missing_nice_to_have' : 'meets_all'
 }
 
 /** Throws `InvalidInput` for an unknown participant, a job that is not open, or a second application for

@@ -6,9 +6,9 @@ import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { countNoun, countRows, findRow } from './references.ts'
+import { assertScreeningQuestions, withOperator } from './screening.ts'
 
 export type Job = components['schemas']['Job']
-export type ScreeningQuestion = components['schemas']['ScreeningQuestion']
 type NewJob = Body<'createJob'>
 
 const MOVES: Moves<Job['status']> = {
@@ -33,7 +33,8 @@ function fromRow(row: JobRow): Job {
     title: row.title,
     description: row.description,
     status: row.status,
-    screening_questions: JSON.parse(row.screening_questions),
+    // Questions from before version 1.1 are stored without an operator.
+    screening_questions: JSON.parse(row.screening_questions).map(withOperator),
     created_at: toTimestamp(row.created_at),
     updated_at: toTimestamp(row.updated_at),
   }
@@ -57,10 +58,10 @@ export async function findJob(
 const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string =>
   foldText(`${title}\n${description}`)
 
-/** Throws `InvalidInput` for a duplicate question key. */
+/** Throws `InvalidInput` for invalid screening questions. */
 export async function insertJob(scope: Scope, input: NewJob, now: Date): Promise<Job> {
   const questions = input.screening_questions ?? []
-  assertDistinctKeys(questions)
+  assertScreeningQuestions(questions)
   const row: JobRow = {
     id: uuidv7(),
     title: input.title,
@@ -75,7 +76,7 @@ export async function insertJob(scope: Scope, input: NewJob, now: Date): Promise
   return job
 }
 
-/** Throws `InvalidInput` for an impossible status or a duplicate question key. */
+/** Throws `InvalidInput` for an impossible status or invalid screening questions. */
 export async function updateJobFields(
   scope: Scope,
   current: Job,
@@ -84,7 +85,7 @@ export async function updateJobFields(
 ): Promise<Job> {
   assertMove(MOVES, current.status, changes.status)
   const { screening_questions: questions, ...columns } = changes
-  if (questions) assertDistinctKeys(questions)
+  if (questions) assertScreeningQuestions(questions)
   const changed = { ...current, ...changes }
   const updated_at = nextUpdatedAt(current, now)
   const row = {
@@ -95,17 +96,6 @@ export async function updateJobFields(
   }
   await scope.rows('jobs').where({ id: current.id }).update(row)
   return { ...changed, updated_at: toTimestamp(updated_at) }
-}
-
-function assertDistinctKeys(questions: ScreeningQuestion[]): void {
-  const seen = new Set<string>()
-  for (const [index, { key }] of questions.entries()) {
-    if (seen.has(key))
-      throw new InvalidInput({
-        [`screening_questions.${index}.key`]: [`is the key of another question: ${key}.`],
-      })
-    seen.add(key)
-  }
 }
 
 /** Throws `InvalidInput` while the job has applications. */

@@ -96,6 +96,8 @@ export const SCHEMA_RULES = {
   'additional-properties-disallowed': { request: 'breaking', response: 'safe' },
   'additional-properties-allowed': { request: 'safe', response: 'safe' },
   'one-of-added': { request: 'safe', response: 'breaking' },
+  // The new type comes with new options of an enumeration only.
+  'dependent-one-of-added': { request: 'safe', response: 'risky' },
   // An object is split into alternatives, each of which narrows it.
   'one-of-split': { request: 'breaking', response: 'safe' },
   'one-of-removed': { request: 'breaking', response: 'safe' },

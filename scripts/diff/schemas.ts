@@ -22,6 +22,8 @@ export interface Comparison {
   propertySubject: string
   /** The path below the subject, for example `data.0.status`. */
   path: string[]
+  /** The objects that have the schemas as properties. */
+  owners?: { base: Located<Schema>; revision: Located<Schema> }
 }
 
 export interface SchemaFinding {
@@ -52,12 +54,11 @@ export function compareSchemas(
     now: Located<Schema>,
     name?: string,
     subject = comparison.subject,
+    owners?: Comparison['owners'],
   ): SchemaFinding[] => {
     const editions = { base: { ...base, schema: old }, revision: { ...revision, schema: now } }
-    return compareSchemas(
-      { ...comparison, ...editions, subject, path: name === undefined ? path : [...path, name] },
-      compared,
-    )
+    const inner = name === undefined ? path : [...path, name]
+    return compareSchemas({ ...comparison, ...editions, subject, owners, path: inner }, compared)
   }
   const here = {
     ...comparison,
@@ -88,6 +89,7 @@ export function compareSchemas(
         child(after, 'properties', name),
         name,
         comparison.propertySubject,
+        { base: before, revision: after },
       ),
     ),
     ...(old.items && now.items ? into(child(before, 'items'), child(after, 'items'), '[]') : []),
@@ -189,6 +191,7 @@ function compareAlternatives(
   compare: (old: Located<Schema>, now: Located<Schema>) => SchemaFinding[],
 ): SchemaFinding[] {
   const findings: SchemaFinding[] = []
+  const added = dependsOnNewOption(here) ? 'dependent-one-of-added' : 'one-of-added'
   const left = [...before]
   const unpaired: Located<Schema>[] = []
   const take = (index: number): Located<Schema> | undefined =>
@@ -206,7 +209,7 @@ function compareAlternatives(
   for (const now of unpaired) {
     const old = take(left.findIndex((schema) => oldValue(schema).type === newValue(now).type))
     if (old) findings.push(...compare(old, now))
-    else findings.push(finding(here, 'one-of-added', `can be ${formatSchema(now.value)}`))
+    else findings.push(finding(here, added, `can be ${formatSchema(now.value)}`))
   }
   for (const old of left)
     findings.push(finding(here, 'one-of-removed', `cannot be ${formatSchema(old.value)}`))
@@ -215,6 +218,18 @@ function compareAlternatives(
 
 function listNames(alternatives: Located<Schema>[] = []): string {
   return alternatives.map(({ value }) => formatSchema(value)).join(' or ')
+}
+
+/** Whether the type depends on an enumeration beside it that has new options. Only these have new types. */
+function dependsOnNewOption({ base, revision, owners }: Comparison): boolean {
+  const driver = revision.schema.value['x-depends-on']
+  if (driver === undefined || owners === undefined) return false
+  const optionsIn = (sources: Sources, owner: Located<Schema>): readonly unknown[] =>
+    owner.value.properties?.[driver] === undefined
+      ? []
+      : ((dereference(sources, child(owner, 'properties', driver)).value as Schema).enum ?? [])
+  const known = optionsIn(base.sources, owners.base)
+  return optionsIn(revision.sources, owners.revision).some((option) => !known.includes(option))
 }
 
 function formatSchema({ $ref, type, enum: options }: Schema): string {

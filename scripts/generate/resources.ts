@@ -146,7 +146,8 @@ const CONSOLE_KEYWORDS = new Set([
   ...['type', 'format', 'description', 'nullable', 'enum', 'default'],
   ...['items', 'properties', 'required', 'additionalProperties', 'allOf', 'anyOf', 'oneOf'],
   ...['pattern', 'minLength', 'maxLength', 'minimum', 'maximum'],
-  ...['minItems', 'maxItems', 'maxProperties', 'uniqueItems', 'deprecated', 'x-currency'],
+  ...['minItems', 'maxItems', 'maxProperties', 'uniqueItems', 'deprecated'],
+  ...['x-currency', 'x-depends-on', 'x-enum-descriptions'],
 ])
 
 /** Like `inlineReferences`, but cuts recursion off with an empty schema and keeps only `CONSOLE_KEYWORDS`. */

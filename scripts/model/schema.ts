@@ -32,6 +32,10 @@ export interface Schema {
   'x-default'?: unknown
   /** For an amount in minor units: the property beside it that names its currency. */
   'x-currency'?: string
+  /** The property beside this one whose value decides which of the alternatives apply. */
+  'x-depends-on'?: string
+  /** A sentence for each value of `enum`. */
+  'x-enum-descriptions'?: readonly string[]
   [keyword: string]: unknown
 }
 

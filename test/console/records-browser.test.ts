@@ -155,7 +155,7 @@ describe('records in a browser', () => {
     await page.getByRole('link', { name: 'Exports' }).click()
     await page.getByRole('link', { name: 'New export' }).first().click()
     await page.getByLabel('Resource').selectOption('Participants')
-    await page.getByRole('button', { name: 'Show its fields' }).click()
+    await page.getByRole('button', { name: 'Update form' }).click()
     await page.getByLabel('Search').fill('byron')
     await page.getByLabel('Format').selectOption('CSV')
     await page.getByRole('button', { name: 'Create export' }).last().click()
@@ -188,6 +188,33 @@ describe('records in a browser', () => {
     expect(troubles).toEqual([])
   })
 
+  it('shows the inputs of the selected operator in place, and keeps the typed text', async () => {
+    const { account, client } = await newClient()
+    await using visited = await visit(app, browser, '/records/jobs/new', { person: account })
+    const { page, troubles } = visited
+    await page.getByLabel('Title').fill('Driver')
+    await page.getByLabel('Key').fill('years')
+    await page.getByLabel('Label').fill('Years?')
+    await page.getByLabel('Requirement').selectOption('Must have')
+    const kind = page.getByLabel('Kind of Expected')
+    const expected = page.getByLabel('Expected', { exact: true })
+    await expected.fill('5')
+    await page.getByLabel('Operator').selectOption('At least')
+    await kind.waitFor({ state: 'detached' })
+    expect(await expected.inputValue()).toBe('5')
+    await page.getByLabel('Operator').selectOption('One of')
+    await kind.waitFor()
+    expect(await kind.inputValue()).toBe('number')
+    expect(await expected.inputValue()).toBe('5')
+    await expected.fill('5\n6')
+    await page.getByRole('button', { name: 'Create job' }).last().click()
+    await page.getByRole('heading', { name: 'Driver' }).waitFor()
+    expect((await only(client, '/jobs')).screening_questions).toMatchObject([
+      { key: 'years', operator: 'one_of', expected: [5, 6] },
+    ])
+    expect(troubles).toEqual([])
+  })
+
   const SCREENS = [
     { width: 1280, height: 860, colorScheme: 'light' },
     { width: 390, height: 844, colorScheme: 'dark' },
@@ -204,6 +231,13 @@ describe('records in a browser', () => {
       })
       const screening_questions = [
         { key: 'french', label: 'Do you speak French?', requirement: 'must_have', expected: true },
+        {
+          key: 'city',
+          label: 'Where?',
+          requirement: 'nice_to_have',
+          operator: 'one_of',
+          expected: [long, 'Lyon'],
+        },
       ]
       const job = await newJob(client, {
         title: long,

@@ -98,6 +98,10 @@ describe('text', () => {
     expect(textOf(found.text)).toContain(HOSTILE)
   })
 
+  const listQuestion = (key: string, expected: unknown[]): object => ({
+    ...{ key, label: 'L', requirement: 'must_have', operator: 'one_of', expected },
+  })
+
   /** What a form cannot say in so many words is not lost by sending it. */
   const KEPT: [slug: string, body: object][] = [
     [
@@ -122,6 +126,19 @@ describe('text', () => {
         screening_questions: [
           { key: 'a.b', label: 'L', requirement: 'nice_to_have', expected: -0.5 },
           { key: 'a', label: 'L', requirement: 'must_have', expected: false },
+        ],
+      },
+    ],
+    [
+      'jobs',
+      {
+        title: 'J',
+        screening_questions: [
+          listQuestion('texts', ['a', '5', ' b ']),
+          listQuestion('numbers', [5, -0.5, 1e21]),
+          listQuestion('mixed', ['5', 5, true]),
+          listQuestion('lines', ['two\nlines', '']),
+          { ...listQuestion('least', []), operator: 'at_least', expected: 1e-7 },
         ],
       },
     ],

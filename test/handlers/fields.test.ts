@@ -15,6 +15,7 @@ const question = (given: object = {}): object => ({
   key: 'french',
   label: 'French?',
   requirement: 'must_have',
+  operator: 'equals',
   expected: true,
   ...given,
 })

@@ -101,6 +101,7 @@ function pagesOf({
       { name: `records-${resource}-new`, path: `/console/records/${resource}/new` },
       { name: `record-${resource}`, path: `/console/records/${resource}/${id}` },
     ]),
+    { name: 'record-jobs-edit', path: `/console/records/jobs/${records.jobs}/edit` },
     { name: 'people', path: '/console/people' },
     { name: 'people-invite', path: '/console/people/invite' },
     { name: 'person', path: `/console/people/${userId}` },

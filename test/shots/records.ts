@@ -42,6 +42,20 @@ const JOB = {
       requirement: 'nice_to_have',
       expected: 'yes',
     },
+    {
+      key: 'years',
+      label: 'How many years have you worked behind a bar?',
+      requirement: 'nice_to_have',
+      operator: 'at_least',
+      expected: 2,
+    },
+    {
+      key: 'district',
+      label: 'Where do you live?',
+      requirement: 'nice_to_have',
+      operator: 'one_of',
+      expected: ['Kreuzberg', 'Neukölln', 'Mitte'],
+    },
   ],
 }
 
@@ -115,7 +129,12 @@ async function createApplications(
     id = await send('/job-applications', {
       job_id,
       participant_id,
-      answers: { permit: index !== 2, latte_art: index % 2 === 0 ? 'yes' : 'no' },
+      answers: {
+        permit: index !== 2,
+        latte_art: index % 2 === 0 ? 'yes' : 'no',
+        years: index + 1,
+        district: 'Mitte',
+      },
     })
   return id
 }

@@ -136,10 +136,9 @@ function describeOwnConstraints(schema: Schema): Content[] {
     pattern,
     uniqueItems,
   } = schema
-  const values = schema.enum?.filter((value) => value !== null)
   return [
     schema.const !== undefined && html`always ${code(schema.const)}`,
-    values && values.length > 0 && html`one of ${joinContent(values.map(code), ' ')}`,
+    describeOptions(schema),
     range(minimum, maximum, ''),
     range(minLength, maxLength, 'character'),
     range(minItems, maxItems, 'item'),
@@ -148,6 +147,16 @@ function describeOwnConstraints(schema: Schema): Content[] {
     pattern !== undefined && html`matches <code class="pattern">${pattern}</code>`,
     readDefault(schema) !== undefined && html`default ${code(readDefault(schema))}`,
   ].filter((rule) => rule !== false && rule !== undefined)
+}
+
+function describeOptions({ enum: all, 'x-enum-descriptions': texts }: Schema): Content {
+  const values = all?.filter((value) => value !== null) ?? []
+  if (values.length === 0) return undefined
+  if (!texts) return html`one of ${joinContent(values.map(code), ' ')}`
+  const items = values.map(
+    (value) => html`<li>${code(value)}: ${texts[all?.indexOf(value) ?? -1]}</li>`,
+  )
+  return html`one of<ul>${items}</ul>`
 }
 
 function range(

@@ -37,7 +37,7 @@ export function fieldHint(field: FormField, { stored = {} }: ControlContext): Co
   const sentences = [
     field.hint ?? (kind === 'time' ? undefined : description),
     kind === 'time' && `${field.hint === undefined ? (description ?? '') : ''} In UTC.`.trim(),
-    kind === 'lines' && 'One per line.',
+    (kind === 'lines' || kind === 'scalars') && 'One per line.',
     kind === 'text' &&
       maxLength !== undefined &&
       `At most ${maxLength.toLocaleString('en')} characters.`,

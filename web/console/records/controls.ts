@@ -15,9 +15,10 @@ import {
 import { inPlace } from '../ui.ts'
 import { cell } from './cells.ts'
 import { draftValue, errorLine, fieldLabel, fieldOptions, hintLine } from './control-parts.ts'
+import { narrow } from './dependent-fields.ts'
 import { countName, groupCount, kindName } from './draft.ts'
 import type { FieldKind, FormField } from './field.ts'
-import { isLocal, SCALAR_KINDS } from './field-values.ts'
+import { isLocal, LIST_KINDS, SCALAR_KINDS, scalarKinds } from './field-values.ts'
 import { groupFields } from './fields.ts'
 import { actionName, type ControlContext, elementId, FORM } from './form-context.ts'
 import { isResourceChoice } from './keyed-fields.ts'
@@ -64,6 +65,8 @@ ${textArea({ ...fieldOptions(field, context), rows: 3, isCode: isJson })}`
   group: fieldset,
   keyed: fieldset,
   scalar,
+  scalars,
+  dependent: (field, context) => control(narrow(field, context.draft), context),
   json: (field, context) => textArea({ ...fieldOptions(field, context), isCode: true, rows: 5 }),
 }
 
@@ -95,7 +98,7 @@ function optionsOf({ enum: values = [] }: Schema): Choice[] {
 
 function choice(field: FormField, context: ControlContext): Html {
   const { schema, isRequired, refreshesForm } = field
-  const value = draftValue(field, context)
+  const value = context.draft.get(field.path) ?? String(schema.default ?? '')
   const possible = optionsOf(schema).filter(
     (one) => !isResourceChoice(field) || canSee(context.user, one.value),
   )
@@ -107,7 +110,7 @@ function choice(field: FormField, context: ControlContext): Html {
   const needsNone =
     schema.nullable || value === '' || (context.isNew && schema.default === undefined)
   const none = needsNone ? (isRequired ? 'Choose one' : 'None') : undefined
-  const select = selectField({ ...fieldOptions(field, context), choices, none })
+  const select = selectField({ ...fieldOptions(field, context), value, choices, none })
   if (!refreshesForm) return select
   const refresh = actionName('refresh')
   return html`<div
@@ -115,7 +118,7 @@ function choice(field: FormField, context: ControlContext): Html {
   hx-target="#${FORM}" hx-select="#${FORM}" hx-swap="outerHTML"
 >
 ${select}
-<button class="button needs-script-off" name="${refresh}" value="1" formnovalidate>Show its fields</button>
+<button class="button needs-script-off" name="${refresh}" value="1" formnovalidate>Update form</button>
 </div>`
 }
 
@@ -221,23 +224,48 @@ ${errorLine(field, context)}
 </fieldset>`
 }
 
-/** A type and a text. */
+/** A type and a text. A single possible type needs no choice. */
 function scalar(field: FormField, context: ControlContext): Html {
   const { path, schema } = field
-  const types = new Set(schema.oneOf?.map(({ type }) => (type === 'integer' ? 'number' : type)))
-  const isPossible = (kind: string): boolean =>
-    types.has(kind === 'text' ? 'string' : kind === 'number' ? 'number' : 'boolean')
-  const kind = context.draft.get(kindName(path)) ?? 'text'
-  const kinds = Object.entries(SCALAR_KINDS).filter(([name]) => isPossible(name))
+  const kinds = scalarKinds(schema)
+  const name = kindName(path)
+  const kind = context.draft.get(name) ?? 'text'
   return fieldParts(
     fieldOptions(field, context),
     (attributes) => html`<span class="scalar">
-<select name="${kindName(path)}" aria-label="Kind of ${fieldLabel(field)}">
-${kinds.map(([value, label]) => optionElement({ value, label }, value === kind))}
-</select>
+${
+  kinds.length === 1
+    ? html`<input type="hidden" name="${name}" value="${kinds[0]}">`
+    : kindSelect(
+        field,
+        kinds.map((value) => ({ value, label: SCALAR_KINDS[value] })),
+        kind,
+      )
+}
 <input type="text" ${attributes} value="${draftValue(field, context)}" autocomplete="off">
 </span>`,
   )
+}
+
+/** A type and a text with one value per line. */
+function scalars(field: FormField, context: ControlContext): Html {
+  const kind = context.draft.get(kindName(field.path)) ?? 'text'
+  const kinds = Object.entries(LIST_KINDS)
+    .filter(([value]) => value !== 'json' || kind === 'json')
+    .map(([value, label]) => ({ value, label }))
+  return fieldParts(
+    fieldOptions(field, context),
+    (attributes) => html`<span class="scalar">
+${kindSelect(field, kinds, kind)}
+<textarea ${attributes} rows="3">\n${draftValue(field, context)}</textarea>
+</span>`,
+  )
+}
+
+function kindSelect(field: FormField, kinds: Choice[], selected: string): Html {
+  return html`<select name="${kindName(field.path)}" aria-label="Kind of ${fieldLabel(field)}">
+${kinds.map((kind) => optionElement(kind, kind.value === selected))}
+</select>`
 }
 
 /** The stored value, beside its field after a conflict. */

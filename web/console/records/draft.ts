@@ -70,11 +70,14 @@ export function withoutGroups(
   return new URLSearchParams([...entries, [countName(field.path), String(indexes.length)]])
 }
 
-/** Ignores the default type of a scalar. */
-export function isEmptyGroup(draft: Draft, { path }: FormField, index: number): boolean {
+/** Ignores default values and the default type of a scalar. */
+export function isEmptyGroup(draft: Draft, { path, schema }: FormField, index: number): boolean {
   const prefix = `${path}.${index}.`
-  return ![...draft].some(
-    ([name, value]) =>
-      name.startsWith(prefix) && value !== '' && !(name.endsWith(':kind') && value === 'text'),
+  const isDefault = (name: string, value: string): boolean =>
+    name.endsWith(':kind')
+      ? value === 'text'
+      : value === String(schema.items?.properties?.[name]?.default ?? '')
+  return [...draft].every(
+    ([name, value]) => !name.startsWith(prefix) || isDefault(name.slice(prefix.length), value),
   )
 }

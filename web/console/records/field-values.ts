@@ -75,6 +75,7 @@ export function readLines(draft: Draft, field: FormField, reading: ReadContext):
 
 /** The types to choose from for a scalar. Yes and No need no text. */
 export const SCALAR_KINDS = { text: 'Text', number: 'Number', true: 'Yes', false: 'No' } as const
+type ScalarKind = keyof typeof SCALAR_KINDS
 
 export function writeScalar(draft: Draft, { path }: FormField, value: unknown): void {
   const isBoolean = typeof value === 'boolean'
@@ -85,12 +86,21 @@ export function writeScalar(draft: Draft, { path }: FormField, value: unknown): 
   draft.set(path, isBoolean ? '' : String(value))
 }
 
+/** The kinds that the schema permits. */
+export function scalarKinds({ oneOf = [] }: Schema): ScalarKind[] {
+  const types = new Set(oneOf.map(({ type }) => (type === 'integer' ? 'number' : type)))
+  const typeOf = (kind: ScalarKind): string =>
+    kind === 'text' ? 'string' : kind === 'number' ? 'number' : 'boolean'
+  return (Object.keys(SCALAR_KINDS) as ScalarKind[]).filter((kind) => types.has(typeOf(kind)))
+}
+
 export function readScalar(
   draft: Draft,
   { path, schema }: FormField,
   { problems }: ReadContext,
 ): unknown {
-  const kind = draft.get(kindName(path))
+  const kinds = scalarKinds(schema)
+  const kind = kinds.length === 1 ? kinds[0] : draft.get(kindName(path))
   if (kind === 'true' || kind === 'false') return kind === 'true'
   const text = withLineFeeds(draft.get(path) ?? '')
   if (text === '') return undefined
@@ -98,6 +108,27 @@ export function readScalar(
   const value = toNumber(text, schema)
   if (typeof value !== 'number') problems[path] = ['must be a number.']
   return value
+}
+
+/** The kinds of a list with one value per line. JSON is for lists that lines cannot represent. */
+export const LIST_KINDS = { text: 'Texts', number: 'Numbers', json: 'JSON' } as const
+
+export function writeScalars(draft: Draft, field: FormField, value: unknown): void {
+  const values = listOf(value)
+  const areNumbers = values.length > 0 && values.every((one) => typeof one === 'number')
+  const areTexts = values.every((one) => typeof one === 'string')
+  draft.set(kindName(field.path), areNumbers ? 'number' : areTexts ? 'text' : 'json')
+  if (areNumbers || areTexts) writeLines(draft, field, values)
+  else draft.set(field.path, JSON.stringify(values, null, 2))
+}
+
+export function readScalars(draft: Draft, field: FormField, reading: ReadContext): unknown {
+  const lines = readLines(draft, field, reading)
+  if (draft.get(kindName(field.path)) !== 'number' || !Array.isArray(lines)) return lines
+  const values = lines.map((line) => toNumber(line, { type: 'number' }))
+  if (values.some((value) => typeof value !== 'number'))
+    reading.problems[field.path] = ['must be one number per line.']
+  return values
 }
 
 export function readJsonField(

@@ -16,6 +16,8 @@ export interface FormField {
   hint?: string
   /** Other fields depend on its value: the form reloads when it changes. */
   refreshesForm?: boolean
+  /** Its schema depends on the value of this field beside it. */
+  driver?: FormField
   /** The label of the field that decides the parts, while that field is empty. */
   waitsFor?: string
 }
@@ -41,4 +43,6 @@ export type FieldKind =
   | 'group'
   | 'keyed'
   | 'scalar'
+  | 'scalars'
+  | 'dependent'
   | 'json'

@@ -1,6 +1,7 @@
 /** Form fields: derives their kind from the schema, and converts values to form texts and back. */
 
 import type { Schema } from '../../../scripts/model/schema.ts'
+import { narrow, withDrivers } from './dependent-fields.ts'
 import { type Draft, groupCount, serializeField } from './draft.ts'
 import type { FieldKind, FormField, ReadContext } from './field.ts'
 import {
@@ -10,6 +11,7 @@ import {
   readJsonField,
   readLines,
   readScalar,
+  readScalars,
   readText,
   toBoolean,
   toInstant,
@@ -17,6 +19,7 @@ import {
   toNumber,
   writeLines,
   writeScalar,
+  writeScalars,
   writeText,
 } from './field-values.ts'
 import { referencedResource } from './resources.ts'
@@ -30,8 +33,18 @@ interface KindRules {
 
 const SCALARS = ['string', 'number', 'integer', 'boolean']
 
+function isScalar({ oneOf }: Schema): boolean {
+  return oneOf?.every(({ type = '' }) => SCALARS.includes(type)) ?? false
+}
+
 /** The first kind that fits a schema is used. */
 const KINDS: Record<FieldKind, KindRules> = {
+  dependent: {
+    fits: (schema) => schema['x-depends-on'] !== undefined,
+    write: (draft, field, value) => writeField(draft, narrow(field, draft), value),
+    read: (draft, field, reading, current) =>
+      readField(draft, narrow(field, draft), reading, current),
+  },
   reference: {
     fits: ({ type }, name) => type === 'string' && referencedResource(name) !== undefined,
     write: writeText,
@@ -108,9 +121,15 @@ const KINDS: Record<FieldKind, KindRules> = {
   keyed: { fits: () => false, write: writeParts, read: readKeyedParts },
   /** A text, a number or a boolean. */
   scalar: {
-    fits: ({ oneOf }) => oneOf?.every(({ type = '' }) => SCALARS.includes(type)) ?? false,
+    fits: isScalar,
     write: writeScalar,
     read: readScalar,
+  },
+  /** A list of texts, numbers or booleans. */
+  scalars: {
+    fits: ({ type, items }) => type === 'array' && isScalar(items ?? {}),
+    write: writeScalars,
+    read: readScalars,
   },
   json: {
     fits: () => true,
@@ -143,9 +162,10 @@ export function schemaFields(
   prefix: string,
   { properties = {}, required = [] }: Schema,
 ): FormField[] {
-  return Object.entries(properties).map(([name, schema]) =>
+  const fields = Object.entries(properties).map(([name, schema]) =>
     toFormField(`${prefix}${name}`, schema, required.includes(name), name),
   )
+  return withDrivers(fields)
 }
 
 /** The fields of the group at an index. */

@@ -133,16 +133,20 @@ interface Questions {
   value: string
 }
 
-/** The list field whose entries have a `key` and a property with the schema of `values`. */
+/** The list field whose entries have a `key` and a property that takes all `values`. */
 function findQuestions(resource: Resource, values: Schema): Questions | undefined {
   for (const [name, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}
     const value = Object.keys(properties).find(
-      (part) => values.oneOf && isDeepStrictEqual(properties[part]?.oneOf, values.oneOf),
+      (part) => values.oneOf && includesAll(properties[part]?.oneOf, values.oneOf),
     )
     if (items && 'key' in properties && value !== undefined) return { name, item: items, value }
   }
   return undefined
+}
+
+function includesAll(schemas: readonly Schema[] = [], values: readonly Schema[]): boolean {
+  return values.every((value) => schemas.some((schema) => isDeepStrictEqual(schema, value)))
 }
 
 /** The labels of the keys, from the loaded records. */
@@ -161,7 +165,7 @@ export function keyLabels(schema: Schema, item: Item, known: KnownRecords): Reco
   return {}
 }
 
-/** The field for the answer to a question. Its hint shows the enums of the question: "Must have." */
+/** The field for the answer to a question. Its hint shows the requirement: "Must have." */
 function questionPart(
   { path, schema }: FormField,
   { item, value }: Questions,
@@ -170,14 +174,17 @@ function questionPart(
 ) {
   const key = String(question.key)
   const values = typeof schema.additionalProperties === 'object' ? schema.additionalProperties : {}
-  const type = typeof question[value]
+  // An answer to a list has the type of its entries.
+  const types = new Set([question[value]].flat().map((one) => typeof one))
+  const type = types.size === 1 ? [...types][0] : undefined
   // Keeps a stored answer of another type than the question expects.
   const hasOtherType = Object.hasOwn(answers, key) && typeof answers[key] !== type
   const answerSchema = hasOtherType
     ? values
     : (values.oneOf?.find((one) => one.type === type) ?? values)
+  const driver = item.properties?.[value]?.['x-depends-on']
   const hints = Object.entries(item.properties ?? {}).filter(
-    ([name, { enum: options }]) => options && question[name] !== undefined,
+    ([name, { enum: options }]) => options && name !== driver && question[name] !== undefined,
   )
   return {
     ...toFormField(`${path}.${key}`, answerSchema, false, key),

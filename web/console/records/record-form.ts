@@ -62,7 +62,9 @@ export function sentences({ fields, draft, errors = {} }: RecordForm): {
 
 function entryName({ path, kind }: FormField, key: string): string {
   const rest = key.slice(path.length + 1)
-  return kind === 'lines' && /^\d+$/.test(rest) ? `line ${Number(rest) + 1}` : rest
+  return ['lines', 'dependent'].includes(kind) && /^\d+$/.test(rest)
+    ? `line ${Number(rest) + 1}`
+    : rest
 }
 
 function partsIn(field: FormField, draft: Draft): FormField[] {

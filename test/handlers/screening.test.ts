@@ -1,0 +1,240 @@
+/** The screening outcome of new job applications, and the operators of the questions. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { transaction } from '../../records/database/transaction.ts'
+import { type Client, startApp, type TestApp } from '../helpers.ts'
+import { expectUpdate } from './checks.ts'
+import { eventsAbout, newApplication, newJob, newParticipant, refused } from './new-records.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp()
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+const newClient = async (): Promise<Client> => app.as(await app.newAccount())
+
+describe('createJobApplication: screening', () => {
+  /** What each question expects, by its key: a value, or another operator with its value. */
+  interface Case {
+    must?: Record<string, unknown>
+    nice?: Record<string, unknown>
+    answers: string
+    want: string | null
+  }
+  const both = { must: { french: true }, nice: { years: 5 } }
+  const table: Case[] = [
+    { answers: '{}', want: null },
+    { answers: '{"french": true}', want: null },
+    { ...both, answers: '{"french": true, "years": 5}', want: 'meets_all' },
+    { ...both, answers: '{"french": true, "years": 5.0, "other": "x"}', want: 'meets_all' },
+    { ...both, answers: '{"french": true, "years": 4}', want: 'missing_nice_to_have' },
+    { ...both, answers: '{"french": true}', want: 'missing_nice_to_have' },
+    { ...both, answers: '{"french": false, "years": 5}', want: 'missing_must_have' },
+    { ...both, answers: '{"french": false, "years": 4}', want: 'missing_must_have' },
+    { ...both, answers: '{"years": 5}', want: 'missing_must_have' },
+    { ...both, answers: '{}', want: 'missing_must_have' },
+    { must: { a: 1, b: 1 }, answers: '{"a": 1, "b": 2}', want: 'missing_must_have' },
+    { nice: { a: 1 }, answers: '{}', want: 'missing_nice_to_have' },
+    { nice: { a: 1 }, answers: '{"a": 1}', want: 'meets_all' },
+    // The same type: nothing is converted.
+    { must: { a: 5 }, answers: '{"a": "5"}', want: 'missing_must_have' },
+    { must: { a: '5' }, answers: '{"a": 5}', want: 'missing_must_have' },
+    { must: { a: true }, answers: '{"a": "true"}', want: 'missing_must_have' },
+    { must: { a: 'true' }, answers: '{"a": true}', want: 'missing_must_have' },
+    { must: { a: true }, answers: '{"a": 1}', want: 'missing_must_have' },
+    { must: { a: 0 }, answers: '{"a": false}', want: 'missing_must_have' },
+    // An expected value that JavaScript takes for false.
+    { must: { a: false }, answers: '{"a": false}', want: 'meets_all' },
+    { must: { a: false }, answers: '{}', want: 'missing_must_have' },
+    { must: { a: '' }, answers: '{"a": ""}', want: 'meets_all' },
+    { must: { a: '' }, answers: '{"a": " "}', want: 'missing_must_have' },
+    { must: { a: '' }, answers: '{}', want: 'missing_must_have' },
+    { must: { a: 0 }, answers: '{"a": -0}', want: 'meets_all' },
+    // The same value however it is written, and only that.
+    { must: { a: 0.1 }, answers: '{"a": 0.10}', want: 'meets_all' },
+    { must: { a: 100 }, answers: '{"a": 1e2}', want: 'meets_all' },
+    { must: { a: 'Oui' }, answers: '{"a": "oui"}', want: 'missing_must_have' },
+    { must: { a: 1 }, answers: '{"A": 1}', want: 'missing_must_have' },
+    // What every object has is no answer.
+    { must: { constructor: true }, answers: '{}', want: 'missing_must_have' },
+    { must: { toString: 'x' }, answers: '{}', want: 'missing_must_have' },
+    { must: { constructor: 'x' }, answers: '{"constructor": "x"}', want: 'meets_all' },
+    { must: { ['__proto__']: 'x' }, answers: '{}', want: 'missing_must_have' },
+    { must: { ['__proto__']: 'x' }, answers: '{"__proto__": "x"}', want: 'meets_all' },
+    { must: { ['__proto__']: 'x' }, answers: '{"__proto__": "y"}', want: 'missing_must_have' },
+    // Other operators.
+    { must: { a: { at_least: 5 } }, answers: '{"a": 7}', want: 'meets_all' },
+    { must: { a: { at_least: 5 } }, answers: '{"a": 4.9}', want: 'missing_must_have' },
+    { nice: { a: { at_most: 5 } }, answers: '{"a": 5}', want: 'meets_all' },
+    { nice: { a: { at_most: 5 } }, answers: '{"a": 6}', want: 'missing_nice_to_have' },
+    { must: { a: { one_of: ['x', 2] } }, answers: '{"a": 2}', want: 'meets_all' },
+    { must: { a: { one_of: ['x', 2] } }, answers: '{"a": "2"}', want: 'missing_must_have' },
+    { must: { a: { one_of: ['x', 2] } }, answers: '{}', want: 'missing_must_have' },
+  ]
+  const questionsOf = ({ must = {}, nice = {} }: Pick<Case, 'must' | 'nice'>): object[] =>
+    Object.entries({ must_have: must, nice_to_have: nice }).flatMap(([requirement, expectations]) =>
+      Object.entries(expectations).map(([key, expected]) => ({
+        key,
+        label: 'A question',
+        requirement,
+        ...toExpectation(expected),
+      })),
+    )
+  const toExpectation = (given: unknown): object => {
+    if (typeof given !== 'object' || given === null) return { expected: given }
+    const [[operator, expected] = []] = Object.entries(given)
+    return { operator, expected }
+  }
+  const named = table.map((row) => ({
+    ...row,
+    asked: JSON.stringify({ must: row.must, nice: row.nice }),
+  }))
+  test.each(named)(
+    '$asked answered with $answers → $want',
+    async ({ answers, want, ...questions }) => {
+      const client = await newClient()
+      const job = await newJob(client, { screening_questions: questionsOf(questions) })
+      const { id: participant } = await newParticipant(client)
+      const answer = await client.post(
+        '/job-applications',
+        `{"job_id":"${job.id}","participant_id":"${participant}","answers":${answers}}`,
+      )
+      expect(answer).toMatchObject({ status: 201, body: { screening_outcome: want } })
+      const [event] = (await client.get(`/events?filter[resource_id]=${answer.body.id}`)).body.data
+      expect(event.data).toEqual({ screening_outcome: want })
+    },
+  )
+
+  test('without answers → missing_must_have', async () => {
+    const client = await newClient()
+    const job = await newJob(client, { screening_questions: questionsOf(both) })
+    expect((await newApplication(client, { job_id: job.id })).screening_outcome).toBe(
+      'missing_must_have',
+    )
+  })
+
+  test('is fixed when the answers or the job’s questions change later', async () => {
+    const client = await newClient()
+    const job = await newJob(client, { screening_questions: questionsOf(both) })
+    const application = await newApplication(client, { job_id: job.id })
+    const path = `/job-applications/${application.id}`
+    await expectUpdate(client, path, { answers: { french: true, years: 5 } })
+    await client.patch(`/jobs/${job.id}`, { screening_questions: [] })
+    expect((await client.get(path)).body.screening_outcome).toBe('missing_must_have')
+    expect((await newApplication(client, { job_id: job.id })).screening_outcome).toBeNull()
+  })
+})
+
+describe('createJob: operators of screening questions', () => {
+  const question = (given: object = {}): object => ({
+    key: 'years',
+    label: 'Years?',
+    requirement: 'must_have',
+    expected: 5,
+    ...given,
+  })
+
+  const accepted: object[] = [
+    { operator: 'equals', expected: 'x' },
+    { operator: 'equals', expected: false },
+    { operator: 'at_least', expected: -0.5 },
+    { operator: 'at_most', expected: 0 },
+    { operator: 'one_of', expected: ['x'] },
+    { operator: 'one_of', expected: ['', 'two\nlines', 5, false] },
+    { operator: 'one_of', expected: Array.from({ length: 100 }, (_, index) => index) },
+  ]
+  test.each(accepted)('%j → stored as it is', async (given) => {
+    const client = await newClient()
+    const job = await newJob(client, { screening_questions: [question(given)] })
+    expect(job.screening_questions).toEqual([question(given)])
+    expect((await client.get(`/jobs/${job.id}`)).body).toEqual(job)
+  })
+
+  const [single, number, list] = ['one value', 'a number', 'a list']
+  const faults: [given: object, field: string, message: string][] = [
+    [{ operator: 'more_than' }, 'operator', 'must be one of equals, at_least, at_most, one_of.'],
+    [{ operator: 'equals', expected: ['x'] }, 'expected', single],
+    [{ operator: undefined, expected: ['x'] }, 'expected', single],
+    [{ operator: 'at_least', expected: '5' }, 'expected', number],
+    [{ operator: 'at_least', expected: [5] }, 'expected', number],
+    [{ operator: 'at_most', expected: true }, 'expected', number],
+    [{ operator: 'one_of', expected: 'x' }, 'expected', list],
+    [{ operator: 'one_of', expected: 5 }, 'expected', list],
+    [{ operator: 'one_of', expected: [null] }, 'expected.0', 'type'],
+    [{ operator: 'one_of', expected: [] }, 'expected', 'at least 1'],
+    [{ operator: 'one_of', expected: ['x', 'x'] }, 'expected', 'twice'],
+    [
+      {
+        operator: 'one_of',
+        expected: Array(101)
+          .fill(0)
+          .map((_, i) => i),
+      },
+      'expected',
+      '100',
+    ],
+  ]
+  test.each(faults)('%j → 422 on %s that says: %s', async (given, field, message) => {
+    const client = await newClient()
+    const name = `screening_questions.1.${field}`
+    const bad = question({ key: 'second', ...given })
+    const answer = await client.post('/jobs', {
+      title: 'J',
+      screening_questions: [question(), bad],
+    })
+    expect([answer.status, Object.keys(answer.body.errors)]).toEqual([422, [name]])
+    expect(answer.body.errors[name]).toEqual([expect.stringContaining(message)])
+  })
+
+  test('every invalid question → 422 on each of them', async () => {
+    const bad = [
+      question({ operator: 'at_least', expected: 'x' }),
+      question({ operator: 'one_of' }),
+    ]
+    expect(
+      await refused((await newClient()).post('/jobs', { title: 'J', screening_questions: bad })),
+    ).toEqual({
+      status: 422,
+      fields: [
+        'screening_questions.0.expected',
+        'screening_questions.1.expected',
+        'screening_questions.1.key',
+      ],
+    })
+  })
+
+  test('a question without an operator, new or stored earlier → equals', async () => {
+    const client = await newClient()
+    const job = await newJob(client, { screening_questions: [question()] })
+    expect(job.screening_questions).toEqual([question({ operator: 'equals' })])
+    await transaction(app.db, ({ sql }) =>
+      sql('jobs')
+        .where({ id: job.id })
+        .update({ screening_questions: JSON.stringify([question()]) }),
+    )
+    expect((await client.get(`/jobs/${job.id}`)).body).toEqual(job)
+    expect((await client.get('/jobs')).body.data).toEqual([job])
+    // The same question again is no change.
+    expect(
+      (await client.patch(`/jobs/${job.id}`, { screening_questions: [question()] })).body,
+    ).toEqual(job)
+    expect(await eventsAbout(client, job.id)).toEqual(['job.created'])
+    const application = await newApplication(client, { job_id: job.id, answers: { years: 5 } })
+    expect(application.screening_outcome).toBe('meets_all')
+  })
+
+  test('updateJob: another operator → replaced, and checked alike', async () => {
+    const client = await newClient()
+    const { id } = await newJob(client, { screening_questions: [question()] })
+    const patch = (given: object) =>
+      client.patch(`/jobs/${id}`, { screening_questions: [question(given)] })
+    expect((await patch({ operator: 'at_least' })).body.screening_questions).toEqual([
+      question({ operator: 'at_least' }),
+    ])
+    expect(await refused(patch({ operator: 'one_of' }))).toEqual({
+      status: 422,
+      fields: ['screening_questions.0.expected'],
+    })
+    expect(await eventsAbout(client, id)).toEqual(['job.created', 'job.updated'])
+  })
+})
