@@ -215,7 +215,7 @@ async function migrateDatabase(config: Config): Promise<void> {
 export async function until<T>(
   description: string,
   condition: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = 10_000,
+  timeoutMs = 15_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs
   for (;;) {

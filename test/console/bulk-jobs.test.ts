@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { NEVER } from '../webhooks/harness.ts'
 import { errorsIn } from './forms.ts'
 import { newOffice, subscribeAndMiss, textOf } from './hooks.ts'
-
-/** No scheduled retry happens before a test ends. */
-const NEVER = '600,600,600,600,600,600,600,600,600'
 
 const HOUR_MS = 3_600_000
 
@@ -73,7 +71,7 @@ describe('bulk jobs', () => {
 
   it('send missed events of a webhook that was never disabled: “From” is required', async () => {
     const office = await newOffice(app)
-    const id = await office.subscribe('https://example.com/', ['task.created'])
+    const id = await office.subscribe('https://example.com/', { eventTypes: ['task.created'] })
     const to = `/webhooks/${id}/send-missed`
     const blank = await office.visitor.get(to)
     expect(blank.status).toBe(200)

@@ -3,12 +3,10 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { NEVER } from '../webhooks/harness.ts'
 import { store } from './delivery-pages.ts'
 import { newOffice } from './hooks.ts'
 import { visit } from './visitors.ts'
-
-/** No scheduled retry happens before a test ends. */
-const NEVER = '600,600,600,600,600,600,600,600,600'
 
 const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
 

@@ -9,12 +9,10 @@ import { disableWebhook } from '../../records/webhooks.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { type Answer, startReceiver } from '../receiver.ts'
+import { NEVER } from '../webhooks/harness.ts'
 import { blockIn, listed, store } from './delivery-pages.ts'
 import { newOffice, type Office, textOf } from './hooks.ts'
 import { newPerson, visit, visitor } from './visitors.ts'
-
-/** No scheduled retry happens before a test ends. */
-const NEVER = '600,600,600,600,600,600,600,600,600'
 
 let app: TestApp
 let browser: Browser

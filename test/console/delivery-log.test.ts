@@ -2,12 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { v7 as uuidv7 } from 'uuid'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestApp } from '../helpers.ts'
+import { NEVER } from '../webhooks/harness.ts'
 import { linkIn, listed, type Stored, store } from './delivery-pages.ts'
 import { errorsIn } from './forms.ts'
 import { newOffice, textOf } from './hooks.ts'
-
-/** No scheduled retry happens before a test ends. */
-const NEVER = '600,600,600,600,600,600,600,600,600'
 
 const HOUR_MS = 3_600_000
 

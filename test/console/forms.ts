@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { operations } from '../../generated/operations.ts'
 import { type Resource, resources } from '../../generated/resources.ts'
 import type { Client, TestAccount, TestApp } from '../helpers.ts'
-import { newTenant, type Tenant } from '../webhooks/tenant.ts'
+import { newTenant, type Tenant } from '../webhooks/harness.ts'
 import { type ConsoleAnswer, type Visitor, visitor } from './visitors.ts'
 
 export interface PageForm {

@@ -1,25 +1,14 @@
 /** An account with webhooks, and an Admin who manages them in the console. */
-import { accountScope } from '../../records/database/scope.ts'
-import { transaction } from '../../records/database/transaction.ts'
 import { type Delivery, listDeliveries } from '../../records/deliveries.ts'
-import {
-  disableWebhook,
-  enableWebhook,
-  findSealedSecrets,
-  findWebhook,
-  type Webhook,
-} from '../../records/webhooks.ts'
-import { openSecret } from '../../webhooks/transport/secret.ts'
+import { disableWebhook, enableWebhook, findWebhook, type Webhook } from '../../records/webhooks.ts'
 import { type TestApp, until } from '../helpers.ts'
-import { newTenant, type Tenant } from '../webhooks/tenant.ts'
+import { newTenant, type Tenant } from '../webhooks/harness.ts'
 import { type ConsoleAnswer, newPerson, type Person, type Visitor, visitor } from './visitors.ts'
 
 export interface Office extends Tenant {
   /** An Admin who manages webhooks. */
   manager: Person
   visitor: Visitor
-  /** The current signing secret. */
-  secretOf(webhookId: string): Promise<string>
   /** Waits until the newest delivery of a webhook is in this state with no attempt due. */
   newest(webhookId: string, state: Delivery['state']): Promise<Delivery>
   audited(): Promise<{ action: string; targetId: string; details: Record<string, unknown> }[]>
@@ -33,12 +22,6 @@ export async function newOffice(app: TestApp): Promise<Office> {
     ...tenant,
     manager,
     visitor: await visitor(app, manager),
-    async secretOf(webhookId) {
-      const sealed = await transaction(app.db, (trx) =>
-        findSealedSecrets(accountScope(trx, accountId), webhookId),
-      )
-      return openSecret(app.config.secretKey, webhookId, sealed?.current ?? '')
-    },
     newest: (webhookId, state) =>
       until(`the newest delivery is ${state}`, async () => {
         const [delivery] = await listDeliveries(tenant.scope, { webhookId, limit: 1 })

@@ -7,11 +7,9 @@ import { accountScope } from '../../records/database/scope.ts'
 import { findDeliveryHealth } from '../../records/reports/delivery-health.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp } from '../helpers.ts'
+import { NEVER } from '../webhooks/harness.ts'
 import { newOffice, type Office, textOf } from './hooks.ts'
 import { visit } from './visitors.ts'
-
-/** No scheduled retry happens before a test ends. */
-const NEVER = '600,600,600,600,600,600,600,600,600'
 
 const HOUR_MS = 3_600_000
 

@@ -3,11 +3,9 @@ import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { NEVER } from '../webhooks/harness.ts'
 import { newOffice, readSecret } from './hooks.ts'
 import { PASSWORD } from './visitors.ts'
-
-/** No scheduled retry happens before a test ends. */
-const NEVER = '600,600,600,600,600,600,600,600,600'
 
 let app: TestApp
 beforeAll(async () => {

@@ -3,11 +3,9 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { NEVER } from '../webhooks/harness.ts'
 import { loadWebhook, newOffice, SECRET_PATTERN, subscribeAndMiss } from './hooks.ts'
 import { visit } from './visitors.ts'
-
-/** No scheduled retry happens before a test ends. */
-const NEVER = '600,600,600,600,600,600,600,600,600'
 
 let app: TestApp
 let browser: Browser

@@ -12,12 +12,10 @@ import { webhookSettingsRoutes } from '../../web/console/webhooks/settings.ts'
 import { webhooksRoutes } from '../../web/console/webhooks/webhooks.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { NEVER } from '../webhooks/harness.ts'
 import { errorsIn, filledIn, formOf } from './forms.ts'
 import { loadWebhook, newOffice, readSecret, subscribeAndMiss, textOf } from './hooks.ts'
 import { newPerson, PASSWORD, visitor } from './visitors.ts'
-
-/** No scheduled retry happens before a test ends. */
-const NEVER = '600,600,600,600,600,600,600,600,600'
 
 let app: TestApp
 beforeAll(async () => {
@@ -272,7 +270,7 @@ describe('creating and changing a webhook', () => {
 
   it('editing writes old and new values to the audit log; saving without a change writes nothing', async () => {
     const office = await newOffice(app)
-    const id = await office.subscribe('https://example.com/old', ['task.created'])
+    const id = await office.subscribe('https://example.com/old', { eventTypes: ['task.created'] })
     const { fields, to } = formOf((await office.visitor.get(`/webhooks/${id}/edit`)).text)
     expect(to).toBe(`/webhooks/${id}/edit`)
     const same = filledIn({ to, fields }, {})

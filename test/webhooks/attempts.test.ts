@@ -4,8 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
 import { activateSecret, prepareSecret } from '../../records/webhooks.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
+import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { type Bench, newBench, newSubscriber, newTenant, until } from './engines.ts'
+import { type Bench, newBench, newSubscriber, newTenant } from './harness.ts'
 
 let bench: Bench
 beforeAll(async () => {
@@ -15,11 +16,11 @@ beforeAll(async () => {
 afterAll(() => bench[Symbol.asyncDispose]())
 
 test('success: one signed request, and the delivery is delivered', async () => {
-  await using subscriber = await newSubscriber(bench.db, {
+  await using subscriber = await newSubscriber(bench, {
     answers: [{ status: 200, headers: { 'x-answer': 'yes' }, body: 'thanks' }],
   })
-  const { tenant, receiver, secret } = subscriber
-  const { id } = await tenant.emit()
+  const { tenant, receiver, webhookId } = subscriber
+  const { id } = await tenant.emitOne()
   const delivery = await tenant.settled(id)
   expect(delivery).toMatchObject({
     state: 'delivered',
@@ -34,7 +35,7 @@ test('success: one signed request, and the delivery is delivered', async () => {
     event_type: 'participant.created',
     data: [],
   })
-  const digest = createHmac('sha256', secret)
+  const digest = createHmac('sha256', await tenant.secretOf(webhookId))
     .update(request?.body ?? '')
     .digest('hex')
   expect(request?.headers).toMatchObject({ 'x-service-signature': digest, 'webhook-id': id })
@@ -53,9 +54,9 @@ test('success: one signed request, and the delivery is delivered', async () => {
 })
 
 test('failures, then success: retries with the same ID and bytes', async () => {
-  await using subscriber = await newSubscriber(bench.db, { answers: [500, 503, 204] })
+  await using subscriber = await newSubscriber(bench, { answers: [500, 503, 204] })
   const { tenant, receiver } = subscriber
-  const { id } = await tenant.emit()
+  const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 3 })
   expect(new Set(receiver.requests.map(({ body }) => body.toString('hex'))).size).toBe(1)
   expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id']))).toEqual(
@@ -75,9 +76,9 @@ test('failures, then success: retries with the same ID and bytes', async () => {
 })
 
 test('ten failures: the delivery has failed, and nothing more is sent', async () => {
-  await using subscriber = await newSubscriber(bench.db, { answers: [500] })
+  await using subscriber = await newSubscriber(bench, { answers: [500] })
   const { tenant, receiver } = subscriber
-  const { id } = await tenant.emit()
+  const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({
     state: 'failed',
     attempts: 10,
@@ -124,9 +125,9 @@ test.each([
     },
   },
 ])('$name: a failed attempt that says why, and a retry', async ({ answers, want }) => {
-  await using subscriber = await newSubscriber(bench.db, { answers: [...answers] })
+  await using subscriber = await newSubscriber(bench, { answers: [...answers] })
   const { tenant, receiver } = subscriber
-  const { id } = await tenant.emit()
+  const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
   expect((await listAttempts(tenant.scope, id))[0]).toMatchObject(want)
   expect(receiver.requests.every(({ path }) => path === '/webhooks')).toBe(true)
@@ -134,9 +135,9 @@ test.each([
 
 test('a large response with NUL and a split character: stored up to 16 KiB, and successful', async () => {
   const body = Buffer.concat([Buffer.from('a\0b'), Buffer.from('é'.repeat(50_000))])
-  await using subscriber = await newSubscriber(bench.db, { answers: [{ status: 200, body }] })
+  await using subscriber = await newSubscriber(bench, { answers: [{ status: 200, body }] })
   const { tenant } = subscriber
-  const { id } = await tenant.emit()
+  const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 1 })
   const [attempt] = await listAttempts(tenant.scope, id)
   expect(attempt?.responseBody?.startsWith('a\uFFFDbéé')).toBe(true)
@@ -147,10 +148,10 @@ test('a large response with NUL and a split character: stored up to 16 KiB, and 
 test('connection refused: unreachable', async () => {
   const receiver = await startReceiver()
   await receiver.close()
-  const tenant = await newTenant(bench.db)
+  const tenant = await newTenant(bench)
   await tenant.subscribe(receiver.url)
-  const { id } = await tenant.emit()
-  await until(async () => (await tenant.find(id)).attempts > 0)
+  const { id } = await tenant.emitOne()
+  await until('the attempt has ended', async () => (await tenant.find(id)).attempts > 0)
   const [attempt] = await listAttempts(tenant.scope, id)
   expect(attempt).toMatchObject({
     outcome: 'unreachable',
@@ -160,9 +161,9 @@ test('connection refused: unreachable', async () => {
 })
 
 test('blocked IP address: retried like any failure', async () => {
-  const tenant = await newTenant(bench.db)
+  const tenant = await newTenant(bench)
   await tenant.subscribe('http://10.255.255.1/')
-  const { id } = await tenant.emit()
+  const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({ state: 'failed', attempts: 10 })
   const [attempt] = await listAttempts(tenant.scope, id)
   expect(attempt).toMatchObject({
@@ -172,7 +173,7 @@ test('blocked IP address: retried like any failure', async () => {
 })
 
 test('unreadable secret: nothing is sent', async () => {
-  await using subscriber = await newSubscriber(bench.db)
+  await using subscriber = await newSubscriber(bench)
   const { tenant, receiver, webhookId } = subscriber
   await tenant.write((own) =>
     prepareSecret(
@@ -183,7 +184,7 @@ test('unreadable secret: nothing is sent', async () => {
     ),
   )
   await tenant.write((own) => activateSecret(own, webhookId, new Date()))
-  const { id } = await tenant.emit()
+  const { id } = await tenant.emitOne()
   expect(await tenant.settled(id)).toMatchObject({ state: 'failed' })
   expect((await listAttempts(tenant.scope, id))[0]).toMatchObject({
     outcome: 'blocked',

@@ -3,23 +3,23 @@ import { expect, test } from 'vitest'
 import type { Attempt } from '../../records/attempt.ts'
 import { listUnqueued, listUnqueuedWithinQuota } from '../../records/scheduled-attempts.ts'
 import { emit } from '../../webhooks/emit.ts'
-import { newBench, newTenant } from './engines.ts'
+import { newBench, newTenant } from './harness.ts'
 
 const URL = 'https://example.com/'
 const LATER = new Date(Date.now() + 60_000)
 
 test('listUnqueuedWithinQuota: attempts of each webhook up to its quota, without skipped webhooks', async () => {
   await using bench = await newBench()
-  const [large, small] = [await newTenant(bench.db), await newTenant(bench.db)]
-  const { id: largeId } = await large.subscribe(URL)
-  const { id: smallId } = await small.subscribe(URL)
+  const [large, small] = [await newTenant(bench), await newTenant(bench)]
+  const largeId = await large.subscribe(URL)
+  const smallId = await small.subscribe(URL)
   await large.write(async (own) => {
     for (let event = 0; event < 200; event++)
       await emit(own, 'task.created', largeId, [], new Date())
   })
   await small.emit()
   await small.emit()
-  const later = await small.emit()
+  const later = await small.emitOne()
   await small.write(async (own) => {
     await own
       .rows('deliveries')

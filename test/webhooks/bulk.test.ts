@@ -18,14 +18,13 @@ import { startReceiver } from '../receiver.ts'
 import {
   allEnded,
   findJob,
-  NEVER,
   newOutage,
-  newTenant,
   receivedIds,
   selectMissed,
   startJob,
   waitForJob,
-} from './tenant.ts'
+} from './bulk-jobs.ts'
+import { NEVER, newTenant } from './harness.ts'
 
 const SECOND = 1_000
 

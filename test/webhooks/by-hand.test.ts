@@ -11,8 +11,8 @@ import {
 import { deleteWebhook, disableWebhook } from '../../records/webhooks.ts'
 import { emit, emitTest, InvalidEvent } from '../../webhooks/emit.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
-import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.ts'
-import { newTenant, type Tenant } from './tenant.ts'
+import { startReceiver } from '../receiver.ts'
+import { newSubscriber, newTenant, type Tenant } from './harness.ts'
 
 const SECOND = 1_000
 /** No scheduled attempt happens during a test. */
@@ -24,40 +24,10 @@ beforeAll(async () => {
 })
 afterAll(() => app?.[Symbol.asyncDispose]())
 
-interface Subscriber extends AsyncDisposable {
-  tenant: Tenant
-  receiver: Receiver
-  webhookId: string
-  /** Emits one event and returns its delivery. */
-  deliver(): Promise<Delivery>
-  /** The same, after its first attempt has failed. */
-  retrying(): Promise<Delivery>
-}
-
-async function newSubscriber(options?: ReceiverOptions): Promise<Subscriber> {
-  const receiver = await startReceiver(options)
-  const tenant = await newTenant(app)
-  const webhookId = await tenant.subscribe(receiver.url)
-  const deliver = async (): Promise<Delivery> => {
-    await tenant.emit()
-    const [delivery] = await tenant.deliveries()
-    if (!delivery) throw new Error('There is no delivery')
-    return delivery
-  }
-  return {
-    tenant,
-    receiver,
-    webhookId,
-    deliver,
-    async retrying() {
-      const { id } = await deliver()
-      return until('the first attempt failed', async () => {
-        const delivery = await tenant.find(id)
-        return delivery.state === 'retrying' && delivery
-      })
-    },
-    [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
-  }
+/** Emits one event, and returns its delivery after the first attempt has failed. */
+async function emitFailing(tenant: Tenant): Promise<Delivery> {
+  const { id } = await tenant.emitOne()
+  return tenant.reached(id, 'retrying')
 }
 
 /** Ten concurrent calls. */
@@ -68,9 +38,9 @@ const fulfilled = (results: PromiseSettledResult<unknown>[]): number =>
 
 describe('retry', () => {
   test('ten concurrent retries of a failed delivery: one attempt', async () => {
-    await using subscriber = await newSubscriber({ answers: [500, { afterMs: 500 }] })
+    await using subscriber = await newSubscriber(app, { answers: [500, { afterMs: 500 }] })
     const { tenant, receiver } = subscriber
-    const { id } = await subscriber.retrying()
+    const { id } = await emitFailing(tenant)
     await tenant.write((own) => cancelDelivery(own, id, new Date()))
     const results = await tenTimes(() => tenant.write((own) => retryDelivery(own, id, new Date())))
     expect(fulfilled(results)).toBe(10)
@@ -85,9 +55,9 @@ describe('retry', () => {
   })
 
   test('a scheduled delivery: its next attempt happens now, and its schedule continues', async () => {
-    await using subscriber = await newSubscriber({ answers: [500, 500] })
+    await using subscriber = await newSubscriber(app, { answers: [500, 500] })
     const { tenant, receiver } = subscriber
-    const { id, nextAttemptAt } = await subscriber.retrying()
+    const { id, nextAttemptAt } = await emitFailing(tenant)
     expect(nextAttemptAt).toBeGreaterThan(Date.now() + 500 * SECOND)
     await tenTimes(() => tenant.write((own) => attemptNow(own, id, new Date())))
     const delivery = await until('the second attempt was made', async () => {
@@ -108,9 +78,9 @@ describe('retry', () => {
   })
 
   test('a delivery with an attempt in flight does not change', async () => {
-    await using subscriber = await newSubscriber({ answers: [{ afterMs: 1_000 }] })
+    await using subscriber = await newSubscriber(app, { answers: [{ afterMs: 1_000 }] })
     const { tenant, receiver } = subscriber
-    const { id, nextAttemptAt } = await subscriber.deliver()
+    const { id, nextAttemptAt } = await tenant.emitOne()
     await receiver.received(1)
     const results = await tenTimes(() => tenant.write((own) => attemptNow(own, id, new Date())))
     expect(results).toEqual(
@@ -129,9 +99,9 @@ describe('retry', () => {
 
 describe('cancel', () => {
   test('ends a scheduled delivery; nothing more is sent until a retry', async () => {
-    await using subscriber = await newSubscriber({ answers: [500, 204] })
+    await using subscriber = await newSubscriber(app, { answers: [500, 204] })
     const { tenant, receiver } = subscriber
-    const { id } = await subscriber.retrying()
+    const { id } = await emitFailing(tenant)
     const results = await tenTimes(() => tenant.write((own) => cancelDelivery(own, id, new Date())))
     expect(fulfilled(results)).toBe(1)
     for (const result of results)
@@ -164,7 +134,7 @@ describe('cancel', () => {
     },
   ])('while an attempt is under way, which $name', async ({ answer, want }) => {
     let respond = (): void => undefined
-    await using subscriber = await newSubscriber({
+    await using subscriber = await newSubscriber(app, {
       answers: [
         {
           raw: (socket) => {
@@ -174,7 +144,7 @@ describe('cancel', () => {
       ],
     })
     const { tenant, receiver } = subscriber
-    const { id } = await subscriber.deliver()
+    const { id } = await tenant.emitOne()
     await receiver.received(1)
     await tenant.write((own) => cancelDelivery(own, id, new Date()))
     expect(await tenant.find(id)).toMatchObject({
@@ -189,9 +159,9 @@ describe('cancel', () => {
   })
 
   test('concurrent cancel, attempt now and retry: it ends, with no gap in its attempt numbers', async () => {
-    await using subscriber = await newSubscriber({ answers: [500, { afterMs: 200 }] })
+    await using subscriber = await newSubscriber(app, { answers: [500, { afterMs: 200 }] })
     const { tenant, receiver } = subscriber
-    const { id } = await subscriber.retrying()
+    const { id } = await emitFailing(tenant)
     const actions = [
       cancelDelivery,
       attemptNow,
@@ -215,7 +185,7 @@ describe('test event', () => {
     await using receiver = await startReceiver()
     await using other = await startReceiver()
     const tenant = await newTenant(app)
-    const webhookId = await tenant.subscribe(receiver.url, ['task.created'])
+    const webhookId = await tenant.subscribe(receiver.url, { eventTypes: ['task.created'] })
     await tenant.subscribe(other.url)
     const id = (await tenant.write((own) => emitTest(own, webhookId, new Date()))) ?? ''
     expect(await tenant.settled(id)).toMatchObject({
@@ -238,7 +208,7 @@ describe('test event', () => {
   })
 
   test('a failing one has one attempt, and is not listed as undelivered', async () => {
-    await using subscriber = await newSubscriber({ answers: [500] })
+    await using subscriber = await newSubscriber(app, { answers: [500] })
     const { tenant, webhookId } = subscriber
     const id = (await tenant.write((own) => emitTest(own, webhookId, new Date()))) ?? ''
     expect(await tenant.settled(id)).toMatchObject({
@@ -250,7 +220,7 @@ describe('test event', () => {
   })
 
   test('is refused for a disabled or deleted webhook', async () => {
-    await using subscriber = await newSubscriber()
+    await using subscriber = await newSubscriber(app)
     const { tenant, receiver, webhookId } = subscriber
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
     await expect(tenant.write((own) => emitTest(own, webhookId, new Date()))).rejects.toMatchObject(
@@ -263,7 +233,7 @@ describe('test event', () => {
 })
 
 test('undelivered: pending, retrying and failed of all webhooks, newest first, with last error', async () => {
-  await using broken = await newSubscriber({ answers: [500] })
+  await using broken = await newSubscriber(app, { answers: [500] })
   const { tenant } = broken
   await using healthy = await startReceiver()
   await tenant.subscribe(healthy.url)

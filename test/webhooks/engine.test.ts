@@ -8,7 +8,6 @@ import {
   deleteWebhook,
   disableWebhook,
   enableWebhook,
-  insertWebhook,
   MAX_WEBHOOKS_PER_ACCOUNT,
   NoNextSecret,
   prepareSecret,
@@ -17,16 +16,9 @@ import {
 import { emit, emitMany } from '../../webhooks/emit.ts'
 import type { Engine } from '../../webhooks/engine/engine.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
+import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import {
-  type Bench,
-  NEVER,
-  newBench,
-  newSubscriber,
-  newTenant,
-  SECRET_KEY,
-  until,
-} from './engines.ts'
+import { type Bench, NEVER, newBench, newSubscriber, newTenant } from './harness.ts'
 
 describe('one engine', () => {
   let bench: Bench
@@ -38,11 +30,11 @@ describe('one engine', () => {
   afterAll(() => bench[Symbol.asyncDispose]())
 
   test('manual retry: one attempt outside the schedule; its success makes it delivered', async () => {
-    await using subscriber = await newSubscriber(bench.db, {
+    await using subscriber = await newSubscriber(bench, {
       answers: (_, index) => (index < 11 ? 500 : 204),
     })
     const { tenant, receiver } = subscriber
-    const { id } = await tenant.emit()
+    const { id } = await tenant.emitOne()
     await tenant.settled(id)
     expect(await tenant.write((own) => retryDelivery(own, id, new Date()))).toMatchObject({
       state: 'failed',
@@ -71,9 +63,9 @@ describe('one engine', () => {
   })
 
   test('manual resend: one attempt; the delivery stays delivered', async () => {
-    await using subscriber = await newSubscriber(bench.db, { answers: [204, 500, 204] })
+    await using subscriber = await newSubscriber(bench, { answers: [204, 500, 204] })
     const { tenant, receiver } = subscriber
-    const { id } = await tenant.emit()
+    const { id } = await tenant.emitOne()
     await tenant.settled(id)
     expect(await tenant.write((own) => resendDelivery(own, id, new Date()))).toMatchObject({
       state: 'delivered',
@@ -91,9 +83,9 @@ describe('one engine', () => {
   })
 
   test('a double click makes one attempt', async () => {
-    await using subscriber = await newSubscriber(bench.db, { answers: [204, { afterMs: 100 }] })
+    await using subscriber = await newSubscriber(bench, { answers: [204, { afterMs: 100 }] })
     const { tenant, receiver } = subscriber
-    const { id } = await tenant.emit()
+    const { id } = await tenant.emitOne()
     await tenant.settled(id)
     const resend = (): Promise<Delivery | undefined> =>
       tenant.write((own) => resendDelivery(own, id, new Date()))
@@ -103,18 +95,10 @@ describe('one engine', () => {
   })
 
   test('one delivery for each enabled and subscribed webhook', async () => {
-    await using subscriber = await newSubscriber(bench.db)
+    await using subscriber = await newSubscriber(bench)
     const { tenant, receiver, webhookId } = subscriber
-    const input = {
-      url: receiver.url,
-      description: '',
-      eventTypes: ['task.created'],
-      createdBy: null,
-    }
-    await tenant.write((own) =>
-      insertWebhook(own, input, (id) => sealSecret(SECRET_KEY, id, newSecret()), new Date()),
-    )
-    const { id: disabledId } = await tenant.subscribe(receiver.url)
+    await tenant.subscribe(receiver.url, { eventTypes: ['task.created'] })
+    const disabledId = await tenant.subscribe(receiver.url)
     await tenant.write((own) => disableWebhook(own, disabledId, new Date()))
     await tenant.write((own) =>
       emitMany(
@@ -139,7 +123,7 @@ describe('one engine', () => {
   })
 
   test('a rollback removes the event and its deliveries', async () => {
-    await using subscriber = await newSubscriber(bench.db)
+    await using subscriber = await newSubscriber(bench)
     const { tenant } = subscriber
     const broken = tenant.write(async (own) => {
       await emit(own, 'participant.created', randomUUID(), [], new Date())
@@ -150,18 +134,24 @@ describe('one engine', () => {
   })
 
   test('secret rotation: the new secret signs after its activation', async () => {
-    await using subscriber = await newSubscriber(bench.db)
-    const { tenant, receiver, webhookId, secret } = subscriber
+    await using subscriber = await newSubscriber(bench)
+    const { tenant, receiver, webhookId } = subscriber
+    const secret = await tenant.secretOf(webhookId)
     const next = newSecret()
     await expect(tenant.write((own) => activateSecret(own, webhookId, new Date()))).rejects.toThrow(
       NoNextSecret,
     )
     await tenant.write((own) =>
-      prepareSecret(own, webhookId, sealSecret(SECRET_KEY, webhookId, next), new Date()),
+      prepareSecret(
+        own,
+        webhookId,
+        sealSecret(bench.config.secretKey, webhookId, next),
+        new Date(),
+      ),
     )
-    await tenant.settled((await tenant.emit()).id)
+    await tenant.settled((await tenant.emitOne()).id)
     await tenant.write((own) => activateSecret(own, webhookId, new Date()))
-    await tenant.settled((await tenant.emit()).id)
+    await tenant.settled((await tenant.emitOne()).id)
     const signedWith = (key: string, index: number): boolean => {
       const request = receiver.requests[index]
       return (
@@ -174,17 +164,17 @@ describe('one engine', () => {
   })
 
   test('an account has at most 50 webhooks; deleting one allows another', async () => {
-    const tenant = await newTenant(bench.db)
-    const first = await tenant.subscribe('https://example.com/')
+    const tenant = await newTenant(bench)
+    const firstId = await tenant.subscribe('https://example.com/')
     for (let count = 1; count < MAX_WEBHOOKS_PER_ACCOUNT; count++)
       await tenant.subscribe('https://example.com/')
     await expect(tenant.subscribe('https://example.com/')).rejects.toThrow(TooManyWebhooks)
-    await tenant.write((own) => deleteWebhook(own, first.id, new Date()))
+    await tenant.write((own) => deleteWebhook(own, firstId, new Date()))
     await tenant.subscribe('https://example.com/')
   })
 
   test('a lost job is added again', async () => {
-    await using subscriber = await newSubscriber(bench.db, { answers: [500, 204] })
+    await using subscriber = await newSubscriber(bench, { answers: [500, 204] })
     const { tenant, receiver } = subscriber
     // The attempt is marked as queued, but has no job: as after a loss of the tables of the queue.
     await tenant.write(async (own) => {
@@ -209,11 +199,11 @@ describe('a webhook that is disabled or deleted', () => {
     await using bench = await newBench()
     await bench.start({ delays: NEVER })
     await using receiver = await startReceiver({ answers: [500, 204] })
-    const tenant = await newTenant(bench.db)
-    const webhook = await tenant.subscribe(receiver.url)
-    const { id } = await tenant.emit()
-    await until(async () => (await tenant.find(id)).state === 'retrying')
-    await tenant.write((own) => end(own, webhook.id, new Date()))
+    const tenant = await newTenant(bench)
+    const webhookId = await tenant.subscribe(receiver.url)
+    const { id } = await tenant.emitOne()
+    await tenant.reached(id, 'retrying')
+    await tenant.write((own) => end(own, webhookId, new Date()))
     expect(await tenant.find(id)).toMatchObject({
       state: 'failed',
       failureReason: reason,
@@ -224,7 +214,7 @@ describe('a webhook that is disabled or deleted', () => {
       code: reason,
     })
     if (reason === 'webhook_deleted') return
-    await tenant.write((own) => enableWebhook(own, webhook.id, new Date()))
+    await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
     await tenant.write((own) => retryDelivery(own, id, new Date()))
     expect(await tenant.settled(id)).toMatchObject({ state: 'delivered', attempts: 2 })
   })
@@ -233,13 +223,13 @@ describe('a webhook that is disabled or deleted', () => {
     await using bench = await newBench()
     await bench.start({ delays: NEVER, timeoutMs: 2_000 })
     await using receiver = await startReceiver({ answers: [{ afterMs: 300 }] })
-    const tenant = await newTenant(bench.db)
-    const webhook = await tenant.subscribe(receiver.url)
-    const { id } = await tenant.emit()
+    const tenant = await newTenant(bench)
+    const webhookId = await tenant.subscribe(receiver.url)
+    const { id } = await tenant.emitOne()
     await receiver.received(1)
-    await tenant.write((own) => disableWebhook(own, webhook.id, new Date()))
+    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
     expect(await tenant.find(id)).toMatchObject({ state: 'failed' })
-    await until(async () => (await tenant.find(id)).state === 'delivered')
+    await tenant.reached(id, 'delivered')
     expect(await tenant.find(id)).toMatchObject({ attempts: 1, failureReason: null })
   })
 })
@@ -249,16 +239,16 @@ test('a hanging endpoint does not delay another', async () => {
   await bench.start({ timeoutMs: 10_000 })
   await using slow = await startReceiver({ answers: ['hang'] })
   await using quick = await startReceiver()
-  const [slowTenant, quickTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
-  const webhook = await slowTenant.subscribe(slow.url)
+  const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
+  const webhookId = await slowTenant.subscribe(slow.url)
   await quickTenant.subscribe(quick.url)
-  await slowTenant.emitTasks(60)
+  await slowTenant.emit(60, 'task.created')
   await slow.received(1)
   const before = Date.now()
-  await quickTenant.settled((await quickTenant.emit()).id)
+  await quickTenant.settled((await quickTenant.emitOne()).id)
   expect(Date.now() - before).toBeLessThan(5_000)
   expect(slow.requests.length).toBeLessThanOrEqual(16)
-  await slowTenant.write((own) => deleteWebhook(own, webhook.id, new Date()))
+  await slowTenant.write((own) => deleteWebhook(own, webhookId, new Date()))
 })
 
 test('background jobs: each runs once, again after a failure, and a stop aborts it', async () => {
@@ -284,11 +274,11 @@ test('background jobs: each runs once, again after a failure, and a stop aborts 
       },
     },
   })
-  await until(() => due.size === 0)
+  await until('no job is due', () => due.size === 0)
   expect(runs).toHaveLength(3)
   due.add(hanging)
   engine.wake()
-  await until(() => runs.includes(hanging))
+  await until('the hanging job runs', () => runs.includes(hanging))
   await engine.stop(5_000)
   expect(aborted).toBe(true)
 })

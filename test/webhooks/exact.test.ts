@@ -5,8 +5,9 @@ import { expect, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
 import { findDeliveryBody, insertDeliveries } from '../../records/deliveries.ts'
 import { resendDelivery } from '../../records/delivery-commands.ts'
+import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { newBench, newTenant, until } from './engines.ts'
+import { newBench, newTenant } from './harness.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -36,14 +37,18 @@ test('ten attempts at the specified times, over restarts and clock jumps, then f
   // Nothing is queued before it is due: the queue has its own clock.
   const start = () => bench.start({ delays: SPECIFIED, now, horizonMs: 0 })
   let engine = await start()
-  const tenant = await newTenant(bench.db)
+  const tenant = await newTenant(bench)
   await using receiver = await startReceiver({ answers: [500] })
   await tenant.subscribe(receiver.url)
-  const { id } = await tenant.emit()
+  const { id } = await tenant.emitOne()
 
   for (const [index, delay] of DELAYS.entries()) {
     const made = index + 1
-    await until(async () => (await tenant.find(id)).attempts === made, 30_000)
+    await until(
+      `${made} attempts have ended`,
+      async () => (await tenant.find(id)).attempts === made,
+      30_000,
+    )
     const { state, nextAttemptAt, updatedAt } = await tenant.find(id)
     // `updatedAt` is the end of the attempt.
     expect({ state, nextAttemptAt }).toEqual({
@@ -60,7 +65,7 @@ test('ten attempts at the specified times, over restarts and clock jumps, then f
     if (now().getTime() < (nextAttemptAt ?? 0)) expect(receiver.requests).toHaveLength(made)
     ahead += LOOK_MS + SECOND
   }
-  await until(async () => (await tenant.find(id)).state === 'failed', 30_000)
+  await tenant.reached(id, 'failed')
   expect(await tenant.find(id)).toMatchObject({
     attempts: 10,
     failureReason: 'attempts_exhausted',
@@ -75,14 +80,14 @@ test('ten attempts at the specified times, over restarts and clock jumps, then f
 test('every attempt sends, signs and stores the same bytes, whatever the body contains', async () => {
   await using bench = await newBench()
   await bench.start({ delays: '0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02' })
-  const tenant = await newTenant(bench.db)
+  const tenant = await newTenant(bench)
   // As JSON.stringify writes it, and as nobody would write it again: emoji, separators, escaped
   // halves of pairs, numbers that do not fit, keys in an order that objects do not keep, blanks.
   const body = Buffer.from(
     `{"id":"x", "2":1,"1":2,\t"data":{"emoji":"👩‍👩‍👧‍👦 \u2028\u2029 é e\u0301","half":"\\ud83d","nul":"\\u0000","big":123456789012345678901234567890.10,"exp":1E400,"neg":-0,"deep":${'['.repeat(50)}${']'.repeat(50)}}}`,
   )
   await using receiver = await startReceiver({ validate: false, answers: [500, 500, 204, 204] })
-  const { id: webhookId, secret } = await tenant.subscribe(receiver.url)
+  const webhookId = await tenant.subscribe(receiver.url)
   const id = randomUUID()
   const delivery = {
     id,
@@ -98,7 +103,9 @@ test('every attempt sends, signs and stores the same bytes, whatever the body co
   await receiver.received(4)
   await tenant.settled(id)
 
-  const digest = createHmac('sha256', secret).update(body).digest('hex')
+  const digest = createHmac('sha256', await tenant.secretOf(webhookId))
+    .update(body)
+    .digest('hex')
   for (const request of receiver.requests) {
     expect(request.body.equals(body)).toBe(true)
     expect(request.headers['x-service-signature']).toBe(digest)

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/egress.ts'
 import { send } from '../../webhooks/transport/send.ts'
+import { startApp, type TestApp } from '../helpers.ts'
 import { startListener, startReceiver } from '../receiver.ts'
 import { addresses, cidrs, expectNoConnections, inUrl, post } from './blocked.ts'
-import { type Deliveries, startDeliveries } from './deliveries.ts'
+import { deliver } from './harness.ts'
 
 const listener = expectNoConnections()
 
@@ -42,15 +43,18 @@ describe('a redirect', () => {
 })
 
 describe('the engine', () => {
-  let engine: Deliveries
+  let app: TestApp
   beforeAll(async () => {
-    engine = await startDeliveries({
-      WEBHOOK_ALLOW_ADDRESSES: '127.0.0.1/32',
-      WEBHOOK_RETRY_DELAYS: '0,0,0,0,0,0,0,0,0',
-      WEBHOOK_TIMEOUT_MS: '5000',
+    app = await startApp({
+      role: 'all',
+      environment: {
+        WEBHOOK_ALLOW_ADDRESSES: '127.0.0.1/32',
+        WEBHOOK_RETRY_DELAYS: '0,0,0,0,0,0,0,0,0',
+        WEBHOOK_TIMEOUT_MS: '5000',
+      },
     })
   })
-  afterAll(() => engine[Symbol.asyncDispose]())
+  afterAll(() => app[Symbol.asyncDispose]())
 
   test.each([
     '127.0.0.2',
@@ -67,7 +71,7 @@ describe('the engine', () => {
     '0x7f.2',
   ])('records each attempt to %s as blocked, and opens no connection', async (host) => {
     await using other = await startListener({ host: '127.0.0.2' })
-    const { delivery, attempts } = await engine.deliver(`https://${host}:${other.port}/`)
+    const { delivery, attempts } = await deliver(app, `https://${host}:${other.port}/`)
     expect(delivery).toMatchObject({
       state: 'failed',
       attempts: 10,
@@ -88,7 +92,7 @@ describe('the engine', () => {
     await using receiver = await startReceiver({
       answers: [{ status: 307, headers: { location: `http://127.0.0.2:${other.port}/` } }],
     })
-    const { delivery, attempts } = await engine.deliver(receiver.url)
+    const { delivery, attempts } = await deliver(app, receiver.url)
     expect(delivery).toMatchObject({ state: 'failed', attempts: 10 })
     expect(attempts[0]).toMatchObject({
       outcome: 'http_error',

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/egress.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
-import { until } from '../helpers.ts'
+import { startApp, type TestApp, until } from '../helpers.ts'
 import { type Answer, startListener, startReceiver } from '../receiver.ts'
 import { newAuthority } from '../tls.ts'
-import { type Deliveries, startDeliveries } from './deliveries.ts'
+import { deliver } from './harness.ts'
 import {
   drip,
   expectFailure,
@@ -20,14 +20,17 @@ import {
   trust,
 } from './hostile.ts'
 
-let engine: Deliveries
+let app: TestApp
 beforeAll(async () => {
-  engine = await startDeliveries({
-    WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
-    WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
+  app = await startApp({
+    role: 'all',
+    environment: {
+      WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
+      WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
+    },
   })
 })
-afterAll(() => engine[Symbol.asyncDispose]())
+afterAll(() => app[Symbol.asyncDispose]())
 describe.concurrent('a status whose body never ends: the status decides, at the deadline', () => {
   test.each<{ what: string; answer: Answer; responseBody: RegExp }>([
     { what: 'a dripping body', answer: drip('.', `${HEAD}\r\n`), responseBody: /^\.+$/ },
@@ -48,7 +51,7 @@ describe.concurrent('a status whose body never ends: the status decides, at the 
     },
   ])('200 and $what: delivered with one attempt', async ({ answer, responseBody }) => {
     await using receiver = await startReceiver({ answers: [answer] })
-    const { delivery, attempts } = await engine.deliver(receiver.url)
+    const { delivery, attempts } = await deliver(app, receiver.url)
     expect(delivery).toMatchObject({ state: 'delivered', attempts: 1 })
     expect(attempts).toMatchObject([{ outcome: 'success', status: 200, error: null }])
     expect(attempts[0]?.responseBody).toMatch(responseBody)
@@ -60,7 +63,7 @@ describe.concurrent('a status whose body never ends: the status decides, at the 
   test('500 and a body that stops: the attempt failed with this status', async () => {
     const stops = says('HTTP/1.1 500 Oops\r\ncontent-length: 10\r\n\r\nhello')
     await using receiver = await startReceiver({ answers: [stops, 204] })
-    expectFailure(await engine.deliver(receiver.url), {
+    expectFailure(await deliver(app, receiver.url), {
       outcome: 'http_error',
       status: 500,
       responseBody: 'hello',
@@ -88,7 +91,7 @@ describe.concurrent('no status: the attempt ends at its deadline', () => {
     { what: 'a status line without end', answer: flood('a', 'HTTP/1.1 200 '), want: noResponse },
   ])('$what', async ({ answer, want }) => {
     await using receiver = await startReceiver({ answers: [answer, 204] })
-    expectFailure(await engine.deliver(receiver.url), want)
+    expectFailure(await deliver(app, receiver.url), want)
     expect(receiver.requests).toHaveLength(2)
     await until(
       'the connection of the first attempt is closed',
@@ -108,7 +111,7 @@ describe.concurrent('no status: the attempt ends at its deadline', () => {
       },
     })
     trust(authority, onTestFinished)
-    expectFailure(await engine.deliver(`https://127.0.0.1:${listener.port}/`), {
+    expectFailure(await deliver(app, `https://127.0.0.1:${listener.port}/`), {
       outcome: 'timeout',
       status: null,
       address: '127.0.0.1',

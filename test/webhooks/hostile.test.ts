@@ -5,8 +5,9 @@ import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/egress.ts'
 import { send } from '../../webhooks/transport/send.ts'
+import { startApp, type TestApp } from '../helpers.ts'
 import { type Answer, startListener, startReceiver } from '../receiver.ts'
-import { type Deliveries, startDeliveries } from './deliveries.ts'
+import { deliver } from './harness.ts'
 import {
   expectFailure,
   flood,
@@ -19,14 +20,17 @@ import {
 
 const MIB = 1024 * 1024
 
-let engine: Deliveries
+let app: TestApp
 beforeAll(async () => {
-  engine = await startDeliveries({
-    WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
-    WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
+  app = await startApp({
+    role: 'all',
+    environment: {
+      WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
+      WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
+    },
   })
 })
-afterAll(() => engine[Symbol.asyncDispose]())
+afterAll(() => app[Symbol.asyncDispose]())
 describe('a response that ends at once', () => {
   const closed = {
     outcome: 'unreachable',
@@ -136,7 +140,7 @@ describe('a response that ends at once', () => {
     },
   ])('$what: a failed attempt', async ({ answer, want }) => {
     await using receiver = await startReceiver({ answers: [answer, 204] })
-    expectFailure(await engine.deliver(receiver.url), want)
+    expectFailure(await deliver(app, receiver.url), want)
     expect(receiver.requests).toHaveLength(2)
   })
 
@@ -184,7 +188,7 @@ describe('a response that ends at once', () => {
     },
   ])('$what, with a status of success: delivered', async ({ answer, body }) => {
     await using receiver = await startReceiver({ answers: [answer] })
-    const { delivery, attempts } = await engine.deliver(receiver.url)
+    const { delivery, attempts } = await deliver(app, receiver.url)
     expect(delivery).toMatchObject({ state: 'delivered', attempts: 1 })
     expect(attempts).toMatchObject([
       { outcome: 'success', status: 200, error: null, address: '127.0.0.1' },
@@ -213,13 +217,13 @@ describe('a response that ends at once', () => {
         first = false
       },
     })
-    const { attempts } = await engine.deliver(`http://127.0.0.1:${listener.port}/`)
+    const { attempts } = await deliver(app, `http://127.0.0.1:${listener.port}/`)
     expect(attempts[0]).toMatchObject(want)
     expect(attempts.at(-1)).toMatchObject({ outcome: 'success' })
   })
 
   test('a name that does not exist: unreachable', async () => {
-    const { delivery, attempts } = await engine.deliver('https://nothing.invalid/')
+    const { delivery, attempts } = await deliver(app, 'https://nothing.invalid/')
     expect(delivery).toMatchObject({ state: 'failed', attempts: 10 })
     expect(attempts).toHaveLength(10)
     expect(attempts[0]).toMatchObject({ outcome: 'unreachable', status: null, address: null })

@@ -1,7 +1,7 @@
 /** A query uses a partial index only when it repeats the predicate of the index. */
 import { expect, inject, test } from 'vitest'
 import { UNQUEUED, UNQUEUED_BY_WEBHOOK } from '../../records/index-predicates.ts'
-import { newBench } from './engines.ts'
+import { newBench } from './harness.ts'
 
 const normalise = (text: string): string => text.replace(/[()\s]/g, '').toLowerCase()
 

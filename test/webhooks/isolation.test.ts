@@ -4,8 +4,9 @@ import { listAttempts } from '../../records/attempts.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { cancelDelivery, retryDelivery } from '../../records/delivery-commands.ts'
 import { deleteWebhook, disableWebhook, updateWebhook } from '../../records/webhooks.ts'
+import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { newBench, newTenant, until } from './engines.ts'
+import { NEVER, newBench, newTenant } from './harness.ts'
 
 const TIMEOUT_MS = 600
 const RESPONSE_MS = 100
@@ -14,9 +15,9 @@ test('an endpoint with 16 timeouts in a row is probed one attempt at a time, unt
   await using bench = await newBench()
   const engine = await bench.start({
     timeoutMs: TIMEOUT_MS,
-    delays: '600,600,600,600,600,600,600,600,600',
+    delays: NEVER,
   })
-  const tenant = await newTenant(bench.db)
+  const tenant = await newTenant(bench)
   let hangs = true
   let inFlight = 0
   let mostInFlight = 0
@@ -38,10 +39,10 @@ test('an endpoint with 16 timeouts in a row is probed one attempt at a time, unt
     )
   }
   await tenant.subscribe(receiver.url)
-  await tenant.emitTasks(80)
+  await tenant.emit(80, 'task.created')
   await receiver.received(17)
   // At least 16 attempts have timed out when one at most is in flight.
-  await until(() => engine.stats().inFlight <= 1, 30_000)
+  await until('at most one attempt is in flight', () => engine.stats().inFlight <= 1, 30_000)
   const before = receiver.requests.length
   await receiver.received(before + 3, 30_000)
   expect(mostAtOnce(0)).toBeLessThanOrEqual(16)
@@ -49,25 +50,25 @@ test('an endpoint with 16 timeouts in a row is probed one attempt at a time, unt
 
   hangs = false
   await receiver.received(80, 30_000)
-  await tenant.emitTasks(600)
-  await until(() => mostInFlight >= 16, 30_000)
+  await tenant.emit(600, 'task.created')
+  await until('16 requests were open at once', () => mostInFlight >= 16, 30_000)
   await receiver.received(680, 90_000)
 }, 200_000)
 
 test('many hanging endpoints leave slots for the others', async () => {
   await using bench = await newBench()
   await bench.start({ timeoutMs: 20_000 })
-  const [slowTenant, quickTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
+  const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
   await using slow = await startReceiver({ answers: ['hang'] })
   await using quick = await startReceiver()
   const webhooks = []
   for (let number = 0; number < 25; number++) webhooks.push(await slowTenant.subscribe(slow.url))
   await quickTenant.subscribe(quick.url)
-  await slowTenant.emitTasks(20)
+  await slowTenant.emit(20, 'task.created')
   await slow.received(25 * 16, 15_000)
-  await quickTenant.settled((await quickTenant.emit()).id)
+  await quickTenant.settled((await quickTenant.emitOne()).id)
   expect(slow.requests).toHaveLength(25 * 16)
-  for (const { id } of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
+  for (const id of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
 })
 
 test.runIf(inject('database') === 'postgres')(
@@ -76,21 +77,20 @@ test.runIf(inject('database') === 'postgres')(
     await using bench = await newBench()
     // The leader, which enqueues for both.
     const full = await bench.start({ timeoutMs: 25_000 })
-    const [slowTenant, quickTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
+    const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
     await using slow = await startReceiver({ answers: ['hang'] })
     await using quick = await startReceiver()
     const webhooks = []
     for (let number = 0; number < 32; number++) webhooks.push(await slowTenant.subscribe(slow.url))
     await quickTenant.subscribe(quick.url)
-    await slowTenant.emitTasks(16)
+    await slowTenant.emit(16, 'task.created')
     await slow.received(512, 15_000)
     expect(full.stats().inFlight).toBe(512)
     await bench.start({ timeoutMs: 25_000 })
-    await quickTenant.emitTasks(900)
+    await quickTenant.emit(900, 'task.created')
     await quick.received(900, 15_000)
     expect(full.stats()).toMatchObject({ inFlight: 512, outcomes: { timeout: 0 } })
-    for (const { id } of webhooks)
-      await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
+    for (const id of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
   },
 )
 
@@ -98,15 +98,15 @@ test.runIf(inject('database') === 'postgres')('a locked webhook delays no other'
   await using bench = await newBench()
   await bench.start()
   await using receiver = await startReceiver()
-  const [locked, other] = [await newTenant(bench.db), await newTenant(bench.db)]
-  const { id } = await locked.subscribe(receiver.url)
+  const [locked, other] = [await newTenant(bench), await newTenant(bench)]
+  const id = await locked.subscribe(receiver.url)
   await other.subscribe(receiver.url)
   let waiting = ''
   await transaction(bench.db, async ({ sql }) => {
     await sql('webhooks').where({ id }).update({ description: 'being changed' })
-    await locked.emitTasks(20)
-    waiting = (await locked.emit()).id
-    for (let time = 0; time < 5; time++) await other.settled((await other.emit()).id)
+    await locked.emit(20, 'task.created')
+    waiting = (await locked.emitOne()).id
+    for (let time = 0; time < 5; time++) await other.settled((await other.emitOne()).id)
     expect(receiver.requests).toHaveLength(5)
   })
   await locked.settled(waiting)
@@ -115,15 +115,15 @@ test.runIf(inject('database') === 'postgres')('a locked webhook delays no other'
 
 test('a manual attempt waits for a cancelled one in flight: two numbers, nothing sent twice', async () => {
   await using bench = await newBench()
-  await bench.start({ timeoutMs: 3_000, delays: '600,600,600,600,600,600,600,600,600' })
+  await bench.start({ timeoutMs: 3_000, delays: NEVER })
   await using receiver = await startReceiver({ answers: ['hang', 204] })
-  const tenant = await newTenant(bench.db)
+  const tenant = await newTenant(bench)
   await tenant.subscribe(receiver.url)
-  const { id } = await tenant.emit()
+  const { id } = await tenant.emitOne()
   await receiver.received(1)
   await tenant.write((own) => cancelDelivery(own, id, new Date()))
   await tenant.write((own) => retryDelivery(own, id, new Date()))
-  await until(async () => (await tenant.find(id)).state === 'delivered')
+  await tenant.reached(id, 'delivered')
   const attempts = await listAttempts(tenant.scope, id)
   expect(attempts.map(({ number, trigger, outcome }) => ({ number, trigger, outcome }))).toEqual([
     { number: 1, trigger: 'schedule', outcome: 'timeout' },
@@ -136,13 +136,13 @@ test('a manual attempt waits for a cancelled one in flight: two numbers, nothing
 test('Retry-After does not move the next attempt, and is in the log', async () => {
   await using bench = await newBench()
   await bench.start({ delays: '1,1,1,1,1,1,1,1,1' })
-  const tenant = await newTenant(bench.db)
+  const tenant = await newTenant(bench)
   const refused = (status: number, after: string) => ({ status, headers: { 'retry-after': after } })
   await using receiver = await startReceiver({
     answers: [refused(503, '60'), refused(429, '0'), 204],
   })
   await tenant.subscribe(receiver.url)
-  const { id } = await tenant.emit()
+  const { id } = await tenant.emitOne()
   await tenant.settled(id)
   const attempts = await listAttempts(tenant.scope, id)
   expect(attempts.map(({ status }) => status)).toEqual([503, 429, 204])
@@ -168,8 +168,8 @@ describe('no attempt starts after a committed change', () => {
     },
   ])('$name, while attempts are queued and in flight', async ({ change }) => {
     await using bench = await newBench()
-    await bench.start({ delays: '600,600,600,600,600,600,600,600,600' })
-    const tenant = await newTenant(bench.db)
+    await bench.start({ delays: NEVER })
+    const tenant = await newTenant(bench)
     let changedAt = Number.POSITIVE_INFINITY
     let late = 0
     await using receiver = await startReceiver({
@@ -178,13 +178,14 @@ describe('no attempt starts after a committed change', () => {
         return 204
       },
     })
-    const webhook = await tenant.subscribe(receiver.url)
-    await tenant.emitTasks(1_500)
+    const webhookId = await tenant.subscribe(receiver.url)
+    await tenant.emit(1_500, 'task.created')
     await receiver.received(300, 30_000)
-    await tenant.write((own) => change(own, webhook.id, new Date()))
+    await tenant.write((own) => change(own, webhookId, new Date()))
     // Requests of attempts that started before may still arrive.
     changedAt = Date.now() + 250
     await until(
+      'no delivery is pending',
       async () =>
         (await tenant.scope.rows('deliveries').where({ state: 'pending' }).first('id')) ===
         undefined,

@@ -5,7 +5,8 @@ import { listDeliveries } from '../../records/deliveries.ts'
 import { disableWebhook } from '../../records/webhooks.ts'
 import { emit } from '../../webhooks/emit.ts'
 import { startReceiver } from '../receiver.ts'
-import { type Bench, newBench, newTenant, until } from './engines.ts'
+import { allEnded } from './bulk-jobs.ts'
+import { type Bench, newBench, newTenant } from './harness.ts'
 
 const TYPES = ['task.created', 'task.updated', 'task.completed', 'task.deleted'] as const
 const what = (body: Buffer): { event_type: string; resource: { id: string } } =>
@@ -20,7 +21,7 @@ describe('ordering: by_resource', () => {
   afterAll(() => bench[Symbol.asyncDispose]())
 
   test('the events of a resource arrive in order; a failing delivery delays only its resource', async () => {
-    const tenant = await newTenant(bench.db)
+    const tenant = await newTenant(bench)
     const [stubborn, ...others] = Array.from({ length: 6 }, () => randomUUID())
     let fromOthers = 0
     await using receiver = await startReceiver({
@@ -31,15 +32,11 @@ describe('ordering: by_resource', () => {
         return isOther || fromOthers === 5 * TYPES.length ? 204 : 500
       },
     })
-    await tenant.subscribe(receiver.url, 'by_resource')
+    await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
     for (const type of TYPES)
       for (const id of [stubborn ?? '', ...others])
         await tenant.write((own) => emit(own, type, id, [], new Date()))
-    await until(
-      async () =>
-        (await listDeliveries(tenant.scope, { limit: 100, state: 'delivered' })).length ===
-        6 * TYPES.length,
-    )
+    await allEnded(tenant, 6 * TYPES.length)
     const arrived = receiver.requests.map(({ body }) => what(body))
     const typesOf = (id: string | undefined) =>
       arrived.filter(({ resource }) => resource.id === id).map(({ event_type }) => event_type)
@@ -53,11 +50,11 @@ describe('ordering: by_resource', () => {
   test('after the final failure of a delivery the next one is sent', async () => {
     await using failing = await newBench()
     await failing.start({ delays: '0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02,0.02' })
-    const tenant = await newTenant(failing.db)
+    const tenant = await newTenant(failing)
     await using receiver = await startReceiver({
       answers: ({ body }) => (what(body).event_type === 'task.created' ? 500 : 204),
     })
-    await tenant.subscribe(receiver.url, 'by_resource')
+    await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
     const id = randomUUID()
     await tenant.write((own) => emit(own, 'task.created', id, [], new Date()))
     await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
@@ -69,33 +66,30 @@ describe('ordering: by_resource', () => {
   })
 
   test('an event emitted while the delivery before it ends is scheduled', async () => {
-    const tenant = await newTenant(bench.db)
+    const tenant = await newTenant(bench)
     await using receiver = await startReceiver()
-    await tenant.subscribe(receiver.url, 'by_resource')
+    await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
     const id = randomUUID()
     const count = 150
     for (let number = 0; number < count; number++)
       await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
     await receiver.received(count, 30_000)
     const made = await listDeliveries(tenant.scope, { limit: 1_000 })
-    await until(
-      async () =>
-        (await listDeliveries(tenant.scope, { limit: 1_000, state: 'delivered' })).length === count,
-    )
+    await allEnded(tenant, count)
     expect(receiver.requests.map(({ headers }) => headers['webhook-id'])).toEqual(
       made.map(({ id }) => id).reverse(),
     )
   })
 
   test('waiting deliveries fail when the webhook is disabled', async () => {
-    const tenant = await newTenant(bench.db)
+    const tenant = await newTenant(bench)
     await using receiver = await startReceiver({ answers: ['hang'] })
-    const webhook = await tenant.subscribe(receiver.url, 'by_resource')
+    const webhookId = await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
     const id = randomUUID()
     for (let number = 0; number < 3; number++)
       await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
     await receiver.received(1)
-    await tenant.write((own) => disableWebhook(own, webhook.id, new Date()))
+    await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
     const states = async () =>
       (await listDeliveries(tenant.scope, { limit: 10 })).map(({ state, nextAttemptAt }) => ({
         state,

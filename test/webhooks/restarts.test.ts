@@ -4,11 +4,12 @@ import type { Worker } from 'node:worker_threads'
 import pg from 'pg'
 import { describe, expect, inject, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
-import { listDeliveries } from '../../records/deliveries.ts'
 import { ATTEMPTS_SCHEDULED } from '../../records/due-work.ts'
 import { emitMany } from '../../webhooks/emit.ts'
+import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { type Bench, NEVER, newBench, newTaskEvents, newTenant, until } from './engines.ts'
+import { allEnded } from './bulk-jobs.ts'
+import { type Bench, NEVER, newBench, newEvents, newTenant } from './harness.ts'
 
 /** The connections of the queue, or the ports of the threads of embedded PostgreSQL. */
 async function countQueueResources({ db, databaseUrl }: Bench): Promise<number> {
@@ -25,11 +26,11 @@ describe('stops and starts', () => {
   test('a start sends attempts scheduled without an engine, and keeps the schedule of before', async () => {
     await using bench = await newBench()
     await using receiver = await startReceiver({ answers: [500, 204] })
-    const tenant = await newTenant(bench.db)
+    const tenant = await newTenant(bench)
     await tenant.subscribe(receiver.url)
-    const { id } = await tenant.emit()
+    const { id } = await tenant.emitOne()
     const first = await bench.start({ delays: '1.5,1,1,1,1,1,1,1,1' })
-    await until(async () => (await tenant.find(id)).state === 'retrying')
+    await tenant.reached(id, 'retrying')
     await first.stop(2_000)
     expect(await first.ready()).toBe(false)
     const { nextAttemptAt } = await tenant.find(id)
@@ -44,9 +45,9 @@ describe('stops and starts', () => {
     await using bench = await newBench()
     const engine = await bench.start({ timeoutMs: 5_000 })
     await using receiver = await startReceiver({ answers: [{ afterMs: 500 }] })
-    const tenant = await newTenant(bench.db)
+    const tenant = await newTenant(bench)
     await tenant.subscribe(receiver.url)
-    const { id } = await tenant.emit()
+    const { id } = await tenant.emitOne()
     await receiver.received(1)
     await engine.stop(10_000)
     expect(await tenant.find(id)).toMatchObject({ state: 'delivered', attempts: 1 })
@@ -56,7 +57,7 @@ describe('stops and starts', () => {
     await using bench = await newBench()
     const engine = await bench.start()
     await using receiver = await startReceiver({ answers: [{ status: 200, body: 'thanks' }] })
-    const tenant = await newTenant(bench.db)
+    const tenant = await newTenant(bench)
     await tenant.subscribe(receiver.url)
     await bench.db.write.raw(
       bench.databaseUrl === undefined
@@ -64,7 +65,7 @@ describe('stops and starts', () => {
            begin select raise(abort, 'No response may be stored'); end`
         : 'alter table attempts add constraint no_response check (response_body is null)',
     )
-    const { id } = await tenant.emit()
+    const { id } = await tenant.emitOne()
     await receiver.received(1)
     await engine.stop(2_000)
     expect(await tenant.find(id)).toMatchObject({ state: 'delivered', attempts: 1 })
@@ -78,7 +79,7 @@ describe('stops and starts', () => {
     const before = await countQueueResources(bench)
     const work = { due: async () => [], run: async () => undefined }
     await expect(bench.start({ backgroundJobs: { 'not a name': work } })).rejects.toThrow('Name')
-    await until(async () => (await countQueueResources(bench)) === before)
+    await until('the queue is closed', async () => (await countQueueResources(bench)) === before)
   })
 
   test('an attempt that another process scheduled is found within a second', async () => {
@@ -86,7 +87,7 @@ describe('stops and starts', () => {
     await bench.start()
     await using receiver = await startReceiver()
     // As in a command beside the server: the commit is not announced.
-    const tenant = await newTenant({ ...bench.db, publish: () => undefined })
+    const tenant = await newTenant({ ...bench, db: { ...bench.db, publish: () => undefined } })
     await tenant.subscribe(receiver.url)
     await tenant.emit()
     await receiver.received(1, 1_500)
@@ -96,11 +97,11 @@ describe('stops and starts', () => {
     await using bench = await newBench()
     await bench.start({ timeoutMs: 10_000 })
     await using receiver = await startReceiver()
-    const tenant = await newTenant(bench.db)
+    const tenant = await newTenant(bench)
     await tenant.subscribe(receiver.url)
     const announced: (number | undefined)[] = []
     bench.db.subscribe(ATTEMPTS_SCHEDULED, (attempts) => announced.push(attempts?.length))
-    const events = newTaskEvents(600)
+    const events = newEvents(600, 'task.created')
     await tenant.emit()
     await tenant.write((own) => emitMany(own, events, new Date()))
     await tenant.write(async (own) => {
@@ -108,10 +109,7 @@ describe('stops and starts', () => {
       await emitMany(own, events, new Date())
     })
     expect(announced).toEqual([1, 600, undefined])
-    await until(
-      async () =>
-        (await listDeliveries(tenant.scope, { state: 'delivered', limit: 2_000 })).length === 1_801,
-    )
+    await allEnded(tenant, 1_801)
     expect(receiver.requests).toHaveLength(1_801)
   })
 
@@ -124,13 +122,10 @@ describe('stops and starts', () => {
         await bench.start({ timeoutMs: 10_000 }),
       ]
       await using receiver = await startReceiver()
-      const tenant = await newTenant(bench.db)
+      const tenant = await newTenant(bench)
       await tenant.subscribe(receiver.url)
-      await tenant.emitTasks(300)
-      await until(
-        async () =>
-          (await listDeliveries(tenant.scope, { state: 'delivered', limit: 400 })).length === 300,
-      )
+      await tenant.emit(300, 'task.created')
+      await allEnded(tenant, 300)
       expect(receiver.requests).toHaveLength(300)
       expect(
         engines
@@ -146,10 +141,10 @@ describe('stops and starts', () => {
       await using bench = await newBench()
       await bench.start({ delays: NEVER })
       await using receiver = await startReceiver({ answers: [500, 204] })
-      const tenant = await newTenant(bench.db)
+      const tenant = await newTenant(bench)
       await tenant.subscribe(receiver.url)
-      const { id } = await tenant.emit()
-      await until(async () => (await tenant.find(id)).state === 'retrying')
+      const { id } = await tenant.emitOne()
+      await tenant.reached(id, 'retrying')
       const client = new pg.Client({ connectionString: bench.databaseUrl })
       await client.connect()
       await client.query('delete from pgboss.job')
@@ -183,12 +178,13 @@ test.runIf(inject('database') === 'sqlite')(
     })
     await using slow = await startReceiver({ answers: [{ status: 200, afterMs: 4_000 }] })
     await using failing = await startReceiver({ answers: [500, 204] })
-    const [slowTenant, failingTenant] = [await newTenant(bench.db), await newTenant(bench.db)]
+    const [slowTenant, failingTenant] = [await newTenant(bench), await newTenant(bench)]
     await slowTenant.subscribe(slow.url)
     await failingTenant.subscribe(failing.url)
-    const inFlight = await slowTenant.emit()
-    const retried = await failingTenant.emit()
+    const inFlight = await slowTenant.emitOne()
+    const retried = await failingTenant.emitOne()
     await until(
+      'one attempt is in flight, and one has failed',
       async () =>
         slow.requests.length === 1 && (await failingTenant.find(retried.id)).state === 'retrying',
     )
@@ -196,9 +192,9 @@ test.runIf(inject('database') === 'sqlite')(
     expect(threads).toHaveLength(1)
     await threads[0]?.terminate()
     expect(await engine.ready()).toBe(false)
-    const emittedWhileDown = await failingTenant.emit()
+    const emittedWhileDown = await failingTenant.emitOne()
     due.add(randomUUID())
-    await until(() => engine.ready())
+    await until('the queue is ready', () => engine.ready())
     process.off('worker', onWorker)
 
     expect(await failingTenant.settled(emittedWhileDown.id)).toMatchObject({
@@ -210,7 +206,7 @@ test.runIf(inject('database') === 'sqlite')(
       attempts: 2,
     })
     expect(await slowTenant.settled(inFlight.id)).toMatchObject({ state: 'delivered', attempts: 1 })
-    await until(() => due.size === 0)
+    await until('no job is due', () => due.size === 0)
     expect(slow.requests).toHaveLength(1)
     expect(threads).toHaveLength(2)
   },

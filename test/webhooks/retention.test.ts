@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { newDatabase, startApp, until } from '../helpers.ts'
-import { newTenant, type Tenant } from './tenant.ts'
+import { newTenant, type Tenant } from './harness.ts'
 
 const DAY = 86_400_000
 const LATER = Date.now() + DAY

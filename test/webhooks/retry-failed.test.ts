@@ -8,16 +8,8 @@ import { failedIn } from '../../webhooks/bulk.ts'
 import { emitTest } from '../../webhooks/emit.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
-import {
-  allEnded,
-  cancelRetrying,
-  NEVER,
-  newTenant,
-  receivedIds,
-  startJob,
-  type Tenant,
-  waitForJob,
-} from './tenant.ts'
+import { allEnded, cancelRetrying, receivedIds, startJob, waitForJob } from './bulk-jobs.ts'
+import { NEVER, newTenant, type Tenant } from './harness.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -33,7 +25,7 @@ async function newFailures(
 ): Promise<{ webhookId: string; receiver: Receiver }> {
   let isBroken = true
   const receiver = await startReceiver({ answers: () => (isBroken ? 500 : 204) })
-  const webhookId = await tenant.subscribe(receiver.url, eventTypes)
+  const webhookId = await tenant.subscribe(receiver.url, { eventTypes })
   await tenant.emit(count)
   await cancelRetrying(tenant, count)
   isBroken = false

@@ -9,14 +9,13 @@ import { startReceiver } from '../receiver.ts'
 import {
   allEnded,
   findJob,
-  NEVER,
   newOutage,
-  newTenant,
   receivedIds,
   selectMissed,
   startJob,
   waitForJob,
-} from './tenant.ts'
+} from './bulk-jobs.ts'
+import { NEVER, newTenant } from './harness.ts'
 
 const SECOND = 1_000
 
@@ -31,7 +30,9 @@ describe('send_missed', () => {
     await using receiver = await startReceiver()
     await using other = await startReceiver()
     const tenant = await newTenant(app)
-    const webhookId = await tenant.subscribe(receiver.url, ['participant.created', 'task.created'])
+    const webhookId = await tenant.subscribe(receiver.url, {
+      eventTypes: ['participant.created', 'task.created'],
+    })
     await tenant.subscribe(other.url)
     await tenant.emit(3)
     await allEnded(tenant, 6)

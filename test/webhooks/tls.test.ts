@@ -1,17 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { type Authority, type CertificateOptions, newAuthority, newCertificate } from '../tls.ts'
-import { type Deliveries, startDeliveries } from './deliveries.ts'
+import { deliver } from './harness.ts'
 import { TIMEOUT_MS, trust } from './hostile.ts'
 
-let engine: Deliveries
+let app: TestApp
 beforeAll(async () => {
-  engine = await startDeliveries({
-    WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
-    WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
+  app = await startApp({
+    role: 'all',
+    environment: {
+      WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
+      WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
+    },
   })
 })
-afterAll(() => engine[Symbol.asyncDispose]())
+afterAll(() => app[Symbol.asyncDispose]())
 describe('TLS', () => {
   let authority: Authority
   beforeAll(async () => {
@@ -21,7 +25,7 @@ describe('TLS', () => {
 
   test('a valid certificate: success, and the IP address and each phase are recorded', async () => {
     await using receiver = await startReceiver({ tls: await authority.issue() })
-    const { attempts } = await engine.deliver(receiver.url)
+    const { attempts } = await deliver(app, receiver.url)
     expect(attempts).toMatchObject([{ outcome: 'success', status: 204, address: '127.0.0.1' }])
     const { dns, connect, tls: handshake, first_byte, body } = attempts[0]?.phases ?? {}
     expect(dns).toBeNull()
@@ -74,7 +78,7 @@ describe('TLS', () => {
       await using receiver = await startReceiver({
         tls: by === 'itself' ? await newCertificate(wanted) : await issuer.issue(wanted),
       })
-      const { delivery, attempts } = await engine.deliver(receiver.url)
+      const { delivery, attempts } = await deliver(app, receiver.url)
       expect(delivery).toMatchObject({ state: 'failed', attempts: 10 })
       expect(attempts).toHaveLength(10)
       expect(attempts[0]).toMatchObject({
@@ -94,7 +98,7 @@ describe('TLS', () => {
 
   test('https to a port that speaks http: unreachable', async () => {
     await using receiver = await startReceiver()
-    const { attempts } = await engine.deliver(receiver.url.replace('http:', 'https:'))
+    const { attempts } = await deliver(app, receiver.url.replace('http:', 'https:'))
     expect(attempts).toHaveLength(10)
     expect(attempts[0]).toMatchObject({
       outcome: 'unreachable',
@@ -105,7 +109,7 @@ describe('TLS', () => {
 
   test('http to a port that speaks TLS: unreachable', async () => {
     await using receiver = await startReceiver({ tls: await authority.issue() })
-    const { attempts } = await engine.deliver(receiver.url.replace('https:', 'http:'))
+    const { attempts } = await deliver(app, receiver.url.replace('https:', 'http:'))
     expect(attempts).toHaveLength(10)
     expect(attempts[0]).toMatchObject({ outcome: 'unreachable', status: null })
     expect(attempts[0]?.error).toMatch(
