@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { eventTypes } from '../../generated/events.ts'
+import contract from '../../generated/openapi.json' with { type: 'json' }
 import { operations } from '../../generated/operations.ts'
 import { openSite } from '../../web/docs/site.ts'
 import { newMuster } from '../cli/muster.ts'
@@ -141,6 +142,14 @@ describe('the documentation', () => {
         for (const status of Object.keys(operation.responses))
           expect(text, operation.operationId).toContain(`id="response-${status}"`)
       }
+  })
+
+  it('describes each value of an enumeration with descriptions', () => {
+    const { enum: values, 'x-enum-descriptions': texts } =
+      contract.components.schemas.ScreeningOperator
+    const items = values.map((value, index) => `<li><code>${value}</code>: ${texts[index]}</li>`)
+    expect(texts).toHaveLength(values.length)
+    expect(pageAt('operations/createJob')?.text).toContain(items.join(''))
   })
 
   it('has a strict Content-Security-Policy, and no page breaks it', () => {

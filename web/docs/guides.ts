@@ -21,6 +21,7 @@ const NAVIGATION_ORDER = [
   'versions',
   'rate-limits',
   'errors',
+  'screening',
   'webhooks',
   'delivery',
 ]

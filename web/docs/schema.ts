@@ -24,7 +24,10 @@ export function fieldList(
   const path = [...ancestors, schema]
   if (schema.items) return fieldList(context, schema.items, path)
   const branches = [...(schema.oneOf ?? []), ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]
-  if (branches.length > 0) return branches.map((branch) => fieldList(context, branch, path))
+  if (branches.length > 0) {
+    const lists = branches.map((branch) => fieldList(context, branch, path)).filter(Boolean)
+    return lists.length > 0 ? lists : undefined
+  }
   if (!schema.properties) return undefined
   const required = new Set(schema.required)
   const fields = Object.entries(schema.properties).map(([name, property]) =>
@@ -85,7 +88,7 @@ export function formatType(context: SchemaContext, reference: Schema): Content {
   if (schema.items) return html`array of ${formatType(context, schema.items)}${orNull}`
   const branches = (schema.oneOf ?? schema.anyOf)?.map((branch) => formatType(context, branch))
   if (branches) return joinContent(branches, ' or ')
-  const isPlain = schema.format === undefined || /^int(32|64)$/.test(schema.format)
+  const isPlain = schema.format === undefined || /^(int(32|64)|double)$/.test(schema.format)
   const format = isPlain ? '' : ` (${schema.format})`
   return `${schema.type ?? 'any'}${format}${orNull}`
 }
@@ -136,9 +139,11 @@ function describeOwnConstraints(schema: Schema): Content[] {
     pattern,
     uniqueItems,
   } = schema
+  const options = schema.enum?.filter((value) => value !== null)
+  const descriptions = schema['x-enum-descriptions']
   return [
     schema.const !== undefined && html`always ${code(schema.const)}`,
-    describeOptions(schema),
+    options && !descriptions && html`one of ${joinContent(options.map(code), ' ')}`,
     range(minimum, maximum, ''),
     range(minLength, maxLength, 'character'),
     range(minItems, maxItems, 'item'),
@@ -146,17 +151,13 @@ function describeOwnConstraints(schema: Schema): Content[] {
     uniqueItems && 'no item twice',
     pattern !== undefined && html`matches <code class="pattern">${pattern}</code>`,
     readDefault(schema) !== undefined && html`default ${code(readDefault(schema))}`,
+    options && descriptions && html`one of${optionList(options, descriptions)}`,
   ].filter((rule) => rule !== false && rule !== undefined)
 }
 
-function describeOptions({ enum: all, 'x-enum-descriptions': texts }: Schema): Content {
-  const values = all?.filter((value) => value !== null) ?? []
-  if (values.length === 0) return undefined
-  if (!texts) return html`one of ${joinContent(values.map(code), ' ')}`
-  const items = values.map(
-    (value) => html`<li>${code(value)}: ${texts[all?.indexOf(value) ?? -1]}</li>`,
-  )
-  return html`one of<ul>${items}</ul>`
+function optionList(options: unknown[], descriptions: readonly string[]): Html {
+  const items = options.map((value, index) => html`<li>${code(value)}: ${descriptions[index]}</li>`)
+  return html`<ul class="options">${items}</ul>`
 }
 
 function range(
