@@ -1,4 +1,4 @@
-import { hasAccount, insertAccount } from '../records/accounts.ts'
+import { hasAccounts, insertAccount } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import type { Db } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
@@ -22,7 +22,7 @@ const NAME = 'My account'
  *  undefined if an account exists. Call it inside `withSetupLock`, so that two processes cannot both create
  *  one. */
 export async function createFirstAccount(db: Db, now: Date): Promise<FirstAccount | undefined> {
-  if (await hasAccount(db.write)) return undefined
+  if (await hasAccounts(db.write)) return undefined
   const password = newPassword()
   const passwordHash = await hashPassword(password)
   return transaction(db, async (trx) => {

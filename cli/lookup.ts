@@ -1,7 +1,7 @@
 /** Looks up the records that a command names. Throws `Refused` if one does not exist. */
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
-import { hasAccount } from '../records/accounts.ts'
+import { isAccount } from '../records/accounts.ts'
 import { findAccountOfBulkJob } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type Scope } from '../records/database/scope.ts'
@@ -9,8 +9,7 @@ import { findAccountOfDelivery } from '../records/deliveries.ts'
 import { findAccountOfWebhook } from '../records/webhooks.ts'
 
 export async function assertAccount(db: Db, id: string): Promise<void> {
-  if (!isUuid(id) || !(await hasAccount(db.read, id)))
-    throw new Refused(`There is no account ${id}`)
+  if (!isUuid(id) || !(await isAccount(db.read, id))) throw new Refused(`There is no account ${id}`)
 }
 
 /** The ID of the account that the webhook belongs to. */

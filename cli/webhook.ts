@@ -89,7 +89,7 @@ function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
   return shell.withDatabase(async ({ db, config }) => {
     const eventTypes = parseEventTypes(options.events)
     await assertAccount(db, account)
-    const url = assertWebhookUrl(options.url, config.webhookAllowAddresses)
+    const url = assertWebhookUrl(options.url, config.webhookAllowedRanges)
     const secret = newSecret()
     const { id } = await transaction(db, async (trx) => {
       const scope = writeScope(trx, account)

@@ -50,11 +50,12 @@ export async function updateAccountName(scope: Scope, input: string, now: Date):
     .update({ name, updated_at: now.getTime() })
 }
 
-export async function hasAccount(sql: Sql, id?: string): Promise<boolean> {
-  const row = await sql('accounts')
-    .where(id === undefined ? {} : { id })
-    .first('id')
-  return row !== undefined
+export async function hasAccounts(sql: Sql): Promise<boolean> {
+  return (await sql('accounts').first('id')) !== undefined
+}
+
+export async function isAccount(sql: Sql, id: string): Promise<boolean> {
+  return (await sql('accounts').where({ id }).first('id')) !== undefined
 }
 
 /** Oldest first. */

@@ -27,12 +27,12 @@ export interface Config {
   secretKey: string
   /** The start fails if an operation has no handler. */
   isProduction: boolean
-  signUp: boolean
+  isSignUpOpen: boolean
   logLevel: string
   /** Requests per minute of one user, over all their keys. */
   rateLimitPerMinute: number
   /** Private IP ranges that webhooks may reach. */
-  webhookAllowAddresses: Cidr[]
+  webhookAllowedRanges: Cidr[]
   /** The delay before each of the attempts 2 to 10, from the end of the attempt before. */
   webhookRetryDelaysMs: number[]
   /** Time limit of one attempt, from connecting to the end of the response body. */
@@ -184,10 +184,10 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     role: env.ROLE,
     secretKey: env.SECRET_KEY ?? readOrCreateSecretKey(dataDir),
     isProduction: env.NODE_ENV === 'production',
-    signUp: env.SIGN_UP === 'on',
+    isSignUpOpen: env.SIGN_UP === 'on',
     logLevel: env.LOG_LEVEL,
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
-    webhookAllowAddresses: env.WEBHOOK_ALLOW_ADDRESSES,
+    webhookAllowedRanges: env.WEBHOOK_ALLOW_ADDRESSES,
     webhookRetryDelaysMs: env.WEBHOOK_RETRY_DELAYS.map((seconds) => Math.round(seconds * 1000)),
     webhookTimeoutMs: env.WEBHOOK_TIMEOUT_MS,
     eventRetentionDays: env.EVENT_RETENTION_DAYS,

@@ -174,7 +174,7 @@ function property<T>(
           await records.cleanUp()
         }
       })
-      const details = await fc.check(tried, { seed: options.seed, numRuns: options.runs })
+      const details = await fc.check(tried, { seed: options.seed, numRuns: options.randomRequests })
       if (details.failed) throw details.errorInstance
     },
   }

@@ -22,8 +22,8 @@ export interface Target {
 export interface Options {
   ids: readonly OperationId[]
   seed: number
-  /** The number of random valid, and of random invalid, requests to each operation. */
-  runs: number
+  /** To each operation: this many valid and this many invalid ones. */
+  randomRequests: number
 }
 
 export interface Run {

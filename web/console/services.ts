@@ -7,9 +7,9 @@ import type { Cidr } from '../../webhooks/transport/egress.ts'
 export interface ConsoleConfig {
   baseUrl: string
   secretKey: string
-  signUp: boolean
+  isSignUpOpen: boolean
   rateLimitPerMinute: number
-  webhookAllowAddresses: Cidr[]
+  webhookAllowedRanges: Cidr[]
   webhookRetryDelaysMs: number[]
   webhookTimeoutMs: number
   eventRetentionDays: number

@@ -57,7 +57,7 @@ export function renderMarkdown(text: string, options: MarkdownOptions = {}): Ren
   const env = { ...options }
   const tokens = parser.parse(text, env)
   const title = takeTitle(tokens)
-  const headings = nameHeadings(tokens)
+  const headings = addHeadingIds(tokens)
   resolveLinks(tokens, options)
   const body = parser.renderer.render(withTabs(tokens, options), parser.options, env)
   return { body: raw(body), title, headings }
@@ -69,8 +69,8 @@ function takeTitle(tokens: Token[]): string | undefined {
   return inline?.content
 }
 
-/** Gives each heading an ID for links. */
-function nameHeadings(tokens: Token[]): Heading[] {
+/** Gives each heading an ID that links can lead to. Returns the headings. */
+function addHeadingIds(tokens: Token[]): Heading[] {
   const headings: Heading[] = []
   for (const [index, token] of tokens.entries()) {
     if (token.type !== 'heading_open') continue

@@ -18,8 +18,8 @@ import { ResultStore } from './store.ts'
 import { Worker } from './worker.ts'
 
 export interface EngineConfig {
-  /** Ranges that webhooks may reach although they are not public. */
-  webhookAllowAddresses: Cidr[]
+  /** Private IP ranges that webhooks may reach. */
+  webhookAllowedRanges: Cidr[]
   /** Delays before attempts 2, 3 and so on, each counted from the end of the attempt before. */
   webhookRetryDelaysMs: number[]
   /** The longest time of one attempt, from the start of connecting to the end of the body. */
@@ -69,7 +69,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const timeoutMs = config.webhookTimeoutMs
   const queue = await startQueue({ ...options, attemptTimeoutMs: timeoutMs })
   const jobs = queue.attempts
-  const agent = guardedAgent(config.webhookAllowAddresses)
+  const agent = guardedAgent(config.webhookAllowedRanges)
   const openSecret = secretOpener(config.secretKey)
 
   const inFlight = new InFlight()

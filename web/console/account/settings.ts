@@ -91,7 +91,7 @@ function serviceFacts({ config, account }: Visit): [string, ReturnType<typeof co
       'Attempts',
       `Kept for ${counted(config.attemptRetentionDays, 'day')} after their delivery ended`,
     ],
-    ['New accounts', config.signUp ? 'Sign-up is open' : 'Created by the operator only'],
+    ['New accounts', config.isSignUpOpen ? 'Sign-up is open' : 'Created by the operator only'],
   ]
 }
 

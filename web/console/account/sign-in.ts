@@ -67,7 +67,7 @@ function signInPage(
           errors,
         }),
       ]),
-      config.signUp && signUpHint,
+      config.isSignUpOpen && signUpHint,
     ],
   }
 }

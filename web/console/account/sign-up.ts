@@ -26,7 +26,7 @@ export const signUpRoutes: Route[] = [
 ]
 
 function assertOpen({ config, ctx }: GuestVisit): void {
-  if (!config.signUp) ctx.throw(404)
+  if (!config.isSignUpOpen) ctx.throw(404)
 }
 
 function openSignUp(visit: GuestVisit): PageResult {

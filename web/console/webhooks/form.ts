@@ -38,13 +38,13 @@ export function readWebhookForm(form: URLSearchParams): WebhookInput {
 /** `webhook` is usable only if `errors` is empty. */
 export function validateWebhook(
   input: WebhookInput,
-  { webhookAllowAddresses }: Pick<ConsoleConfig, 'webhookAllowAddresses'>,
+  { webhookAllowedRanges }: Pick<ConsoleConfig, 'webhookAllowedRanges'>,
 ): { webhook: Pick<Webhook, 'url' | 'description' | 'eventTypes' | 'ordering'>; errors: Errors } {
   let url = ''
   const description = input.description.trim()
   const errors = problemsOf({
     url() {
-      url = assertWebhookUrl(input.url.trim(), webhookAllowAddresses)
+      url = assertWebhookUrl(input.url.trim(), webhookAllowedRanges)
     },
     description: () => description === '' || assertName('The description', description),
     event_types: () => assertEventTypes(input.eventTypes),
