@@ -8,6 +8,8 @@ export interface Resource {
   /** In the singular, for example `job_application`: the path parameter without `_id`. The events and
    *  references (`job_application_id`) use it. */
   readonly type: string
+  /** The path parameter with the ID of a record. */
+  readonly idParameter: string
   readonly description: string
   /** The permission that guards its console pages: `x-module` of its tag. */
   readonly module: Module
@@ -48,6 +50,7 @@ export const resources: readonly Resource[] = [
   {
     slug: 'participants',
     type: 'participant',
+    idParameter: 'participant',
     module: 'participants',
     description: 'People you work with.',
     operations: {
@@ -221,6 +224,7 @@ export const resources: readonly Resource[] = [
   {
     slug: 'tasks',
     type: 'task',
+    idParameter: 'task',
     module: 'tasks',
     description: 'To-dos, optionally for a participant.',
     operations: { list: 'listTasks', get: 'getTask', create: 'createTask', update: 'updateTask', delete: 'deleteTask', file: null },
@@ -334,6 +338,7 @@ export const resources: readonly Resource[] = [
   {
     slug: 'jobs',
     type: 'job',
+    idParameter: 'job',
     module: 'jobs',
     description: 'Openings that participants can apply for, with screening questions.',
     operations: { list: 'listJobs', get: 'getJob', create: 'createJob', update: 'updateJob', delete: 'deleteJob', file: null },
@@ -567,6 +572,7 @@ export const resources: readonly Resource[] = [
   {
     slug: 'job-applications',
     type: 'job_application',
+    idParameter: 'job_application',
     module: 'jobs',
     description: "A participant's application for a job, with the screening outcome.",
     operations: {
@@ -680,6 +686,7 @@ export const resources: readonly Resource[] = [
   {
     slug: 'exports',
     type: 'export',
+    idParameter: 'export_id',
     module: 'exports',
     description: 'All records of one resource in a file, created in the background.',
     operations: {
@@ -799,6 +806,7 @@ export const resources: readonly Resource[] = [
   {
     slug: 'payments',
     type: 'payment',
+    idParameter: 'payment',
     module: 'finance',
     description: 'Payments to participants. They need the Finance permission.',
     operations: {

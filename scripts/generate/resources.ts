@@ -24,6 +24,8 @@ export interface Resource {
   /** In the singular, for example \`job_application\`: the path parameter without \`_id\`. The events and
    *  references (\`job_application_id\`) use it. */
   readonly type: string
+  /** The path parameter with the ID of a record. */
+  readonly idParameter: string
   readonly description: string
   /** The permission that guards its console pages: \`x-module\` of its tag. */
   readonly module: Module
@@ -116,12 +118,14 @@ function toRow(
   if (!get) return undefined
   const find = (method: string, path: string): Operation | undefined =>
     operations.find((operation) => operation.method === method && operation.path === path)
+  const idParameter = get.path.slice(list.path.length + 2, -1)
   const create = find('post', list.path)
   const update = find('patch', get.path)
   const inline = (schema: Located<Schema>): Schema => inlineForConsole(contract.sources, schema)
   return {
     slug: list.path.split('/').at(-1),
-    type: get.path.slice(list.path.length + 2, -1).replace(/_id$/, ''),
+    type: idParameter.replace(/_id$/, ''),
+    idParameter,
     ...tag,
     operations: {
       list: list.id,

@@ -61,7 +61,7 @@ export async function deleteRecord(
   if (operation === null) return visit.ctx.throw(404)
   try {
     await visit.call(operation, {
-      path: { [resource.type]: item.id },
+      path: { [resource.idParameter]: item.id },
       updatedAt: visit.form.get(VERSION_FIELD) ?? undefined,
     })
     return {

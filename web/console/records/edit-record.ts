@@ -76,7 +76,7 @@ export async function updateRecord(
   try {
     const body = toRequestBody(update, changed, form.draft, { isNew: false, current: item })
     const updatedAt = form.draft.get(VERSION_FIELD) ?? undefined
-    await visit.call(update, { path: { [resource.type]: item.id }, body, updatedAt })
+    await visit.call(update, { path: { [resource.idParameter]: item.id }, body, updatedAt })
     return { to, notice: { kind: 'ok', text: 'Changes saved.' } }
   } catch (error) {
     if (error instanceof InvalidInput) {

@@ -53,7 +53,7 @@ function forRecord(handle: (visit: Visit, resource: Resource, item: Item) => Pro
 
 async function download(
   visit: Visit,
-  { type, operations }: Resource,
+  { idParameter, operations }: Resource,
   item: Item,
 ): Promise<PageResult> {
   const { ctx } = visit
@@ -61,7 +61,7 @@ async function download(
   if (!canViewExported(visit.user, item)) return forbiddenFile(item)
   try {
     const { headers, stream } = (await visit.call(operations.file, {
-      path: { [type]: item.id },
+      path: { [idParameter]: item.id },
     })) as FileBody
     const fileName = /filename="([^"]+)"/.exec(headers['Content-Disposition'] ?? '')?.[1] ?? item.id
     return { fileName, contentType: headers['Content-Type'] ?? '', content: stream, headers }

@@ -27,11 +27,11 @@ const keyOf = (resource: Resource, id: string): string => `${resource.type} ${id
 
 export async function findRecord(
   visit: Visit,
-  { type, operations: { get } }: Resource,
+  { idParameter, operations: { get } }: Resource,
   id: string,
 ): Promise<Item | undefined> {
   try {
-    return (await visit.call(get, { path: { [type]: id } })) as Item
+    return (await visit.call(get, { path: { [idParameter]: id } })) as Item
   } catch (error) {
     if (error instanceof StatusError && error.status === 404) return undefined
     throw error
