@@ -74,7 +74,7 @@ describe('the delivery log', () => {
     expect(linkIn(text, 'Delivered')).toBe(
       `/webhooks/${webhookId}?state=delivered&type=task.updated&id=${ids[2]}`,
     )
-    expect(linkIn(text, 'Clear')).toBe(`/webhooks/${webhookId}?state=failed`)
+    expect(linkIn(text, 'Clear filters')).toBe(`/webhooks/${webhookId}?state=failed`)
   })
 
   it('invalid filters: 422, an error for each, and the input stays', async () => {

@@ -625,7 +625,7 @@ describe('people in a browser', () => {
     await page.getByLabel('About').selectOption('API keys')
     await page.getByText('<strong>Northwind</strong>').waitFor({ state: 'detached' })
     await page.waitForURL(/kind=api_key/)
-    await page.getByRole('link', { name: 'Show all' }).waitFor()
+    await page.getByRole('link', { name: 'Clear filters' }).waitFor()
     expect(await page.locator('tbody tr').count()).toBe(1)
     await page.reload()
     expect(await page.getByLabel('About').inputValue()).toBe('api_key')

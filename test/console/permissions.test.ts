@@ -130,7 +130,7 @@ describe('the console: who may open what', () => {
 
   it('knows every address there is', () => {
     expect(new Set(addresses.map(({ method, template }) => `${method} ${template}`))).toEqual(
-      new Set(routes.filter(({ guest }) => !guest).map(({ method, path }) => `${method} ${path}`)),
+      new Set(routes.filter(({ access }) => access).map(({ method, path }) => `${method} ${path}`)),
     )
   })
 
@@ -210,7 +210,7 @@ describe('the console: who may open what', () => {
 
 function mayPost(user: User, template: string, params: Record<string, string>): boolean {
   const route = routes.find(({ method, path }) => method === 'POST' && path === template)
-  return route !== undefined && !route.guest && route.access(user, params)
+  return route !== undefined && route.access?.(user, params) === true
 }
 
 /** Every address of somebody who is signed in, with ids that there are. */
@@ -218,7 +218,7 @@ async function addressesOf(app: TestApp, account: TestAccount): Promise<Address[
   const { key, ...ids } = await makeOneOfEach(app, account)
   const records: Record<string, string> = ids.records
   return routes
-    .filter(({ guest }) => !guest)
+    .filter(({ access }) => access)
     .flatMap(({ method, path: template }) => {
       const resources = template.includes(':resource') ? Object.keys(MODULES) : [undefined]
       return resources.map((resource): Address => {

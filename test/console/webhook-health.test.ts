@@ -84,7 +84,7 @@ describe('webhook health', () => {
 
     const list = await office.visitor.get('/webhooks')
     expect(textOf(list.text)).toMatch(/80 % 2 oldest 1 d ago/)
-    expect(list.text).toContain('aria-label="By hour: 4 delivered, 1 failed, 1 waiting"')
+    expect(list.text).toContain('aria-label="By hour: 4 delivered, 1 in progress, 1 failed"')
     expect(textOf((await office.visitor.get(`/webhooks/${id}`)).text)).toContain('80 % 4 of 5')
     const strange = accountScope({ dialect: app.db.dialect, sql: app.db.read }, randomUUID())
     expect((await findDeliveryHealth(strange, [id], new Date())).get(id)).toMatchObject({

@@ -30,7 +30,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
       const form = await readForm(ctx, maxFormBytes)
       return newGuestVisit(services, { ctx, form, sessions, throttles })
     }
-    if (route.guest)
+    if (!route.access)
       return respond(ctx, response, await route.handle(await visit(MAX_GUEST_FORM_BYTES)))
     if (!visitor) return redirectToSignIn(ctx)
     if (!route.access(visitor.user, ctx.params)) ctx.throw(404)

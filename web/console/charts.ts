@@ -29,110 +29,128 @@ export interface StackedBars {
 const PLOT_HEIGHT = 180
 /** Space above the bars, because small values are drawn higher than they are. */
 const TOP = 8
-const LABELS_HEIGHT = 24
-const CHART_HEIGHT = TOP + PLOT_HEIGHT + LABELS_HEIGHT
-const LEAST_HEIGHT = 2
+const BOTTOM = TOP + PLOT_HEIGHT
+const CHART_HEIGHT = BOTTOM + 24
+const SMALL_HEIGHT = 28
 
 /** Stacked bars over time, with a legend and a table of the same values. */
-export function stackedBars({ title, startsAt, width, series }: StackedBars): Html {
-  const totals = startsAt.map((_, index) =>
-    series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0),
-  )
-  const ticks = ticksUpTo(Math.max(...totals, 0))
-  const top = ticks.at(-1) ?? 1
-  const yOf = (value: number): number => TOP + PLOT_HEIGHT - (value / top) * PLOT_HEIGHT
+export function stackedBars(chart: StackedBars): Html {
+  const { title, startsAt, width, series } = chart
+  const ticks = ticksUpTo(Math.max(0, ...totalsOf(series)))
+  const highest = ticks.at(-1) ?? 1
   const slot = 100 / startsAt.length
-  const sums = series.map(({ name, values }) => `${name}: ${count(total(values))}`).join(', ')
-  const label = `${title}. ${sums}. All figures are in the table below.`
-
-  const lines = ticks.map(
-    (tick) => html`<line x1="0" x2="100%" y1="${yOf(tick)}" y2="${yOf(tick)}"/>`,
-  )
-  const bars = startsAt.map((start, index) => {
-    const tip = [
-      spanOf(start, width),
-      ...series.map(({ name, values }) => `${name} ${count(values[index] ?? 0)}`),
-    ].join('\n')
-    return html`<rect
-  class="hit"
-  data-tip="${tip}"
-  x="${percent(slot * index)}"
-  y="0"
-  width="${percent(slot)}"
-  height="${TOP + PLOT_HEIGHT}"/>
-${parts(index)}`
-  })
-  const times = labelsOf(startsAt, width).map(
-    ({ index, text }) => html`<text
-  x="${percent(slot * (index + 0.5))}"
-  y="${TOP + PLOT_HEIGHT + 18}"
-  text-anchor="middle"
->${text}</text>`,
-  )
-
-  function parts(index: number): Content {
-    let below = 0
-    return series.map(({ tone, values }) => {
-      const value = values[index] ?? 0
-      if (value === 0) return false
-      const height = Math.max(LEAST_HEIGHT, (value / top) * PLOT_HEIGHT)
-      below += height
-      return html`<rect
-  class="${tone}"
-  x="${percent(slot * (index + 0.14))}"
-  y="${round(TOP + PLOT_HEIGHT - below)}"
-  width="${percent(slot * 0.72)}"
-  height="${round(height)}"
-  rx="1.5"/>`
-    })
-  }
-
+  const yOf = (value: number): number => BOTTOM - (value / highest) * PLOT_HEIGHT
+  const lines = ticks.map((tick) => horizontalLine(yOf(tick)))
   const scale = ticks.map(
     (tick) => html`<text x="38" y="${yOf(tick) + 4}" text-anchor="end">${compact(tick)}</text>`,
   )
-  const buckets = startsAt
-    .map((start, index) => ({ start, index }))
-    .filter(({ index }) => totals[index] !== 0)
+  const tips = startsAt.map((start, index) => {
+    const values = series.map(({ name, values }) => `${name} ${count(values[index] ?? 0)}`)
+    return html`<rect
+      class="hit"
+      data-tip="${[spanOf(start, width), ...values].join('\n')}"
+      x="${percent(slot * index)}"
+      y="0"
+      width="${percent(slot)}"
+      height="${BOTTOM}"/>`
+  })
+  const times = labelsOf(startsAt, width).map(
+    ({ index, text }) => html`<text
+      x="${percent(slot * (index + 0.5))}"
+      y="${BOTTOM + 18}"
+      text-anchor="middle"
+    >${text}</text>`,
+  )
+  const sums = series.map(({ name, values }) => `${name}: ${count(sum(values))}`).join(', ')
+  const label = `${title}. ${sums}. All figures are in the table below.`
   return html`<div class="chart">
-${legend(series)}
-<div class="chart-area">
-<svg class="chart-scale" width="46" height="${CHART_HEIGHT}" aria-hidden="true">${scale}</svg>
-<svg class="chart-plot" width="100%" height="${CHART_HEIGHT}" role="img" aria-label="${label}">
-<g class="lines">${lines}</g>
-${bars}
-${times}
-</svg>
-</div>
-${asTable(title, buckets, width, series)}
-</div>`
+    ${legend(series)}
+    <div class="chart-area">
+      <svg class="chart-scale" width="46" height="${CHART_HEIGHT}" aria-hidden="true">${scale}</svg>
+      <svg class="chart-plot" width="100%" height="${CHART_HEIGHT}" role="img" aria-label="${label}">
+        <g class="lines">${lines}</g>
+        ${tips}
+        ${stacks(series, { highest, height: PLOT_HEIGHT, bottom: BOTTOM })}
+        ${times}
+      </svg>
+    </div>
+    ${chartTable(chart)}
+  </div>`
+}
+
+/** Stacked bars for a table cell. `label` is the text for screen readers. */
+export function smallBars(series: Series[], label: string): Html {
+  const highest = Math.max(1, ...totalsOf(series))
+  return html`<svg class="bars" width="100%" height="${SMALL_HEIGHT}" role="img" aria-label="${label}">
+    <title>${label}</title>
+    ${horizontalLine(SMALL_HEIGHT - 0.5)}
+    ${stacks(series, { highest, height: SMALL_HEIGHT - 4, bottom: SMALL_HEIGHT })}
+  </svg>`
+}
+
+interface Plot {
+  /** The value of a bar as high as the plot. */
+  highest: number
+  /** In pixels, like `bottom`. */
+  height: number
+  bottom: number
+}
+
+/** One bar per bucket. */
+function stacks(series: Series[], { highest, height, bottom }: Plot): Content {
+  const slot = 100 / (series[0]?.values.length ?? 1)
+  return totalsOf(series).map((_, index) => {
+    let y = bottom
+    return series.map(({ tone, values }) => {
+      const value = values[index] ?? 0
+      if (value === 0) return false
+      // Small values stay visible.
+      const partHeight = Math.max(2, (value / highest) * height)
+      y -= partHeight
+      return html`<rect
+        class="${tone}"
+        x="${percent(slot * (index + 0.14))}"
+        y="${round(y)}"
+        width="${percent(slot * 0.72)}"
+        height="${round(partHeight)}"
+        rx="1.5"/>`
+    })
+  })
+}
+
+/** The sum of all series, by bucket. */
+function totalsOf([first, ...others]: Series[]): number[] {
+  return (first?.values ?? []).map((value, index) =>
+    others.reduce((total, { values }) => total + (values[index] ?? 0), value),
+  )
+}
+
+function horizontalLine(y: number): Html {
+  return html`<line x1="0" x2="100%" y1="${y}" y2="${y}"/>`
 }
 
 function legend(series: Series[]): Html {
-  const items = series.map(({ name, tone, values }) => {
-    const sum = html`<strong>${count(total(values))}</strong>`
-    return html`<li><i class="${tone}"></i>${name} ${sum}</li>`
-  })
+  const items = series.map(
+    ({ name, tone, values }) =>
+      html`<li><i class="${tone}"></i>${name} <strong>${count(sum(values))}</strong></li>`,
+  )
   return html`<ul class="legend">${items}</ul>`
 }
 
 /** A table of the buckets that are not zero. */
-function asTable(
-  title: string,
-  rows: { start: number; index: number }[],
-  width: number,
-  series: Series[],
-): Html {
-  return html`<details class="as-table"><summary>Show as table</summary>${
-    rows.length === 0
-      ? html`<p class="muted">No data in this period.</p>`
-      : table(
-          ['Time (UTC)', ...series.map(({ name }) => ({ label: name, isNumber: true }))],
-          rows.map(({ start, index }) => ({
-            cells: [spanOf(start, width), ...series.map(({ values }) => count(values[index] ?? 0))],
-          })),
-          { label: title },
-        )
-  }</details>`
+function chartTable({ title, startsAt, width, series }: StackedBars): Html {
+  const totals = totalsOf(series)
+  const columns = ['Time (UTC)', ...series.map(({ name }) => ({ label: name, isNumber: true }))]
+  const rows = startsAt
+    .map((start, index) => ({
+      cells: [spanOf(start, width), ...series.map(({ values }) => count(values[index] ?? 0))],
+    }))
+    .filter((_, index) => totals[index] !== 0)
+  const none = html`<p class="muted">No data in this period.</p>`
+  return html`<details class="as-table">
+    <summary>Show as table</summary>
+    ${rows.length === 0 ? none : table(title, columns, rows)}
+  </details>`
 }
 
 /** A line without a scale. Hidden from screen readers; the text beside it has the values. */
@@ -157,7 +175,9 @@ export function meter(share: number, tone: ChartTone): Html {
 </svg>`
 }
 
-const total = (values: number[]): number => values.reduce((sum, value) => sum + value, 0)
+export function sum(values: number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}
 const round = (value: number): number => Math.round(value * 100) / 100
 const percent = (value: number): string => `${Math.round(value * 1_000) / 1_000}%`
 
@@ -183,19 +203,9 @@ function ticksUpTo(highest: number): number[] {
   )
 }
 
-const LABEL_STEPS = [
-  5 * MINUTE,
-  10 * MINUTE,
-  15 * MINUTE,
-  30 * MINUTE,
-  HOUR,
-  2 * HOUR,
-  3 * HOUR,
-  4 * HOUR,
-  6 * HOUR,
-  12 * HOUR,
-  DAY,
-]
+const LABEL_STEPS = [5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440].map(
+  (minutes) => minutes * MINUTE,
+)
 const MOST_LABELS = 6
 
 /** Round times, few enough to be read on a narrow screen. */

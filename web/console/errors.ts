@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { InvalidInput, Refused, StatusError } from '../../errors.ts'
 import { isUnavailable } from '../../records/database/errors.ts'
 import { errorPage } from './layout.ts'
-import type { PageResult } from './page.ts'
+import { type PageResult, redirect } from './page.ts'
 
 const TEXTS: Record<number, [title: string, text: string]> = {
   403: [
@@ -24,7 +24,7 @@ export function answerError(log: Logger, ctx: Context, error: unknown): PageResu
   if (error instanceof Refused || error instanceof InvalidInput) {
     const text = error instanceof InvalidInput ? joinErrors(error) : error.message
     return ctx.method === 'POST' && ctx.state.visitor
-      ? { to: refererPath(ctx), notice: { kind: 'bad', text } }
+      ? redirect(refererPath(ctx), text, 'bad')
       : errorPage(422, OTHER_ERROR, text)
   }
   const { requestId } = ctx.state

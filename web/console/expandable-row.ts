@@ -1,6 +1,7 @@
 /** A table row that opens in place and shows details. Without JavaScript, the details have their own page. */
 import { type Content, type Html, html } from '../shared/html.ts'
-import { replaceOnClick } from './htmx.ts'
+import { replace } from './htmx.ts'
+import { type Column, tableCells } from './ui.ts'
 
 /** `alone`: open, on its own page. */
 export type RowView = 'closed' | 'open' | 'alone'
@@ -9,39 +10,50 @@ export function parseRowView(text: string | null): RowView {
   return text === 'open' || text === 'closed' ? text : 'alone'
 }
 
-interface RowToggle {
-  id: string
+interface ExpandableRow {
   /** The ID of the row's `tbody`. */
+  id: string
+  view: RowView
+  cells: Content[]
+  detail?: Content
+  /** htmx attributes of the row. */
+  reload?: Content
+}
+
+export function expandableRow(
+  columns: Column[],
+  { id, view, cells, detail, reload }: ExpandableRow,
+): Html {
+  const detailCell = html`<td colspan="${columns.length}">${detail}</td>`
+  return html`<tbody id="${id}"${view !== 'closed' && html` class="opened"`}${reload}>
+    <tr>${tableCells(columns, cells)}</tr>
+    ${detail !== undefined && html`<tr class="detail">${detailCell}</tr>`}
+  </tbody>`
+}
+
+interface RowToggle {
   rowId: string
-  /** The row's own page. */
-  path: string
+  /** The row's own page, below /console. */
+  to: string
   view: RowView
   className?: string
 }
 
-export function rowToggle({ id, rowId, path, view, className = '' }: RowToggle, label: Html): Html {
+/** Opens or closes the row. On its own page, the row stays open. */
+export function rowToggle({ rowId, to, view, className = '' }: RowToggle, label: Content): Html {
+  if (view === 'alone') return html`<span class="${className}">${label}</span>`
   const isOpen = view === 'open'
-  const attributes = replaceOnClick(`${path}?row=${isOpen ? 'closed' : 'open'}`, rowId)
+  const path = `/console${to}`
   return html`<a
     class="${className} toggle"
-    id="toggle-${id}"
+    id="toggle-${rowId}"
     href="${path}"
     aria-expanded="${isOpen ? 'true' : 'false'}"
-    ${attributes}
+    ${replace(rowId, { path: `${path}?row=${isOpen ? 'closed' : 'open'}` })}
   >${label}</a>`
 }
 
 /** A heading inside the details: h2 on the row's own page, h3 in a list. */
 export function rowHeading(view: RowView, text: string): Html {
   return view === 'alone' ? html`<h2>${text}</h2>` : html`<h3>${text}</h3>`
-}
-
-/** The row below an open row. */
-export function detailRow(columns: number, detail: Content): Content {
-  return (
-    detail !== undefined &&
-    html`<tr class="detail">
-      <td colspan="${columns}">${detail}</td>
-    </tr>`
-  )
 }

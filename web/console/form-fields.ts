@@ -1,9 +1,19 @@
-/** Form fields. */
+/** Forms and their fields. */
 import { Refused } from '../../errors.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
-import { button, buttonLink, note } from './ui.ts'
+import type { ConsolePage } from './page.ts'
+import { button, buttonLink, card, note } from './ui.ts'
 
 export type Errors = Record<string, string[]>
+
+export function hasErrors(errors: Errors): boolean {
+  return Object.keys(errors).length > 0
+}
+
+/** The HTTP status of a page with a form. */
+export function formStatus(errors: Errors): number {
+  return hasErrors(errors) ? 422 : 200
+}
 
 export interface FieldOptions {
   name: string
@@ -15,12 +25,23 @@ export interface FieldOptions {
   isRequired?: boolean
 }
 
+/** The options of required fields that keep what the user typed. */
+export function typedFields(input: URLSearchParams, errors: Errors) {
+  return (name: string, label: string, initial = ''): FieldOptions => ({
+    name,
+    label,
+    value: input.get(name) ?? initial,
+    isRequired: true,
+    errors,
+  })
+}
+
 /** Label, hint, input and error of a field. IDs connect them for screen readers. */
 export function field(
   { name, label, hint, errors = {}, isRequired }: FieldOptions,
   input: (attributes: Html) => Html,
 ): Html {
-  const id = `field-${name.replace(/[^\w]/g, '-')}`
+  const id = fieldId(name)
   const wrong = errors[name]
   const described = [hint && `${id}-hint`, wrong && `${id}-error`].filter(Boolean).join(' ')
   const attributes = [
@@ -31,11 +52,15 @@ export function field(
   ]
   const optional = !isRequired && html` <span class="optional">optional</span>`
   return html`<div class="field">
-<label for="${id}">${label}${optional}</label>
-${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}
-${input(html`${attributes}`)}
-${wrong && fieldError(id, wrong)}
-</div>`
+    <label for="${id}">${label}${optional}</label>
+    ${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}
+    ${input(html`${attributes}`)}
+    ${wrong && fieldError(id, wrong)}
+  </div>`
+}
+
+function fieldId(name: string): string {
+  return `field-${name.replace(/[^\w]/g, '-')}`
 }
 
 function fieldError(id: string, errors: string[]): Html {
@@ -107,8 +132,14 @@ export function textArea(options: FieldOptions & { rows?: number; isCode?: boole
 
 export interface Choice {
   value: string
-  label: string
+  label: Content
   hint?: Content
+}
+
+/** The choices, and the value if it is not among them. */
+export function addChoice(choices: Choice[], value: string): Choice[] {
+  const isKnown = value === '' || choices.some((choice) => choice.value === value)
+  return isKnown ? choices : [...choices, { value, label: value }]
 }
 
 export function selectField(options: FieldOptions & { choices: Choice[]; none?: string }): Html {
@@ -136,30 +167,36 @@ export function choiceField(options: {
   errors?: Errors
 }): Html {
   const { name, legend, hint, choices, values, isMultiple = false, errors = {} } = options
-  const id = `field-${name.replace(/[^\w]/g, '-')}`
+  const id = fieldId(name)
   const wrong = errors[name]
   const type = isMultiple ? 'checkbox' : 'radio'
   return html`<fieldset class="field choices"${wrong && html` aria-describedby="${id}-error"`}>
 <legend>${legend}</legend>
 ${hint && html`<p class="hint">${hint}</p>`}
-${choices.map((choice) => choiceLabel(choice, type, name, values.includes(choice.value)))}
+${choices.map((choice) => choiceInput(choice, { type, name, values }))}
 ${wrong && fieldError(id, wrong)}
 </fieldset>`
 }
 
-function choiceLabel(
+interface ChoiceInput {
+  type: 'checkbox' | 'radio'
+  name: string
+  /** The chosen values. */
+  values: string[]
+}
+
+export function choiceInput(
   { value, label, hint }: Choice,
-  type: 'checkbox' | 'radio',
-  name: string,
-  isChecked: boolean,
+  { type, name, values }: ChoiceInput,
 ): Html {
+  const checked = values.includes(value) && html` checked`
   return html`<label class="choice">
-<input type="${type}" name="${name}" value="${value}"${isChecked && html` checked`}>
-<span>
-<span class="choice-label">${label}</span>
-${hint && html`<span class="hint">${hint}</span>`}
-</span>
-</label>`
+    <input type="${type}" name="${name}" value="${value}"${checked}>
+    <span>
+      <span class="choice-label">${label}</span>
+      ${hint && html`<span class="hint">${hint}</span>`}
+    </span>
+  </label>`
 }
 
 interface FormOptions {
@@ -174,18 +211,38 @@ interface FormOptions {
   errors?: Errors
 }
 
-/** The form of a page, with the errors at its top and at each field. */
+/** A form with the errors at its top and at each field. */
 export function form(
   { to, submit, style = 'primary', cancel, problem, errors = {} }: FormOptions,
   fields: Content,
 ): Html {
-  const wrong = Object.keys(errors).length > 0
   return html`<form class="form" method="post" action="/console${to}" novalidate>
-${(problem || wrong) && note('bad', problem ?? 'Please fix the fields marked below.')}
-${fields}
-<div class="form-actions">
-${button(submit, style)}
-${cancel !== undefined && buttonLink(cancel, 'Cancel', 'quiet')}
-</div>
-</form>`
+    ${formNote(errors, problem)}
+    ${fields}
+    <div class="form-actions">
+      ${button(submit, style)}
+      ${cancel !== undefined && buttonLink(cancel, 'Cancel', 'quiet')}
+    </div>
+  </form>`
+}
+
+/** The note above a form with errors. */
+export function formNote(errors: Errors, problem?: string): Content {
+  if (problem === undefined && !hasErrors(errors)) return false
+  return note('bad', problem ?? 'Please fix the fields marked below.')
+}
+
+/** A page with a form in a card. */
+export function formPage(
+  head: Pick<ConsolePage, 'title' | 'lead' | 'crumbs'>,
+  options: FormOptions,
+  fields: Content,
+): ConsolePage {
+  const { problem, errors = {} } = options
+  return {
+    ...head,
+    status: problem === undefined ? formStatus(errors) : 422,
+    isNarrow: true,
+    body: card('', form(options, fields)),
+  }
 }

@@ -1,14 +1,33 @@
-/** Attributes with which htmx replaces an element by the same element of a new response. */
+/** Attributes with which htmx replaces an element by the same element of a response. */
 import { type Html, html } from '../shared/html.ts'
 
-/** Reloads the element from `path` every `seconds`. Keeps the focus and the scroll position. */
-export function reloadEvery(seconds: number, path: string, elementId: string): Html {
-  const swap = html` hx-select="#${elementId}" hx-swap="outerMorph ignoreTitle:true"`
-  return html` hx-get="${path}" hx-trigger="every ${seconds}s" hx-target="#${elementId}"${swap}`
+interface Response {
+  /** The URL path of the response. */
+  path: string
+  method?: 'get' | 'post'
+  /** Default: a click, or the submission of a form. */
+  trigger?: string
+  /** `outerMorph` keeps the focus and the scroll position. */
+  swap?: 'outerHTML' | 'outerMorph'
+  /** Other elements to replace, for example `#toast`. */
+  also?: string
 }
 
-/** Replaces the element with its version at `path` when a link is clicked. */
-export function replaceOnClick(path: string, elementId: string): Html {
-  const select = html` hx-select="#${elementId}" hx-swap="outerHTML ignoreTitle:true"`
-  return html` hx-get="${path}" hx-target="#${elementId}"${select}`
+export function replace(
+  elementId: string,
+  { path, method = 'get', trigger, swap = 'outerHTML', also }: Response,
+): Html {
+  return html` hx-${method}="${path}"
+    hx-target="#${elementId}"
+    hx-select="#${elementId}"
+    hx-swap="${swap} ignoreTitle:true"
+    ${trigger && html`hx-trigger="${trigger}"`}
+    ${also && html`hx-select-oob="${also}"`}`
+}
+
+/** Reloads the element from `path`. The header keeps the notice for the next page that the user opens. */
+export function reloadEvery(seconds: number, path: string, elementId: string, also?: string): Html {
+  const trigger = `every ${seconds}s`
+  return html`${replace(elementId, { path, trigger, swap: 'outerMorph', also })}
+    hx-headers='{"Muster-Poll":"1"}'`
 }

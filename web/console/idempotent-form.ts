@@ -1,21 +1,17 @@
 /** Forms that create at most one record, even when they are sent again by a second click or a reload. */
 import { createHash, randomUUID } from 'node:crypto'
-import { validate as isUuid } from 'uuid'
 import type { WriteScope } from '../../records/database/scope.ts'
 import { claimFormKey, storeCreatedId } from '../../records/idempotency-keys.ts'
-import { type Html, html } from '../shared/html.ts'
 import type { Visit } from './page.ts'
+import { parseId } from './query.ts'
 
 /** The contract has no field with a colon in its name. */
 export const FORM_KEY = 'form:key'
 
-/** The key that the form was sent with, or a new one. */
-export function formKey({ form }: Pick<Visit, 'form'>): string {
-  return parseFormKey(form) ?? randomUUID()
-}
-
-export function formKeyField(key: string): Html {
-  return html`<input type="hidden" name="${FORM_KEY}" value="${key}">`
+/** The key that the form was sent with. A new form, and a form resent with changes, get a new key. */
+export function formKey({ form }: Pick<Visit, 'form'>, problem?: string): string {
+  const key = problem === RESENT_WITH_CHANGES ? undefined : parseId(form.get(FORM_KEY))
+  return key ?? randomUUID()
 }
 
 /** A form with this key has created a record already. */
@@ -30,7 +26,7 @@ export class AlreadyCreated extends Error {
   }
 }
 
-/** Shown above a changed form, which gets a new key. */
+/** Shown above a form that was sent again with changes. */
 export const RESENT_WITH_CHANGES =
   'This form has already been sent with different values, and that record exists. ' +
   'Send it again to create another one.'
@@ -43,7 +39,7 @@ export async function createOnce<T extends { id: string }>(
   scope: WriteScope,
   create: () => Promise<T>,
 ): Promise<T> {
-  const key = parseFormKey(form)
+  const key = parseId(form.get(FORM_KEY))
   if (key === undefined) return create()
   const hash = hashForm(form)
   const previous = await claimFormKey(scope, user.id, toStoredKey(key), hash, now.getTime())
@@ -56,11 +52,6 @@ export async function createOnce<T extends { id: string }>(
 
 /** The prefix keeps form keys apart from the Idempotency-Keys of API requests. */
 const toStoredKey = (key: string): string => `${FORM_KEY}:${key}`
-
-function parseFormKey(form: URLSearchParams): string | undefined {
-  const key = form.get(FORM_KEY)
-  return key !== null && isUuid(key) ? key.toLowerCase() : undefined
-}
 
 function hashForm(form: URLSearchParams): string {
   return createHash('sha256').update(form.toString()).digest('base64url')

@@ -24,6 +24,10 @@ export interface Frame {
 export const themes = ['system', 'light', 'dark'] as const
 export type Theme = (typeof themes)[number]
 
+export function parseTheme(text: string | null | undefined): Theme {
+  return themes.find((theme) => theme === text) ?? 'system'
+}
+
 /** The page's HTML. The content security policy forbids inline scripts and styles. */
 export function layout(page: ConsolePage, frame: Frame): string {
   const { folder, theme, notice, visitor } = frame

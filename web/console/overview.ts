@@ -10,16 +10,18 @@ import { findTraffic, type Traffic } from '../../records/reports/traffic.ts'
 import { findOwner } from '../../records/users.ts'
 import { listWebhooks, type Webhook, webhookName } from '../../records/webhooks.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
-import { meter, sparkline, stackedBars } from './charts.ts'
+import { meter, sparkline, stackedBars, sum } from './charts.ts'
 import { firstSteps, gettingStarted } from './first-steps.ts'
 import { count, counted, duration } from './format.ts'
 import { reloadEvery } from './htmx.ts'
 import { icon } from './icons.ts'
 import { anyUser, type ConsolePage, get, isAdmin, may, type Route, type Visit } from './page.ts'
 import { plural } from './records/labels.ts'
+import { listRecords } from './records/references.ts'
 import { addressOf, maySee } from './records/resources.ts'
 import { formatPercent, outcomeSeries } from './requests/request-figures.ts'
-import { buttonLink, card, empty, POLL, pill, stats, table } from './ui.ts'
+import { buttonLink, card, empty, pill, stats, table } from './ui.ts'
+import { deliverySeries } from './webhooks/health.ts'
 
 export const overviewRoutes: Route[] = [get('', anyUser, overview)]
 
@@ -60,7 +62,7 @@ async function lastDay(visit: Visit): Promise<Content> {
   ]
   return [
     steps.some(({ isDone }) => !isDone) && gettingStarted(steps),
-    html`<div id="last-day"${reloadEvery(REFRESH_SECONDS, '/console', 'last-day')}${POLL}>
+    html`<div id="last-day"${reloadEvery(REFRESH_SECONDS, '/console', 'last-day')}>
       ${dayStats(traffic, deliveries)}
       ${!isNew && html`<div class="halves">${cards}</div>`}
     </div>`,
@@ -71,7 +73,7 @@ function dayStats(traffic: Traffic, { hours, webhooks, countedUpTo }: DeliveryTr
   const { buckets, requests, clientErrors, serverErrors, durations } = traffic
   const errors = clientErrors + serverErrors
   const total = (state: 'delivered' | 'failed' | 'waiting'): number =>
-    hours.reduce((sum, hour) => sum + hour[state], 0)
+    sum(hours.map((hour) => hour[state]))
   const [delivered, failed, waiting] = [total('delivered'), total('failed'), total('waiting')]
   const failing = [...webhooks.values()].filter((webhook) => webhook.failed > 0).length
   // Counting stopped at a limit, so there may be more.
@@ -115,9 +117,8 @@ function requestsCard({ buckets, requests }: Traffic): Html {
     series: outcomeSeries(buckets),
   })
   const none = empty('No requests', 'The API received no requests in the last 24 hours.')
-  return card('Requests', requests > 0 ? chart : none, {
-    actions: buttonLink('/requests', 'All requests', 'quiet'),
-  })
+  const allRequests = buttonLink('/requests', 'All requests', 'quiet')
+  return card('Requests', requests > 0 ? chart : none, allRequests)
 }
 
 function deliveriesCard(
@@ -129,18 +130,12 @@ function deliveriesCard(
     title: 'Deliveries',
     startsAt: hours.map(({ startsAt }) => startsAt),
     width: HOUR_MS,
-    series: [
-      { name: 'Delivered', tone: 'first', values: hours.map(({ delivered }) => delivered) },
-      { name: 'In progress', tone: 'second', values: hours.map(({ waiting }) => waiting) },
-      { name: 'Failed', tone: 'third', values: hours.map(({ failed }) => failed) },
-    ],
+    series: deliverySeries(hours),
   })
   const limitNote =
     countedUpTo !== null &&
     html`<p class="muted">Counts at most ${count(countedUpTo)} deliveries per webhook and hour.</p>`
-  const isEmpty = hours.every(
-    ({ delivered, waiting, failed }) => delivered + waiting + failed === 0,
-  )
+  const isEmpty = sum(deliverySeries(hours).flatMap(({ values }) => values)) === 0
   const none =
     webhooks.length === 0
       ? empty(
@@ -149,9 +144,8 @@ function deliveriesCard(
           may('webhooks')(user, {}) && buttonLink('/webhooks/new', 'Create webhook'),
         )
       : empty('No deliveries', 'No subscribed events happened in the last 24 hours.')
-  return card('Deliveries', isEmpty ? none : [chart, limitNote], {
-    actions: buttonLink('/webhooks', 'All webhooks', 'quiet'),
-  })
+  const allWebhooks = buttonLink('/webhooks', 'All webhooks', 'quiet')
+  return card('Deliveries', isEmpty ? none : [chart, limitNote], allWebhooks)
 }
 
 const NO_DELIVERIES = { delivered: 0, failed: 0, waiting: 0 }
@@ -163,26 +157,21 @@ function webhooksCard(webhooks: Webhook[], { webhooks: counts }: DeliveryTraffic
     .map((webhook) => ({ webhook, ...(counts.get(webhook.id) ?? NO_DELIVERIES) }))
     .sort((one, other) => other.failed - one.failed || other.waiting - one.waiting)
     .slice(0, MAX_WEBHOOKS)
-  return card(
-    'Webhooks',
-    table(
-      [
-        'Webhook',
-        { label: 'Failed', isNumber: true },
-        { label: 'In progress', isNumber: true },
-        { label: 'Delivered', isNumber: true },
+    .map(({ webhook, failed, waiting, delivered }) => ({
+      cells: [
+        webhookCell(webhook, failed > 0),
+        linkedCount(failed, `/webhooks/${webhook.id}?state=failed`),
+        linkedCount(waiting, `/webhooks/${webhook.id}?state=retrying`),
+        linkedCount(delivered, `/webhooks/${webhook.id}?state=delivered`),
       ],
-      rows.map(({ webhook, failed, waiting, delivered }) => ({
-        cells: [
-          webhookCell(webhook, failed > 0),
-          deliveryCount(webhook, failed, 'failed'),
-          deliveryCount(webhook, waiting, 'retrying'),
-          deliveryCount(webhook, delivered, 'delivered'),
-        ],
-      })),
-      { label: 'Webhooks' },
-    ),
-  )
+    }))
+  const columns = [
+    'Webhook',
+    { label: 'Failed', isNumber: true },
+    { label: 'In progress', isNumber: true },
+    { label: 'Delivered', isNumber: true },
+  ]
+  return card('Webhooks', table('Webhooks', columns, rows))
 }
 
 function webhookCell(webhook: Webhook, isFailing: boolean): Content {
@@ -193,40 +182,32 @@ function webhookCell(webhook: Webhook, isFailing: boolean): Content {
     ${state}`
 }
 
-function deliveryCount({ id }: Webhook, value: number, state: string): Html {
+function linkedCount(value: number, to: string): Html {
   return value === 0
     ? html`<span class="muted">0</span>`
-    : html`<a href="/console/webhooks/${id}?state=${state}">${count(value)}</a>`
+    : html`<a href="/console${to}">${count(value)}</a>`
 }
 
 function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {
   if (use.length === 0) return false
   const limit = config.rateLimitPerMinute
   const rows = use.map(({ user, requests, refused }) => {
-    const path = `/console/requests?${new URLSearchParams({ range: '1h', user: user.id })}`
+    const to = `/requests?range=1h&user=${user.id}`
     const tone = requests < limit * 0.8 ? 'first' : refused === 0 ? 'second' : 'third'
     return {
       cells: [
-        html`<a href="${path}">${user.fullName}</a>${meter(requests / limit, tone)}`,
+        html`<a href="/console${to}">${user.fullName}</a>${meter(requests / limit, tone)}`,
         html`${count(requests)}<span class="muted"> of ${count(limit)}</span>`,
-        refused === 0
-          ? html`<span class="muted">0</span>`
-          : html`<a href="${path}&amp;status=429">${count(refused)}</a>`,
+        linkedCount(refused, `${to}&status=429`),
       ],
     }
   })
-  return card(
-    'Rate limit, last hour',
-    table(
-      [
-        'User',
-        { label: 'Peak per minute', isNumber: true },
-        { label: 'Rate-limited', isNumber: true },
-      ],
-      rows,
-      { label: 'Rate limit' },
-    ),
-  )
+  const columns = [
+    'User',
+    { label: 'Peak per minute', isNumber: true },
+    { label: 'Rate-limited', isNumber: true },
+  ]
+  return card('Rate limit, last hour', table('Rate limit', columns, rows))
 }
 
 /** For Members, who do not work with the API. */
@@ -239,14 +220,12 @@ async function recordCounts(visit: Visit): Promise<Html> {
   }
   const tiles = await Promise.all(
     visible.map(async (resource) => {
-      const query = { 'page[number]': 1, 'page[size]': 1 }
-      const page = await visit.call(resource.operations.list, { query })
-      const { total } = (page as { meta: { total: number } }).meta
+      const { meta } = await listRecords(visit, resource, { 'page[size]': 1 })
       return html`<li>
         <a href="/console${addressOf(resource)}">
           ${icon(resource.slug)}
           <strong>${plural(resource)}</strong>
-          <span class="stat-value">${count(total)}</span>
+          <span class="stat-value">${count(meta.total)}</span>
         </a>
       </li>`
     }),

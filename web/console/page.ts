@@ -2,6 +2,7 @@
  *  part, so the console works without JavaScript. A POST redirects, or returns the page with field errors. */
 import type { Readable } from 'node:stream'
 import type { Context } from 'koa'
+import type { TooOften } from '../../auth/rate-limit.ts'
 import type { OperationId } from '../../generated/operations.ts'
 import type { RawInput } from '../../operations/execute.ts'
 import type { NewAuditEntry } from '../../records/audit-log.ts'
@@ -9,7 +10,7 @@ import type { Db } from '../../records/database/open.ts'
 import type { Scope, WriteScope } from '../../records/database/scope.ts'
 import type { Notice, Session } from '../../records/sessions.ts'
 import type { Grant, Module, Permission, User } from '../../records/users.ts'
-import type { Content, Html } from '../shared/html.ts'
+import type { Content } from '../shared/html.ts'
 import type { ConsoleConfig } from './services.ts'
 import type { ThrottleName } from './throttles.ts'
 
@@ -41,8 +42,8 @@ export interface GuestVisit {
     prove: (scope: WriteScope) => Promise<void>,
   ): Promise<void>
   signOut(): Promise<void>
-  /** Counts one use of `key`. Throws `TooOften` above the limit. */
-  throttle(name: ThrottleName, key: string): Promise<void>
+  /** Counts one use of `key`. Returns an error above the limit. */
+  throttle(name: ThrottleName, key: string): Promise<TooOften | undefined>
   /** Sets the count of `key` to 0. */
   resetThrottle(name: ThrottleName, key: string): Promise<void>
 }
@@ -93,46 +94,36 @@ export interface Download {
 
 export type PageResult = ConsolePage | Redirect | Download
 
+/** Redirects to `to` and shows `text` there. */
+export function redirect(to: string, text: string, kind: Notice['kind'] = 'ok'): Redirect {
+  return { to, notice: { kind, text } }
+}
+
 /** Whether this user may open the URL. Others get 404. */
 export type Access = (user: User, params: Record<string, string>) => boolean
 
-export type Route = { method: 'GET' | 'POST'; path: string } & (
-  | { guest: true; handle(visit: GuestVisit): Promise<PageResult> | PageResult }
-  | { guest: false; access: Access; handle(visit: Visit): Promise<PageResult> | PageResult }
-)
+type Handle<V> = (visit: V) => Promise<PageResult> | PageResult
 
-type Handle = (visit: Visit) => Promise<PageResult> | PageResult
+/** Without `access`, guests may open the page, too. */
+export type Route = { method: 'GET' | 'POST'; path: string } & (
+  | { access?: undefined; handle: Handle<GuestVisit> }
+  | { access: Access; handle: Handle<Visit> }
+)
 
 /** `path` is below /console, for example `/webhooks/:webhook`.
  *  A parameter without its own pattern must be a UUID. */
-export const get = (path: string, access: Access, handle: Handle): Route => ({
-  method: 'GET',
-  path,
-  guest: false,
-  access,
-  handle,
-})
-export const post = (path: string, access: Access, handle: Handle): Route => ({
-  method: 'POST',
-  path,
-  guest: false,
-  access,
-  handle,
-})
-
-type GuestHandle = (visit: GuestVisit) => Promise<PageResult> | PageResult
-export const guestGet = (path: string, handle: GuestHandle): Route => ({
-  method: 'GET',
-  path,
-  guest: true,
-  handle,
-})
-export const guestPost = (path: string, handle: GuestHandle): Route => ({
-  method: 'POST',
-  path,
-  guest: true,
-  handle,
-})
+export function get(path: string, access: Access, handle: Handle<Visit>): Route {
+  return { method: 'GET', path, access, handle }
+}
+export function post(path: string, access: Access, handle: Handle<Visit>): Route {
+  return { method: 'POST', path, access, handle }
+}
+export function guestGet(path: string, handle: Handle<GuestVisit>): Route {
+  return { method: 'GET', path, handle }
+}
+export function guestPost(path: string, handle: Handle<GuestVisit>): Route {
+  return { method: 'POST', path, handle }
+}
 
 export const anyUser: Access = () => true
 export const isOwner: Access = (user) => user.role === 'owner'
@@ -149,5 +140,3 @@ export const hasPermission =
   (module: Module, needed: Exclude<Permission, 'none'>): Access =>
   (user) =>
     RANK[user.permissions[module]] >= RANK[needed]
-
-export type { Content, Html }

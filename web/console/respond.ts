@@ -3,7 +3,7 @@ import type { Context } from 'koa'
 import type { Db } from '../../records/database/open.ts'
 import { type Notice, type SignedIn, storeNotice } from '../../records/sessions.ts'
 import type { Assets } from './assets.ts'
-import { layout, type Theme, themes } from './layout.ts'
+import { layout, parseTheme } from './layout.ts'
 import type { ConsolePage, PageResult } from './page.ts'
 
 interface Response {
@@ -15,7 +15,7 @@ export async function respond(ctx: Context, services: Response, answer: PageResu
   if ('to' in answer) {
     const sessionId = ctx.state.signedInAs ?? ctx.state.visitor?.session.id
     if (answer.notice && sessionId) await storeNotice(services.db, sessionId, answer.notice)
-    redirect(ctx, `/console${answer.to}`)
+    sendRedirect(ctx, `/console${answer.to}`)
   } else if ('fileName' in answer) {
     ctx.status = 200
     ctx.attachment(answer.fileName)
@@ -34,7 +34,7 @@ async function sendPage(ctx: Context, { db, assets }: Response, page: ConsolePag
   ctx.body = layout(page, {
     path: ctx.path.replace(/\/$/, ''),
     folder: assets.folder,
-    theme: readTheme(ctx),
+    theme: parseTheme(ctx.cookies.get('muster-theme')),
     notice,
     visitor,
   })
@@ -49,16 +49,11 @@ export function redirectToSignIn(ctx: Context): void {
   }
   const isHome = ctx.path.replace(/\/$/, '') === '/console'
   const next = ctx.method === 'GET' && !isHome ? `?next=${encodeURIComponent(ctx.url)}` : ''
-  redirect(ctx, `/console/sign-in${next}`)
+  sendRedirect(ctx, `/console/sign-in${next}`)
 }
 
-function redirect(ctx: Context, url: string): void {
+function sendRedirect(ctx: Context, url: string): void {
   ctx.status = 303
   ctx.redirect(url)
   ctx.body = ''
-}
-
-function readTheme(ctx: Context): Theme {
-  const stored = ctx.cookies.get('muster-theme')
-  return themes.find((theme) => theme === stored) ?? 'system'
 }

@@ -26,8 +26,8 @@ const LIMITS = {
 export type ThrottleName = keyof typeof LIMITS
 
 export interface Throttles {
-  /** Counts one use. Throws `TooOften`. */
-  consume(name: ThrottleName, key: string): Promise<void>
+  /** Counts one use. Returns an error above the limit. */
+  consume(name: ThrottleName, key: string): Promise<TooOften | undefined>
   reset(name: ThrottleName, key: string): Promise<void>
 }
 
@@ -41,7 +41,7 @@ export function newThrottles(db: Db): Throttles {
   return {
     async consume(name, key) {
       const state = await limiters.get(name)?.consume(hash(key))
-      if (!state?.allowed) throw new TooOften(state?.msBeforeNext ?? 0)
+      return state?.allowed ? undefined : new TooOften(state?.msBeforeNext ?? 0)
     },
     async reset(name, key) {
       await limiters.get(name)?.reset(hash(key))

@@ -3,8 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { codeFrame } from '../shared/code-block.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import { relative, remaining, utc } from './format.ts'
+import { replace } from './htmx.ts'
 import { icon } from './icons.ts'
 
+type ButtonStyle = '' | 'primary' | 'danger' | 'quiet'
 export type Tone = 'ok' | 'warn' | 'bad' | 'busy' | 'quiet'
 
 /** A state, shown by color and by a word. */
@@ -12,16 +14,12 @@ export function pill(tone: Tone, label: Content): Html {
   return html`<span class="pill ${tone}">${label}</span>`
 }
 
-/** A button, or a link that looks like one. */
-export function button(label: Content, style: '' | 'primary' | 'danger' | 'quiet' = ''): Html {
+export function button(label: Content, style: ButtonStyle = ''): Html {
   return html`<button class="button ${style}">${label}</button>`
 }
 
-export function buttonLink(
-  to: string,
-  label: Content,
-  style: '' | 'primary' | 'danger' | 'quiet' = '',
-): Html {
+/** A link that looks like a button. `to` is below /console. */
+export function buttonLink(to: string, label: Content, style: ButtonStyle = ''): Html {
   return html`<a class="button ${style}" href="/console${to}">${label}</a>`
 }
 
@@ -37,6 +35,11 @@ export function shortId(id: string): string {
 
 export function code(text: string): Html {
   return html`<code>${text}</code>`
+}
+
+/** Descriptions in the contract mark code with backticks. */
+export function withCode(text: string): Content {
+  return text.split('`').map((part, index) => (index % 2 === 1 ? code(part) : part))
 }
 
 /** Copies a text. Hidden without JavaScript. */
@@ -68,23 +71,21 @@ export function countdownTo(at: number, now: Date): Html {
   return html`<time datetime="${iso}" title="${utc(at)}" data-countdown>${text}</time>`
 }
 
-/** A surface with a title. */
-export function card(
-  title: Content,
-  body: Content,
-  { actions, id }: { actions?: Content; id?: string } = {},
-): Html {
+/** A surface with a title. `actions` are right of the title. */
+export function card(title: Content, body: Content, actions?: Content): Html {
   const head = html`<header class="card-head">
-${title && html`<h2>${title}</h2>`}
-${actions && html`<div class="actions">${actions}</div>`}
-</header>`
-  return html`<section class="card"${id && html` id="${id}"`}>
-${(title || actions) && head}
-${body}
-</section>`
+    ${title && html`<h2>${title}</h2>`}
+    ${actions && html`<div class="actions">${actions}</div>`}
+  </header>`
+  return html`<section class="card">
+    ${(title || actions) && head}
+    ${body}
+  </section>`
 }
 
-export interface Column {
+export type Column = string | ColumnOptions
+
+interface ColumnOptions {
   label: Content
   /** Right-aligned. */
   isNumber?: boolean
@@ -97,34 +98,56 @@ export interface Column {
 
 /** A table in a card. Under 640 px each row becomes a block of labeled cells. */
 export function table(
-  columns: (Column | string)[],
-  rows: { id?: string; cells: Content[]; to?: string }[],
-  { label }: { label: string },
+  label: string,
+  columns: Column[],
+  rows: { id?: string; cells: Content[] }[],
 ): Html {
-  const all: Column[] = columns.map((column) =>
-    typeof column === 'string' ? { label: column } : column,
+  const body = rows.map(
+    ({ id, cells }) => html`<tr${id && html` id="${id}"`}>${tableCells(columns, cells)}</tr>`,
   )
-  return html`<div class="table-frame" role="region" aria-label="${label}" tabindex="0">
-<table>
-<thead><tr>${all.map(columnHeading)}</tr></thead>
-<tbody>${rows.map(
-    ({ id, cells }) =>
-      html`<tr${id && html` id="${id}"`}>${cells.map((cell, index) => {
-        const column = all[index]
-        const name =
-          column?.name ??
-          (typeof column?.label === 'string' && !column.isHidden ? column.label : '')
-        return html`<td${column?.isNumber && html` class="number"`} data-label="${name}">${cell}</td>`
-      })}</tr>`,
-  )}</tbody>
-</table>
-</div>`
+  return tableFrame(label, columns, html`<tbody>${body}</tbody>`)
 }
 
-function columnHeading({ label, isNumber, isHidden, sort }: Column): Html {
+/** A table with several bodies: see `tableCells`. */
+export function tableFrame(
+  label: string,
+  columns: Column[],
+  bodies: Content,
+  className = '',
+): Html {
+  return html`<div class="table-frame" role="region" aria-label="${label}" tabindex="0">
+    <table class="${className}">
+      <thead><tr>${columns.map(columnHeading)}</tr></thead>
+      ${bodies}
+    </table>
+  </div>`
+}
+
+function columnHeading(column: Column): Html {
+  const { label, isNumber, isHidden, sort } = toOptions(column)
   const attributes = [isNumber && html` class="number"`, sort && html` aria-sort="${sort}"`]
   const content = isHidden ? html`<span class="visually-hidden">${label}</span>` : label
   return html`<th scope="col"${attributes}>${content}</th>`
+}
+
+export function tableCells(columns: Column[], cells: Content[]): Html[] {
+  return cells.map((cell, index) => {
+    const { label, name, isNumber, isHidden } = toOptions(columns[index] ?? '')
+    const shownLabel = name ?? (typeof label === 'string' && !isHidden ? label : '')
+    return html`<td${isNumber && html` class="number"`} data-label="${shownLabel}">${cell}</td>`
+  })
+}
+
+function toOptions(column: Column): ColumnOptions {
+  return typeof column === 'string' ? { label: column } : column
+}
+
+/** Two lines in a table cell, the second one small. */
+export function twoLines(first: Content, second: Content, className = ''): Html {
+  return html`<span class="two-lines ${className}">
+    <span>${first}</span>
+    ${second && html`<small class="muted">${second}</small>`}
+  </span>`
 }
 
 /** An empty list: its purpose, and how to start. */
@@ -132,53 +155,34 @@ export function empty(title: string, text: Content, action?: Content): Html {
   return html`<div class="empty"><h2>${title}</h2><p>${text}</p>${action}</div>`
 }
 
-export function facts(rows: [string, Content][]): Html {
-  const items = rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)
+export type Fact = [name: string, value: Content] | false
+
+export function facts(rows: Fact[]): Html {
+  const items = rows.map((row) => row && html`<div><dt>${row[0]}</dt><dd>${row[1]}</dd></div>`)
   return html`<dl class="facts">${items}</dl>`
+}
+
+/** What can be done: a text, and a control at its right. */
+export type ActionRow = [text: Content, control: Content] | false
+
+export function actionRows(rows: ActionRow[]): Html {
+  const items = rows.map((row) => row && html`<div><div>${row[0]}</div>${row[1]}</div>`)
+  return html`<div class="action-rows card-body">${items}</div>`
 }
 
 /** Figures in one strip. */
 export function stats(
   items: { label: string; value: Content; note?: Content; chart?: Content }[],
 ): Html {
-  return html`<dl class="stats">${items.map(
+  const figures = items.map(
     ({ label, value, note, chart }) => html`<div class="stat">
-<dt>${label}</dt>
-<dd class="stat-value">${value}</dd>
-${note && html`<dd class="stat-note">${note}</dd>`}
-${chart && html`<dd class="stat-chart">${chart}</dd>`}
-</div>`,
-  )}</dl>`
-}
-
-const BARS_HEIGHT = 28
-
-/** Small stacked bars. `label` is the text for screen readers. */
-export function bars(columns: { value: number; tone: Tone }[][], label: string): Html {
-  const totals = columns.map((parts) => parts.reduce((sum, { value }) => sum + value, 0))
-  const most = Math.max(1, ...totals)
-  const width = 100 / columns.length
-  const drawn = columns.map((parts, index) => {
-    let y = BARS_HEIGHT
-    return parts.map(({ value, tone }) => {
-      if (value === 0) return false
-      // Small values stay visible.
-      const height = Math.max(2, (value / most) * (BARS_HEIGHT - 4))
-      y -= height
-      return html`<rect
-  class="${tone}"
-  x="${(index * width).toFixed(2)}%"
-  y="${y.toFixed(1)}"
-  width="${(width * 0.7).toFixed(2)}%"
-  height="${height.toFixed(1)}"/>`
-    })
-  })
-  const baseline = BARS_HEIGHT - 0.5
-  return html`<svg class="bars" width="100%" height="${BARS_HEIGHT}" role="img" aria-label="${label}">
-<title>${label}</title>
-<line x1="0" x2="100%" y1="${baseline}" y2="${baseline}"/>
-${drawn}
-</svg>`
+      <dt>${label}</dt>
+      <dd class="stat-value">${value}</dd>
+      ${note && html`<dd class="stat-note">${note}</dd>`}
+      ${chart && html`<dd class="stat-chart">${chart}</dd>`}
+    </div>`,
+  )
+  return html`<dl class="stats">${figures}</dl>`
 }
 
 export function note(tone: Tone, text: Content): Html {
@@ -189,7 +193,7 @@ interface ActionOptions {
   /** Below /console. */
   to: string
   label: Content
-  style?: '' | 'primary' | 'danger' | 'quiet'
+  style?: ButtonStyle
   fields?: Record<string, string>
   /** The ID of the element that htmx replaces. Without it, the browser opens the next page. */
   target?: string
@@ -197,89 +201,70 @@ interface ActionOptions {
 
 /** A form with one button and hidden fields. */
 export function action({ to, label, style = '', fields = {}, target }: ActionOptions): Html {
-  const url = `/console${to}`
-  const htmx = target && inPlace('post', url, target)
-  const inputs = Object.entries(fields).map(
-    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
-  )
-  return html`<form class="action" method="post" action="${url}"${htmx}>
-${inputs}
-${button(label, style)}
-</form>`
+  const path = `/console${to}`
+  const htmx = target && replace(target, { method: 'post', path, also: '#toast' })
+  return html`<form class="action" method="post" action="${path}"${htmx}>
+    ${Object.entries(fields).map(([name, value]) => hiddenInput(name, value))}
+    ${button(label, style)}
+  </form>`
 }
 
-/** htmx attributes that replace the element `target` with its new version. */
-export function inPlace(method: 'get' | 'post', address: string, target: string): Html {
-  return html` hx-${method}="${address}"
-  hx-target="#${target}"
-  hx-select="#${target}"
-  hx-swap="outerHTML ignoreTitle:true"
-  hx-select-oob="#toast"`
+export function hiddenInput(name: string, value: string): Html {
+  return html`<input type="hidden" name="${name}" value="${value}">`
 }
 
-/** Marks automatic requests, so that they do not consume the notice for the user's next page. */
-export const POLL = html` hx-headers='{"Muster-Poll":"1"}'`
-
-/** htmx attributes that refresh the element with the ID `target` every `seconds`. */
-export function live(address: string, target: string, seconds: number): Html {
-  return html` hx-get="${address}"
-  hx-trigger="every ${seconds}s"
-  hx-target="#${target}"
-  hx-select="#${target}"
-  hx-swap="outerHTML"${POLL}`
+interface Question {
+  title: string
+  text: Content
+  /** The button that confirms. */
+  body: Content
+  style?: ButtonStyle
 }
 
 /** A button that opens a confirmation dialog. Works without JavaScript. */
-export function confirmed(
-  label: Content,
-  question: { title: string; text: Content; body: Content; style?: 'danger' | 'quiet' | '' },
-): Html {
+export function confirmed(label: Content, { title, text, body, style = 'danger' }: Question): Html {
   const id = `ask-${randomUUID().slice(0, 8)}`
-  const { title, text, body, style = 'danger' } = question
   return html`<button type="button" class="button ${style}" popovertarget="${id}">${label}</button>
-<div class="ask" id="${id}" popover role="dialog" aria-labelledby="${id}-title">
-<h2 id="${id}-title">${title}</h2>
-<p>${text}</p>
-<div class="form-actions">
-${body}
-<button
-  type="button"
-  class="button quiet"
-  popovertarget="${id}"
-  popovertargetaction="hide"
->Cancel</button>
-</div>
-</div>`
+    <div class="ask" id="${id}" popover role="dialog" aria-labelledby="${id}-title">
+      <h2 id="${id}-title">${title}</h2>
+      <p>${text}</p>
+      <div class="form-actions">
+        ${body}
+        <button
+          type="button"
+          class="button quiet"
+          popovertarget="${id}"
+          popovertargetaction="hide"
+        >Cancel</button>
+      </div>
+    </div>`
 }
 
 export function tabs(
   label: string,
   items: { label: Content; to: string; isCurrent: boolean }[],
 ): Html {
-  return html`<nav class="tabs" aria-label="${label}">${items.map(
-    ({ label, to, isCurrent }) =>
-      html`<a href="/console${to}"${isCurrent && html` aria-current="page"`}>${label}</a>`,
-  )}</nav>`
+  const links = items.map(({ label, to, isCurrent }) => {
+    const current = isCurrent && html` aria-current="page"`
+    return html`<a href="/console${to}"${current}>${label}</a>`
+  })
+  return html`<nav class="tabs" aria-label="${label}">${links}</nav>`
 }
 
-/** Links to the previous and the next page, as far as they exist. */
-export function pager({
-  previous,
-  next,
-  note: text,
-}: {
+interface PagerOptions {
+  /** Below /console. Undefined if there is no such page. */
   previous?: string
   next?: string
   note?: Content
-}): Html {
-  if (!previous && !next && !text) return html``
-  const link = (to: string | undefined, label: string): Content =>
-    to !== undefined && buttonLink(to, label)
+}
+
+export function pager({ previous, next, note }: PagerOptions): Html {
+  if (!previous && !next && !note) return html``
   return html`<nav class="pager" aria-label="Pages">
-<span class="muted">${text}</span>
-<span class="actions">
-${link(previous, 'Previous')}
-${link(next, 'Next')}
-</span>
-</nav>`
+    <span class="muted">${note}</span>
+    <span class="actions">
+      ${previous !== undefined && buttonLink(previous, 'Previous')}
+      ${next !== undefined && buttonLink(next, 'Next')}
+    </span>
+  </nav>`
 }

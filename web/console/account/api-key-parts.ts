@@ -12,10 +12,16 @@ import { may, type Visit } from '../page.ts'
 import { action, code, confirmed, pill } from '../ui.ts'
 
 export const mayManageKeys = may('api_keys')
+export const CRUMBS = [{ label: 'API keys', to: '/api-keys' }]
 
 export const ACCESS_LEVELS: Record<AccessLevel, string> = {
   full_access: 'Full Access',
   read_only: 'Read Only',
+}
+
+const ACCESS_HINTS: Record<AccessLevel, string> = {
+  full_access: 'Reads, creates, updates and deletes records.',
+  read_only: 'Reads records. Other requests fail with 403.',
 }
 
 /** The key in the page's URL. Throws 404. */
@@ -71,18 +77,11 @@ export function keyFields(values: { name: string; accessLevel: string }, errors:
     choiceField({
       name: 'access_level',
       legend: 'Access',
-      choices: [
-        {
-          value: 'full_access',
-          label: ACCESS_LEVELS.full_access,
-          hint: 'Reads, creates, updates and deletes records.',
-        },
-        {
-          value: 'read_only',
-          label: ACCESS_LEVELS.read_only,
-          hint: 'Reads records. Other requests fail with 403.',
-        },
-      ],
+      choices: accessLevels.map((value) => ({
+        value,
+        label: ACCESS_LEVELS[value],
+        hint: ACCESS_HINTS[value],
+      })),
       values: [values.accessLevel],
       errors,
     }),

@@ -1,10 +1,10 @@
 /** The list of API keys. The Owner and Admins see it; Admins need a grant to manage keys. */
-import { validate as isUuid } from 'uuid'
 import { listAccountKeys, type OwnedApiKey } from '../../../records/api-keys.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { type ConsolePage, get, isAdmin, post, type Route, type Visit } from '../page.ts'
+import { parseId, toListPage, withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { buttonLink, card, empty, pager, table, tabs, timeElement } from '../ui.ts'
+import { buttonLink, card, empty, pager, table, tabs, timeElement, twoLines } from '../ui.ts'
 import { accessPill, keyOwner, keyPrefix, mayManageKeys, revokeButton } from './api-key-parts.ts'
 import { createKey, newKeyPage } from './create-api-key.ts'
 import { keyPage, revokeKey, updateKey } from './edit-api-key.ts'
@@ -23,16 +23,14 @@ const KEYS_PER_PAGE = 50
 async function keysPage(visit: Visit): Promise<ConsolePage> {
   const { user, query, scope } = visit
   const isRevoked = query.get('state') === 'revoked'
-  const before = query.get('before')
+  const olderThan = parseId(query.get('before'))
   const found = await listAccountKeys(scope, {
     isRevoked,
-    beforeId: before !== null && isUuid(before) ? before : undefined,
+    beforeId: olderThan,
     limit: KEYS_PER_PAGE + 1,
   })
-  const keys = found.slice(0, KEYS_PER_PAGE)
-  const hasMore = found.length > keys.length
-  const firstPage = `/api-keys${isRevoked ? '?state=revoked' : ''}`
-  const nextPage = `${firstPage}${isRevoked ? '&' : '?'}before=${keys.at(-1)?.id}`
+  const { items: keys, hasNewer, hasOlder } = toListPage(found, KEYS_PER_PAGE, { olderThan })
+  const state = isRevoked ? 'revoked' : ''
   const canManage = mayManageKeys(user, {})
   return {
     title: 'API keys',
@@ -44,8 +42,8 @@ async function keysPage(visit: Visit): Promise<ConsolePage> {
       card('', [
         keys.length === 0 ? noKeys(isRevoked, canManage) : keysTable(visit, keys, isRevoked),
         pager({
-          previous: before === null ? undefined : firstPage,
-          next: hasMore ? nextPage : undefined,
+          previous: hasNewer ? withQuery('/api-keys', { state }) : undefined,
+          next: hasOlder ? withQuery('/api-keys', { state, before: keys.at(-1)?.id }) : undefined,
         }),
       ]),
     ],
@@ -73,39 +71,34 @@ function noKeys(isRevoked: boolean, canManage: boolean): Html {
 function keysTable({ user, now }: Visit, keys: OwnedApiKey[], isRevoked: boolean): Html {
   const canManage = mayManageKeys(user, {})
   const hasActions = canManage && !isRevoked
-  return table(
-    [
-      'Name',
-      'Owner',
-      'Access',
-      'Created',
-      'Last used',
-      ...(isRevoked ? ['Revoked'] : []),
-      ...(hasActions ? [{ label: 'Actions', isHidden: true }] : []),
+  const columns = [
+    'Name',
+    'Owner',
+    'Access',
+    'Created',
+    'Last used',
+    ...(isRevoked ? ['Revoked'] : []),
+    ...(hasActions ? [{ label: 'Actions', isHidden: true }] : []),
+  ]
+  const rows = keys.map((key) => ({
+    cells: [
+      nameCell(key, canManage),
+      keyOwner(key),
+      accessPill(key),
+      timeElement(key.createdAt, now),
+      timeElement(key.lastUsedAt, now),
+      ...(isRevoked ? [timeElement(key.revokedAt, now)] : []),
+      ...(hasActions ? [actionsCell(key)] : []),
     ],
-    keys.map((key) => ({
-      cells: [
-        nameCell(key, canManage),
-        keyOwner(key),
-        accessPill(key),
-        timeElement(key.createdAt, now),
-        timeElement(key.lastUsedAt, now),
-        ...(isRevoked ? [timeElement(key.revokedAt, now)] : []),
-        ...(hasActions ? [actionsCell(key)] : []),
-      ],
-    })),
-    { label: 'API keys' },
-  )
+  }))
+  return table('API keys', columns, rows)
 }
 
 function nameCell(key: OwnedApiKey, canManage: boolean): Html {
   const name = canManage
     ? html`<a href="/console/api-keys/${key.id}">${key.name}</a>`
     : html`<strong>${key.name}</strong>`
-  return html`<span class="two-lines">
-    ${name}
-    <small class="muted">${keyPrefix(key)}</small>
-  </span>`
+  return twoLines(name, keyPrefix(key))
 }
 
 function actionsCell(key: OwnedApiKey): Html {

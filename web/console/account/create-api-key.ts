@@ -1,20 +1,19 @@
 /** The form of a new API key, and the page that shows its token once. */
-import { randomUUID } from 'node:crypto'
 import { issueApiKey } from '../../../auth/api-key.ts'
 import type { WriteScope } from '../../../records/database/scope.ts'
 import { html } from '../../shared/html.ts'
-import { type Errors, form } from '../form-fields.ts'
+import { type Errors, formPage, hasErrors } from '../form-fields.ts'
 import { count } from '../format.ts'
 import {
   AlreadyCreated,
   createOnce,
+  FORM_KEY,
   formKey,
-  formKeyField,
   RESENT_WITH_CHANGES,
 } from '../idempotent-form.ts'
-import type { ConsolePage, PageResult, Visit } from '../page.ts'
-import { buttonLink, card, codeBlock, note } from '../ui.ts'
-import { ACCESS_LEVELS, type KeyInput, keyFields, readKeyForm } from './api-key-parts.ts'
+import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
+import { buttonLink, card, codeBlock, hiddenInput, note } from '../ui.ts'
+import { ACCESS_LEVELS, CRUMBS, type KeyInput, keyFields, readKeyForm } from './api-key-parts.ts'
 
 const FINANCE_ACCESS: Record<string, string> = {
   none: 'It cannot access payments because you have no Finance access.',
@@ -22,48 +21,30 @@ const FINANCE_ACCESS: Record<string, string> = {
   write: 'It can access payments because you have Finance access.',
 }
 
-export function newKeyPage(
-  visit: Visit,
-  errors: Errors = {},
-  resent: { key?: string; problem?: string } = {},
-): ConsolePage {
+export function newKeyPage(visit: Visit, errors: Errors = {}, problem?: string): ConsolePage {
   const { form: input, user, config } = visit
   const limit = count(config.rateLimitPerMinute)
   const values = {
     name: input.get('name') ?? '',
     accessLevel: input.get('access_level') ?? 'read_only',
   }
-  return {
-    title: 'Create an API key',
-    crumbs: [{ label: 'API keys', to: '/api-keys' }],
-    status: visit.ctx.method === 'POST' ? 422 : 200,
-    isNarrow: true,
-    body: card(
-      '',
-      form(
-        {
-          to: '/api-keys',
-          submit: 'Create key',
-          cancel: '/api-keys',
-          errors,
-          problem: resent.problem,
-        },
-        [
-          formKeyField(resent.key ?? formKey(visit)),
-          keyFields(values, errors),
-          html`<p class="muted">
-            The key shares your limit of ${limit} requests/min and stops working when you are deactivated.
-            ${FINANCE_ACCESS[user.permissions.finance]}
-          </p>`,
-        ],
-      ),
-    ),
-  }
+  return formPage(
+    { title: 'Create an API key', crumbs: CRUMBS },
+    { to: '/api-keys', submit: 'Create key', cancel: '/api-keys', errors, problem },
+    [
+      hiddenInput(FORM_KEY, formKey(visit, problem)),
+      keyFields(values, errors),
+      html`<p class="muted">
+        The key shares your limit of ${limit} requests/min and stops working when you are deactivated.
+        ${FINANCE_ACCESS[user.permissions.finance]}
+      </p>`,
+    ],
+  )
 }
 
 export async function createKey(visit: Visit): Promise<PageResult> {
   const { key, errors } = readKeyForm(visit)
-  if (Object.keys(errors).length > 0) return newKeyPage(visit, errors)
+  if (hasErrors(errors)) return newKeyPage(visit, errors)
   try {
     const { token } = await visit.change((scope) =>
       createOnce(visit, scope, () => issueKey(visit, scope, key)),
@@ -71,9 +52,9 @@ export async function createKey(visit: Visit): Promise<PageResult> {
     return createdPage(visit, key, token)
   } catch (error) {
     if (!(error instanceof AlreadyCreated)) throw error
-    if (error.hasDifferentInput)
-      return newKeyPage(visit, {}, { key: randomUUID(), problem: RESENT_WITH_CHANGES })
-    return { to: `/api-keys/${error.id}`, notice: { kind: 'ok', text: CREATED_BEFORE } }
+    return error.hasDifferentInput
+      ? newKeyPage(visit, {}, RESENT_WITH_CHANGES)
+      : redirect(`/api-keys/${error.id}`, CREATED_BEFORE)
   }
 }
 
@@ -92,16 +73,12 @@ async function issueKey(visit: Visit, scope: WriteScope, { name, accessLevel }: 
 }
 
 /** The only page that shows the token. */
-function createdPage(
-  { config }: Visit,
-  { name, accessLevel }: KeyInput,
-  token: string,
-): ConsolePage {
+function createdPage({ config }: Visit, key: KeyInput, token: string): ConsolePage {
   const curl = `curl -H 'Authorization: Bearer ${token}' ${config.baseUrl}/public/v1/participants`
   return {
-    title: `The key “${name.trim()}” is ready`,
-    lead: ACCESS_LEVELS[accessLevel],
-    crumbs: [{ label: 'API keys', to: '/api-keys' }],
+    title: `The key “${key.name.trim()}” is ready`,
+    lead: ACCESS_LEVELS[key.accessLevel],
+    crumbs: CRUMBS,
     isNarrow: true,
     body: card('Your new key', [
       note('warn', 'Copy it now. You won’t see it again.'),

@@ -2,12 +2,13 @@
 import { Refused } from '../../../errors.ts'
 import { type OwnedApiKey, revokeApiKey, updateApiKey } from '../../../records/api-keys.ts'
 import { changesBetween } from '../../../records/audit-log.ts'
-import { type Content, type Html, html } from '../../shared/html.ts'
-import { type Errors, form } from '../form-fields.ts'
-import { type ConsolePage, isOwner, type PageResult, type Visit } from '../page.ts'
+import { type Html, html } from '../../shared/html.ts'
+import { type Errors, form, formStatus, hasErrors } from '../form-fields.ts'
+import { type ConsolePage, isOwner, type PageResult, redirect, type Visit } from '../page.ts'
 import { card, copyableId, facts, pill, timeElement } from '../ui.ts'
 import {
   accessPill,
+  CRUMBS,
   keyFields,
   keyOwner,
   keyPrefix,
@@ -21,55 +22,44 @@ export async function keyPage(visit: Visit): Promise<ConsolePage> {
 }
 
 function renderKey(visit: Visit, key: OwnedApiKey, errors: Errors = {}): ConsolePage {
-  const isActive = key.revokedAt === null
-  const hasErrors = Object.keys(errors).length > 0
-  const values = hasErrors
-    ? {
-        name: visit.form.get('name') ?? '',
-        accessLevel: visit.form.get('access_level') ?? '',
-      }
+  const { form: input } = visit
+  const values = hasErrors(errors)
+    ? { name: input.get('name') ?? '', accessLevel: input.get('access_level') ?? '' }
     : key
+  const editForm = form(
+    { to: `/api-keys/${key.id}`, submit: 'Save', cancel: '/api-keys', errors },
+    keyFields(values, errors),
+  )
+  const isActive = key.revokedAt === null
   return {
     title: key.name,
-    crumbs: [{ label: 'API keys', to: '/api-keys' }],
+    crumbs: CRUMBS,
     actions: isActive ? revokeButton(key) : pill('quiet', 'Revoked'),
-    status: hasErrors ? 422 : 200,
+    status: formStatus(errors),
     isNarrow: true,
-    body: [
-      card('', keyFacts(visit, key)),
-      isActive &&
-        card(
-          'Name and access',
-          form(
-            { to: `/api-keys/${key.id}`, submit: 'Save', cancel: '/api-keys', errors },
-            keyFields(values, errors),
-          ),
-        ),
-    ],
+    body: [card('', keyFacts(visit, key)), isActive && card('Name and access', editForm)],
   }
 }
 
 function keyFacts({ now, user }: Visit, key: OwnedApiKey): Html {
+  const isRevoked = key.revokedAt !== null
   const history = html`<a href="/console/audit-log?target=${key.id}">Change history</a>`
-  const revoked: [string, Content][] = [
-    ['Access', accessPill(key)],
-    ['Revoked', timeElement(key.revokedAt, now)],
-  ]
   return facts([
     ['Prefix', keyPrefix(key)],
     ['ID', copyableId(key.id)],
     ['Owner', keyOwner(key)],
-    ...(key.revokedAt === null ? [] : revoked),
+    isRevoked && ['Access', accessPill(key)],
+    isRevoked && ['Revoked', timeElement(key.revokedAt, now)],
     ['Created', timeElement(key.createdAt, now)],
     ['Last used', timeElement(key.lastUsedAt, now)],
-    ...(isOwner(user, {}) ? [['History', history] satisfies [string, Content]] : []),
+    isOwner(user, {}) && ['History', history],
   ])
 }
 
 export async function updateKey(visit: Visit): Promise<PageResult> {
   const found = await loadKey(visit)
   const { key, errors } = readKeyForm(visit)
-  if (Object.keys(errors).length > 0) return renderKey(visit, found, errors)
+  if (hasErrors(errors)) return renderKey(visit, found, errors)
   const name = key.name.trim()
   await visit.change(async (scope) => {
     const before = await updateApiKey(scope, found.id, key, visit.now)
@@ -86,7 +76,7 @@ export async function updateKey(visit: Visit): Promise<PageResult> {
         details: { changes },
       })
   })
-  return { to: '/api-keys', notice: { kind: 'ok', text: `Key “${name}” updated.` } }
+  return redirect('/api-keys', `Key “${name}” updated.`)
 }
 
 export async function revokeKey(visit: Visit): Promise<PageResult> {
@@ -96,8 +86,5 @@ export async function revokeKey(visit: Visit): Promise<PageResult> {
     if (before?.revokedAt === null)
       await visit.audit(scope, { action: 'api_key.revoked', target: { type: 'api_key', id, name } })
   })
-  return {
-    to: '/api-keys',
-    notice: { kind: 'ok', text: `Key “${name}” revoked. Requests with it now fail.` },
-  }
+  return redirect('/api-keys', `Key “${name}” revoked. Requests with it now fail.`)
 }

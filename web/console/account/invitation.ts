@@ -9,7 +9,7 @@ import { consumeInvitation, findInvitation, type Invitation } from '../../../rec
 import { updatePassword } from '../../../records/passwords.ts'
 import { deleteSessions, type SignedIn } from '../../../records/sessions.ts'
 import { html } from '../../shared/html.ts'
-import { type Errors, form, passwordField, problemsOf } from '../form-fields.ts'
+import { type Errors, form, formStatus, problemsOf } from '../form-fields.ts'
 import {
   type ConsolePage,
   type GuestVisit,
@@ -17,10 +17,11 @@ import {
   guestPost,
   type PageResult,
   type Route,
+  redirect,
 } from '../page.ts'
 import { note } from '../ui.ts'
-import { PASSWORD_HINT, usernameField } from './own-password.ts'
 import { signInAs } from './sign-in.ts'
+import { newPasswordField, usernameField } from './user-fields.ts'
 
 export const invitationRoutes: Route[] = [
   guestGet('/invitation/:token', openInvitation),
@@ -32,17 +33,17 @@ const UNUSABLE_LINK: ConsolePage = {
   title: 'This link cannot be used',
   status: 404,
   isNarrow: true,
-  body: html`
-<p>It works once, within seven days. It was used, has expired or was replaced by a newer one.</p>
-<p>Ask the owner of your account for a new link.
-If you have already chosen a password, <a href="/console/sign-in">sign in</a>.</p>`,
+  body: html`<p>It works once, within seven days. It was used, has expired or was replaced by a newer one.</p>
+    <p>Ask the owner of your account for a new link.
+    If you have already chosen a password, <a href="/console/sign-in">sign in</a>.</p>`,
 }
 
-async function findUnusedLink({
-  params,
-  db,
-  now,
-}: GuestVisit): Promise<{ tokenHash: string; invitation: Invitation } | undefined> {
+interface UnusedLink {
+  tokenHash: string
+  invitation: Invitation
+}
+
+async function findUnusedLink({ params, db, now }: GuestVisit): Promise<UnusedLink | undefined> {
   const tokenHash = hashOfToken(params.token ?? '')
   const invitation = tokenHash && (await findInvitation(db.read, tokenHash, now))
   return invitation ? { tokenHash, invitation } : undefined
@@ -59,10 +60,11 @@ function invitationPage(
   errors: Errors = {},
 ): ConsolePage {
   const visitor: SignedIn | undefined = ctx.state.visitor
+  const submit = hasJoined ? 'Change password' : 'Join'
   return {
     title: hasJoined ? 'Choose a new password' : `Join ${accountName}`,
     lead: hasJoined ? `For ${user.email}.` : `From now on, sign in as ${user.email}.`,
-    status: Object.keys(errors).length > 0 ? 422 : 200,
+    status: formStatus(errors),
     isNarrow: true,
     body: [
       visitor &&
@@ -70,23 +72,14 @@ function invitationPage(
           'warn',
           `You are signed in as ${visitor.user.fullName}. This switches to ${user.fullName}.`,
         ),
-      form(
-        {
-          to: `/invitation/${params.token}`,
-          submit: hasJoined ? 'Change password' : 'Join',
+      form({ to: `/invitation/${params.token}`, submit, errors }, [
+        usernameField(user.email),
+        newPasswordField({
+          name: 'password',
+          label: hasJoined ? 'New password' : 'Choose a password',
           errors,
-        },
-        [
-          usernameField(user.email),
-          passwordField({
-            name: 'password',
-            label: hasJoined ? 'New password' : 'Choose a password',
-            hint: PASSWORD_HINT,
-            autocomplete: 'new-password',
-            errors,
-          }),
-        ],
-      ),
+        }),
+      ]),
     ],
   }
 }
@@ -113,11 +106,5 @@ async function acceptInvitation(visit: GuestVisit): Promise<PageResult> {
   })
   if (!isUsedNow) return UNUSABLE_LINK
   await signInAs(visit, user, passwordHash)
-  return {
-    to: '',
-    notice: {
-      kind: 'ok',
-      text: hasJoined ? 'Password updated.' : `Welcome to ${accountName}.`,
-    },
-  }
+  return redirect('', hasJoined ? 'Password updated.' : `Welcome to ${accountName}.`)
 }

@@ -1,6 +1,5 @@
 /** The profile of the signed-in user: name, email, password, sessions, theme. */
 import { assertPassword, hashPassword } from '../../../auth/password.ts'
-import { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { deleteInvitation } from '../../../records/invitations.ts'
 import { assertName } from '../../../records/names.ts'
@@ -22,13 +21,15 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import {
   type Errors,
   form,
+  formPage,
+  formStatus,
   passwordField,
   problemsOf,
   selectField,
-  textField,
+  typedFields,
 } from '../form-fields.ts'
-import { counted } from '../format.ts'
-import { ROLES, themes } from '../layout.ts'
+import { capital, counted } from '../format.ts'
+import { parseTheme, ROLES, themes } from '../layout.ts'
 import {
   anyUser,
   type ConsolePage,
@@ -36,11 +37,30 @@ import {
   type PageResult,
   post,
   type Route,
+  redirect,
   type Visit,
 } from '../page.ts'
 import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from '../people/access-form.ts'
-import { action, buttonLink, card, confirmed, facts, pill, table, timeElement } from '../ui.ts'
-import { checkOwnPassword, PASSWORD_HINT, usernameField } from './own-password.ts'
+import {
+  action,
+  buttonLink,
+  card,
+  confirmed,
+  type Fact,
+  facts,
+  pill,
+  table,
+  timeElement,
+  twoLines,
+} from '../ui.ts'
+import {
+  checkOwnPassword,
+  emailField,
+  nameField,
+  newPasswordField,
+  UNUSABLE_EMAIL,
+  usernameField,
+} from './user-fields.ts'
 
 export const meRoutes: Route[] = [
   get('/me', anyUser, (visit) => mePage(visit)),
@@ -57,27 +77,21 @@ const CRUMBS = [{ label: 'Your profile', to: '/me' }]
 const ownTarget = ({ user }: Visit) => ({ type: 'user', id: user.id, name: user.fullName }) as const
 
 async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
-  const { user, form: input, ctx } = visit
-  const theme = themes.find((name) => name === ctx.cookies.get('muster-theme')) ?? 'system'
+  const { user, form: input } = visit
+  const field = typedFields(input, errors)
   return {
     title: 'Your profile',
     lead: 'Your name, sign-in details and sessions.',
-    status: Object.keys(errors).length > 0 ? 422 : 200,
+    status: formStatus(errors),
     isNarrow: true,
     body: [
       card(
         'Name',
         form(
           { to: '/me', submit: 'Save', errors },
-          textField({
-            name: 'full_name',
-            label: 'Full name',
+          nameField({
+            ...field('full_name', 'Full name', user.fullName),
             hint: 'Visible to everyone in your account.',
-            value: input.get('full_name') ?? user.fullName,
-            autocomplete: 'name',
-            maxLength: 200,
-            isRequired: true,
-            errors,
           }),
         ),
       ),
@@ -89,42 +103,36 @@ async function mePage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
         ]),
       ),
       await sessionsCard(visit),
-      card(
-        'Theme',
-        form(
-          { to: '/theme', submit: 'Apply', style: '' },
-          selectField({
-            name: 'theme',
-            label: 'Theme of this browser',
-            value: theme,
-            isRequired: true,
-            choices: [
-              { value: 'system', label: 'System' },
-              { value: 'light', label: 'Light' },
-              { value: 'dark', label: 'Dark' },
-            ],
-          }),
-        ),
-      ),
+      card('Theme', themeForm(visit)),
       card('Your access', facts(accessFacts(visit))),
     ],
   }
+}
+
+function themeForm({ ctx }: Visit): Html {
+  return form(
+    { to: '/theme', submit: 'Apply', style: '' },
+    selectField({
+      name: 'theme',
+      label: 'Theme of this browser',
+      value: parseTheme(ctx.cookies.get('muster-theme')),
+      isRequired: true,
+      choices: themes.map((value) => ({ value, label: capital(value) })),
+    }),
+  )
 }
 
 function factWith(fact: string, to: string, label: string): Html {
   return html`<span class="fact-with"><span>${fact}</span>${buttonLink(to, label)}</span>`
 }
 
-function accessFacts({ user }: Visit): [string, Content][] {
+function accessFacts({ user }: Visit): Fact[] {
   return [
     ['Role', ROLES[user.role]],
-    ...(user.role === 'member'
-      ? []
-      : [['Manages', formatGrants(user) || '—'] as [string, Content]]),
-    ...modules.map((module): [string, Content] => [
-      MODULE_LABELS[module],
-      PERMISSION_LABELS[user.permissions[module]],
-    ]),
+    user.role !== 'member' && ['Manages', formatGrants(user) || '—'],
+    ...modules.map(
+      (module): Fact => [MODULE_LABELS[module], PERMISSION_LABELS[user.permissions[module]]],
+    ),
   ]
 }
 
@@ -132,23 +140,16 @@ async function sessionsCard(visit: Visit): Promise<Html> {
   const { scope, user, now, session: current } = visit
   const sessions = await listSessions(scope, user.id, now)
   const others = sessions.length - 1
-  return card(
-    'Sessions',
-    table(
-      ['Device', 'Last seen', 'Signed in', { label: 'Actions', isHidden: true }],
-      sessions.map((session) => ({ cells: sessionCells(session, session.id === current.id, now) })),
-      { label: 'Sessions' },
-    ),
-    {
-      actions:
-        others > 0 &&
-        confirmed('Sign out all others', {
-          title: 'Sign out all other devices?',
-          text: `This ends ${counted(others, 'other session')} now. You stay signed in here.`,
-          body: action({ to: '/me/sessions/end-others', label: 'Sign them out', style: 'danger' }),
-        }),
-    },
-  )
+  const columns = ['Device', 'Last seen', 'Signed in', { label: 'Actions', isHidden: true }]
+  const rows = sessions.map((session) => ({
+    cells: sessionCells(session, session.id === current.id, now),
+  }))
+  const endOthersButton = confirmed('Sign out all others', {
+    title: 'Sign out all other devices?',
+    text: `This ends ${counted(others, 'other session')} now. You stay signed in here.`,
+    body: action({ to: '/me/sessions/end-others', label: 'Sign them out', style: 'danger' }),
+  })
+  return card('Sessions', table('Sessions', columns, rows), others > 0 && endOthersButton)
 }
 
 function sessionCells(
@@ -156,18 +157,16 @@ function sessionCells(
   isCurrent: boolean,
   now: Date,
 ): Content[] {
+  const device = html`<span title="${userAgent}">${describeDevice(userAgent)}</span>`
+  const endButton = action({ to: `/me/sessions/${id}/end`, label: 'Sign out' })
   return [
-    html`<span class="two-lines">
-<span title="${userAgent}">${describeDevice(userAgent)} ${isCurrent && pill('ok', 'This device')}</span>
-<small class="muted mono">${ip}</small>
-</span>`,
+    twoLines(
+      [device, isCurrent && [' ', pill('ok', 'This device')]],
+      html`<span class="mono">${ip}</span>`,
+    ),
     timeElement(lastSeenAt, now),
     timeElement(createdAt, now),
-    isCurrent
-      ? ''
-      : html`<span class="row-actions">
-${action({ to: `/me/sessions/${id}/end`, label: 'Sign out' })}
-</span>`,
+    !isCurrent && html`<span class="row-actions">${endButton}</span>`,
   ]
 }
 
@@ -176,8 +175,7 @@ async function rename(visit: Visit): Promise<PageResult> {
   const fullName = visit.form.get('full_name') ?? ''
   const errors = problemsOf({ full_name: () => assertName('Your name', fullName) })
   if (errors.full_name) return mePage(visit, errors)
-  if (fullName.trim() === user.fullName)
-    return { to: '/me', notice: { kind: 'ok', text: 'Nothing was changed.' } }
+  if (fullName.trim() === user.fullName) return redirect('/me', 'Nothing was changed.')
   await visit.change(async (scope) => {
     await updateFullName(scope, user.id, fullName, now)
     const changes = { name: { from: user.fullName, to: fullName.trim() } }
@@ -187,7 +185,7 @@ async function rename(visit: Visit): Promise<PageResult> {
       details: { changes },
     })
   })
-  return { to: '/me', notice: { kind: 'ok', text: 'Name updated.' } }
+  return redirect('/me', 'Name updated.')
 }
 
 function currentPasswordField(errors: Errors): Html {
@@ -201,29 +199,19 @@ function currentPasswordField(errors: Errors): Html {
 }
 
 function emailPage({ user, form: input }: Visit, errors: Errors = {}): ConsolePage {
-  return {
-    title: 'Change your email',
-    lead: `You sign in with it. It is ${user.email} now.`,
-    crumbs: CRUMBS,
-    status: Object.keys(errors).length > 0 ? 422 : 200,
-    isNarrow: true,
-    body: card(
-      '',
-      form({ to: '/me/email', submit: 'Change email', cancel: '/me', errors }, [
-        textField({
-          name: 'email',
-          label: 'New email',
-          type: 'email',
-          value: input.get('email') ?? '',
-          autocomplete: 'email',
-          maxLength: 254,
-          isRequired: true,
-          errors,
-        }),
-        currentPasswordField(errors),
-      ]),
-    ),
-  }
+  const field = typedFields(input, errors)
+  return formPage(
+    {
+      title: 'Change your email',
+      lead: `You sign in with it. It is ${user.email} now.`,
+      crumbs: CRUMBS,
+    },
+    { to: '/me/email', submit: 'Change email', cancel: '/me', errors },
+    [
+      emailField({ ...field('email', 'New email'), autocomplete: 'email' }),
+      currentPasswordField(errors),
+    ],
+  )
 }
 
 async function changeEmail(visit: Visit): Promise<PageResult> {
@@ -231,10 +219,11 @@ async function changeEmail(visit: Visit): Promise<PageResult> {
   const email = visit.form.get('email') ?? ''
   const errors = problemsOf({ email: () => assertEmail(email) })
   if (errors.email) return emailPage(visit, errors)
-  const problem = await checkOwnPassword(visit, visit.form.get('current_password') ?? '')
-  if (problem) return emailPage(visit, { current_password: [problem] })
+  const passwordErrors = await checkOwnPassword(visit, 'current_password')
+  if (passwordErrors) return emailPage(visit, passwordErrors)
+  const tooOften = await visit.throttle('change_email', user.id)
+  if (tooOften) return emailPage(visit, { email: [tooOften.message] })
   try {
-    await visit.throttle('change_email', user.id)
     await visit.change(async (scope) => {
       await updateEmail(scope, user.id, email, now)
       const changes = { email: { from: user.email, to: email.trim() } }
@@ -245,36 +234,26 @@ async function changeEmail(visit: Visit): Promise<PageResult> {
       })
     })
   } catch (error) {
-    if (error instanceof TooOften) return emailPage(visit, { email: [error.message] })
-    if (error instanceof EmailTaken)
-      return emailPage(visit, { email: ['This email cannot be used. Enter another one.'] })
+    if (error instanceof EmailTaken) return emailPage(visit, UNUSABLE_EMAIL)
     throw error
   }
-  return { to: '/me', notice: { kind: 'ok', text: `From now on, sign in as ${email.trim()}.` } }
+  return redirect('/me', `From now on, sign in as ${email.trim()}.`)
 }
 
 function passwordPage({ user }: Visit, errors: Errors = {}): ConsolePage {
-  return {
-    title: 'Change your password',
-    lead: 'This signs out your other devices. API keys keep working.',
-    crumbs: CRUMBS,
-    status: Object.keys(errors).length > 0 ? 422 : 200,
-    isNarrow: true,
-    body: card(
-      '',
-      form({ to: '/me/password', submit: 'Change password', cancel: '/me', errors }, [
-        usernameField(user.email),
-        currentPasswordField(errors),
-        passwordField({
-          name: 'new_password',
-          label: 'New password',
-          hint: PASSWORD_HINT,
-          autocomplete: 'new-password',
-          errors,
-        }),
-      ]),
-    ),
-  }
+  return formPage(
+    {
+      title: 'Change your password',
+      lead: 'This signs out your other devices. API keys keep working.',
+      crumbs: CRUMBS,
+    },
+    { to: '/me/password', submit: 'Change password', cancel: '/me', errors },
+    [
+      usernameField(user.email),
+      currentPasswordField(errors),
+      newPasswordField({ name: 'new_password', label: 'New password', errors }),
+    ],
+  )
 }
 
 async function changePassword(visit: Visit): Promise<PageResult> {
@@ -282,8 +261,8 @@ async function changePassword(visit: Visit): Promise<PageResult> {
   const password = visit.form.get('new_password') ?? ''
   const errors = problemsOf({ new_password: () => assertPassword(password) })
   if (errors.new_password) return passwordPage(visit, errors)
-  const problem = await checkOwnPassword(visit, visit.form.get('current_password') ?? '')
-  if (problem) return passwordPage(visit, { current_password: [problem] })
+  const passwordErrors = await checkOwnPassword(visit, 'current_password')
+  if (passwordErrors) return passwordPage(visit, passwordErrors)
   const passwordHash = await hashPassword(password)
   const ended = await visit.change(async (scope) => {
     await updatePassword(scope, user.id, passwordHash, now)
@@ -292,7 +271,7 @@ async function changePassword(visit: Visit): Promise<PageResult> {
     await visit.audit(scope, { action: 'user.password_changed', target: ownTarget(visit) })
     return deleteSessions(scope, user.id, session.id)
   })
-  return { to: '/me', notice: { kind: 'ok', text: `Password updated.${formatEnded(ended)}` } }
+  return redirect('/me', `Password updated.${formatEnded(ended)}`)
 }
 
 const formatEnded = (ended: number): string =>
@@ -317,7 +296,7 @@ async function endSession(visit: Visit): Promise<PageResult> {
       target: { type: 'session', id: session.id, name: device },
     })
   })
-  return { to: '/me', notice: { kind: 'ok', text: `${device} is signed out.` } }
+  return redirect('/me', `${device} is signed out.`)
 }
 
 async function endOthers(visit: Visit): Promise<PageResult> {
@@ -332,11 +311,5 @@ async function endOthers(visit: Visit): Promise<PageResult> {
       })
     return count
   })
-  return {
-    to: '/me',
-    notice: {
-      kind: 'ok',
-      text: ended === 0 ? 'You have no other sessions.' : formatEnded(ended).trim(),
-    },
-  }
+  return redirect('/me', ended === 0 ? 'You have no other sessions.' : formatEnded(ended).trim())
 }

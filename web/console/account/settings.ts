@@ -8,10 +8,13 @@ import { html } from '../../shared/html.ts'
 import {
   type Errors,
   form,
+  formPage,
+  formStatus,
   passwordField,
   problemsOf,
   selectField,
   textField,
+  typedFields,
 } from '../form-fields.ts'
 import { counted } from '../format.ts'
 import { ROLES } from '../layout.ts'
@@ -22,10 +25,11 @@ import {
   type PageResult,
   post,
   type Route,
+  redirect,
   type Visit,
 } from '../page.ts'
-import { buttonLink, card, code, copyableId, empty, facts, note } from '../ui.ts'
-import { checkOwnPassword, usernameField } from './own-password.ts'
+import { buttonLink, card, code, copyableId, empty, type Fact, facts, note } from '../ui.ts'
+import { checkOwnPassword, usernameField } from './user-fields.ts'
 
 export const settingsRoutes: Route[] = [
   get('/settings', isOwner, (visit) => settingsPage(visit)),
@@ -39,10 +43,11 @@ const accountTarget = ({ account }: Visit) =>
 
 function settingsPage(visit: Visit, errors: Errors = {}): ConsolePage {
   const { account, form: input } = visit
+  const field = typedFields(input, errors)
   return {
     title: 'Settings',
     lead: 'Account-wide settings. Your personal settings are under your profile.',
-    status: Object.keys(errors).length > 0 ? 422 : 200,
+    status: formStatus(errors),
     isNarrow: true,
     body: [
       card(
@@ -50,21 +55,16 @@ function settingsPage(visit: Visit, errors: Errors = {}): ConsolePage {
         form(
           { to: '/settings', submit: 'Save', errors },
           textField({
-            name: 'name',
-            label: 'Account name',
-            value: input.get('name') ?? account.name,
+            ...field('name', 'Account name', account.name),
             autocomplete: 'organization',
             maxLength: 200,
-            isRequired: true,
-            errors,
           }),
         ),
       ),
       card(
         'Ownership',
-        html`
-<p>You own this account. The owner has full access and decides what everyone else can do.</p>
-<p>${buttonLink('/settings/transfer', 'Transfer ownership')}</p>`,
+        html`<p>You own this account. The owner has full access and decides what everyone else can do.</p>
+          <p>${buttonLink('/settings/transfer', 'Transfer ownership')}</p>`,
       ),
       card('Limits and retention', facts(serviceFacts(visit))),
     ],
@@ -72,25 +72,20 @@ function settingsPage(visit: Visit, errors: Errors = {}): ConsolePage {
 }
 
 /** Set by the operator of the service. */
-function serviceFacts({ config, account }: Visit): [string, ReturnType<typeof code> | string][] {
-  const attempts = config.webhookRetryDelaysMs.length + 1
+function serviceFacts({ config, account }: Visit): Fact[] {
+  const { rateLimitPerMinute, eventRetentionDays, attemptRetentionDays } = config
+  const attempts = counted(config.webhookRetryDelaysMs.length + 1, 'attempt')
   const timeoutSeconds = config.webhookTimeoutMs / 1_000
   return [
     ['Account ID', copyableId(account.id)],
     ['API URL', code(`${config.baseUrl}/public/v1`)],
     [
       'Rate limit',
-      `${counted(config.rateLimitPerMinute, 'request')} per minute and user, over all their API keys`,
+      `${counted(rateLimitPerMinute, 'request')} per minute and user, over all their API keys`,
     ],
-    [
-      'Webhooks',
-      `Up to ${counted(attempts, 'attempt')} per delivery; attempts time out after ${timeoutSeconds} s`,
-    ],
-    ['Events', `Kept for ${counted(config.eventRetentionDays, 'day')}, with their deliveries`],
-    [
-      'Attempts',
-      `Kept for ${counted(config.attemptRetentionDays, 'day')} after their delivery ended`,
-    ],
+    ['Webhooks', `Up to ${attempts} per delivery; attempts time out after ${timeoutSeconds} s`],
+    ['Events', `Kept for ${counted(eventRetentionDays, 'day')}, with their deliveries`],
+    ['Attempts', `Kept for ${counted(attemptRetentionDays, 'day')} after their delivery ended`],
     ['New accounts', config.isSignUpOpen ? 'Sign-up is open' : 'Created by the operator only'],
   ]
 }
@@ -100,8 +95,7 @@ async function rename(visit: Visit): Promise<PageResult> {
   const name = visit.form.get('name') ?? ''
   const errors = problemsOf({ name: () => assertName('The name', name) })
   if (errors.name) return settingsPage(visit, errors)
-  if (name.trim() === account.name)
-    return { to: '/settings', notice: { kind: 'ok', text: 'Nothing was changed.' } }
+  if (name.trim() === account.name) return redirect('/settings', 'Nothing was changed.')
   await visit.change(async (scope) => {
     await updateAccountName(scope, name, now)
     const changes = { name: { from: account.name, to: name.trim() } }
@@ -111,10 +105,7 @@ async function rename(visit: Visit): Promise<PageResult> {
       details: { changes },
     })
   })
-  return {
-    to: '/settings',
-    notice: { kind: 'ok', text: `Account renamed to ${name.trim()}.` },
-  }
+  return redirect('/settings', `Account renamed to ${name.trim()}.`)
 }
 
 /** Active users who have joined, except the Owner. */
@@ -126,27 +117,15 @@ async function listCandidates({ scope, user }: Visit): Promise<User[]> {
 }
 
 async function transferPage(visit: Visit, errors: Errors = {}): Promise<ConsolePage> {
+  const { user, form: input } = visit
   const candidates = await listCandidates(visit)
-  return {
+  const head = {
     title: 'Transfer ownership',
     crumbs: [{ label: 'Settings', to: '/settings' }],
-    status: Object.keys(errors).length > 0 ? 422 : 200,
-    isNarrow: true,
-    body: card(
-      '',
-      candidates.length === 0
-        ? empty(
-            'No one can become the owner yet',
-            'The new owner must be an active user of this account who has joined.',
-            buttonLink('/people/invite', 'Invite a teammate'),
-          )
-        : transferForm(visit, candidates, errors),
-    ),
   }
-}
-
-function transferForm({ user, form: input }: Visit, candidates: User[], errors: Errors) {
-  return form(
+  if (candidates.length === 0) return { ...head, isNarrow: true, body: card('', noCandidates) }
+  return formPage(
+    head,
     {
       to: '/settings/transfer',
       submit: 'Transfer ownership',
@@ -161,16 +140,12 @@ function transferForm({ user, form: input }: Visit, candidates: User[], errors: 
           'Only the new owner can undo this.',
       ),
       selectField({
-        name: 'user',
-        label: 'New owner',
+        ...typedFields(input, errors)('user', 'New owner'),
         none: 'Choose a user',
-        value: input.get('user') ?? '',
         choices: candidates.map(({ id, fullName, email, role }) => ({
           value: id,
           label: `${fullName}, ${email} (${ROLES[role]})`,
         })),
-        isRequired: true,
-        errors,
       }),
       usernameField(user.email),
       passwordField({
@@ -183,12 +158,18 @@ function transferForm({ user, form: input }: Visit, candidates: User[], errors: 
   )
 }
 
+const noCandidates = empty(
+  'No one can become the owner yet',
+  'The new owner must be an active user of this account who has joined.',
+  buttonLink('/people/invite', 'Invite a teammate'),
+)
+
 async function transfer(visit: Visit): Promise<PageResult> {
   const { user, now } = visit
   const newOwner = (await listCandidates(visit)).find(({ id }) => id === visit.form.get('user'))
   if (!newOwner) return transferPage(visit, { user: ['Choose the new owner.'] })
-  const problem = await checkOwnPassword(visit, visit.form.get('current_password') ?? '')
-  if (problem) return transferPage(visit, { current_password: [problem] })
+  const passwordErrors = await checkOwnPassword(visit, 'current_password')
+  if (passwordErrors) return transferPage(visit, passwordErrors)
   await visit.change(async (scope) => {
     await transferOwnership(scope, user.id, newOwner.id, now)
     // An older password link would let its holder take the account back.
@@ -200,11 +181,5 @@ async function transfer(visit: Visit): Promise<PageResult> {
       details: { changes },
     })
   })
-  return {
-    to: '',
-    notice: {
-      kind: 'ok',
-      text: `${newOwner.fullName} is now the Account Owner. You are an Admin.`,
-    },
-  }
+  return redirect('', `${newOwner.fullName} is now the Account Owner. You are an Admin.`)
 }

@@ -1,15 +1,15 @@
 /** Sign-in, sign-out and the theme. */
 import { deviceCookieValue, isKnownDevice } from '../../../auth/device.ts'
 import { verifyPassword } from '../../../auth/password.ts'
-import { TooOften } from '../../../auth/rate-limit.ts'
+import type { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { Refused } from '../../../errors.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
 import { findCredentials, findPasswordHash } from '../../../records/passwords.ts'
 import { emailKey, findUser, type User } from '../../../records/users.ts'
 import { html } from '../../shared/html.ts'
-import { type Errors, form, passwordField, textField } from '../form-fields.ts'
-import { themes } from '../layout.ts'
+import { type Errors, form, hasErrors, passwordField, typedFields } from '../form-fields.ts'
+import { parseTheme } from '../layout.ts'
 import {
   type ConsolePage,
   type GuestVisit,
@@ -18,7 +18,8 @@ import {
   type PageResult,
   type Route,
 } from '../page.ts'
-import { note } from '../ui.ts'
+import { hiddenInput, note } from '../ui.ts'
+import { emailField } from './user-fields.ts'
 
 export const signInRoutes: Route[] = [
   guestGet('/sign-in', (visit) =>
@@ -38,10 +39,13 @@ const WRONG_CREDENTIALS = 'The email or the password is wrong.'
 
 function signInPage(
   { query, form: input, config }: GuestVisit,
-  status = 200,
-  problem?: string,
-  errors: Errors = {},
+  {
+    status = 200,
+    problem,
+    errors = {},
+  }: { status?: number; problem?: string; errors?: Errors } = {},
 ): ConsolePage {
+  const field = typedFields(input, errors)
   return {
     title: 'Sign in',
     lead: 'API keys, webhooks and records of your account.',
@@ -50,16 +54,8 @@ function signInPage(
     body: [
       query.has('signed-out') && status === 200 && note('ok', 'You are signed out.'),
       form({ to: '/sign-in', submit: 'Sign in', problem, errors }, [
-        html`<input type="hidden" name="next" value="${input.get('next') ?? query.get('next')}">`,
-        textField({
-          name: 'email',
-          label: 'Email',
-          type: 'email',
-          value: input.get('email') ?? '',
-          autocomplete: 'username',
-          isRequired: true,
-          errors,
-        }),
+        hiddenInput('next', input.get('next') ?? query.get('next') ?? ''),
+        emailField({ ...field('email', 'Email'), autocomplete: 'username' }),
         passwordField({
           name: 'password',
           label: 'Password',
@@ -73,7 +69,7 @@ function signInPage(
 }
 
 const signUpHint = html`<p class="aside">
-New here? <a href="/console/sign-up">Create an account</a>
+  New here? <a href="/console/sign-up">Create an account</a>
 </p>`
 
 async function signIn(visit: GuestVisit): Promise<PageResult> {
@@ -83,33 +79,45 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
     ...(email.trim() === '' && { email: ['Enter your email.'] }),
     ...(password === '' && { password: ['Enter your password.'] }),
   }
-  if (Object.keys(errors).length > 0) return signInPage(visit, 422, undefined, errors)
+  if (hasErrors(errors)) return signInPage(visit, { status: 422, errors })
 
-  const networkAndEmail = `${visit.network} ${emailKey(email)}`
   const found = await findCredentials(visit.db.read, email)
-  const mark = visit.ctx.cookies.get(DEVICE_COOKIE)
-  try {
-    // Before the password is verified: a refused guess tells nothing.
-    await visit.throttle('sign_in_ip', visit.network)
-    await visit.throttle('sign_in', networkAndEmail)
-    if (!isKnownDevice(visit.config.secretKey, found?.user.id ?? '', mark))
-      await visit.throttle('sign_in_account', emailKey(email))
-  } catch (error) {
-    if (!(error instanceof TooOften)) throw error
-    visit.ctx.set('Retry-After', String(error.retryAfterSeconds))
-    return signInPage(visit, 429, error.message)
+  // Before the password is verified: a refused guess tells nothing.
+  const tooOften = await countSignIn(visit, email, found?.user)
+  if (tooOften) {
+    visit.ctx.set('Retry-After', String(tooOften.retryAfterSeconds))
+    return signInPage(visit, { status: 429, problem: tooOften.message })
   }
   const isCorrect = await verifyPassword(found?.passwordHash ?? null, password)
   if (!found || !isCorrect || found.user.status !== 'active')
-    return signInPage(visit, 401, WRONG_CREDENTIALS)
-  await visit.resetThrottle('sign_in', networkAndEmail)
+    return signInPage(visit, { status: 401, problem: WRONG_CREDENTIALS })
+  await visit.resetThrottle('sign_in', networkAndEmail(visit, email))
   try {
     await signInAs(visit, found.user, found.passwordHash)
   } catch (error) {
-    if (error instanceof CredentialsChanged) return signInPage(visit, 401, WRONG_CREDENTIALS)
+    if (error instanceof CredentialsChanged)
+      return signInPage(visit, { status: 401, problem: WRONG_CREDENTIALS })
     throw error
   }
   return { to: toConsolePath(visit.form.get('next')) }
+}
+
+function networkAndEmail({ network }: GuestVisit, email: string): string {
+  return `${network} ${emailKey(email)}`
+}
+
+async function countSignIn(
+  visit: GuestVisit,
+  email: string,
+  user: User | undefined,
+): Promise<TooOften | undefined> {
+  const { network, config, ctx, throttle } = visit
+  const tooOften =
+    (await throttle('sign_in_ip', network)) ??
+    (await throttle('sign_in', networkAndEmail(visit, email)))
+  if (tooOften) return tooOften
+  const isKnown = isKnownDevice(config.secretKey, user?.id ?? '', ctx.cookies.get(DEVICE_COOKIE))
+  return isKnown ? undefined : throttle('sign_in_account', emailKey(email))
 }
 
 /** The password was changed, or the user deactivated, after the password was verified. */
@@ -155,8 +163,11 @@ async function signOut(visit: GuestVisit): Promise<PageResult> {
 
 /** In a cookie, so that pages are never painted in the wrong theme first. */
 function chooseTheme({ form: input, ctx }: GuestVisit): PageResult {
-  const theme = themes.find((name) => name === input.get('theme')) ?? 'system'
-  ctx.cookies.set('muster-theme', theme, { httpOnly: true, sameSite: 'lax', maxAge: YEAR_MS })
+  ctx.cookies.set('muster-theme', parseTheme(input.get('theme')), {
+    httpOnly: true,
+    sameSite: 'lax',
+    maxAge: YEAR_MS,
+  })
   const referer = ctx.get('Referer')
   if (!URL.canParse(referer)) return { to: '' }
   const { pathname, search } = new URL(referer)

@@ -12,6 +12,7 @@ import {
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { choiceField, type Errors } from '../form-fields.ts'
+import { capital } from '../format.ts'
 
 export const MODULE_LABELS: Record<Module, string> = {
   participants: 'Participants',
@@ -29,8 +30,7 @@ const GRANT_LABELS: Record<Grant, string> = { api_keys: 'API keys', webhooks: 'w
 
 /** `API keys and webhooks`, `Webhooks`, or an empty string. */
 export function formatGrants({ grants }: Pick<User, 'grants'>): string {
-  const text = grants.map((grant) => GRANT_LABELS[grant]).join(' and ')
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
+  return capital(grants.map((grant) => GRANT_LABELS[grant]).join(' and '))
 }
 
 type FullAccess = UserAccess & { permissions: Permissions }

@@ -1,15 +1,18 @@
 /** The audit log: who changed API keys, webhooks, users and the account. Only the Account Owner sees it. */
-import { validate as isUuid } from 'uuid'
 import { type AuditEntry, type AuditFilter, listAuditEntries } from '../../../records/audit-log.ts'
 import { listUsers, type User } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { ACCESS_LEVELS } from '../account/api-key-parts.ts'
+import { filterForm } from '../filter-form.ts'
 import { selectField } from '../form-fields.ts'
 import { utc } from '../format.ts'
+import { replace } from '../htmx.ts'
 import { icon } from '../icons.ts'
 import { ROLES } from '../layout.ts'
 import { type ConsolePage, get, isOwner, type Route, type Visit } from '../page.ts'
-import { button, buttonLink, card, empty, pager, table, timeElement } from '../ui.ts'
+import { parseId, toListPage, withQuery } from '../query.ts'
+import { label } from '../records/labels.ts'
+import { buttonLink, card, empty, pager, table, timeElement, twoLines } from '../ui.ts'
 import { MODULE_LABELS, PERMISSION_LABELS } from './access-form.ts'
 
 export const auditLogRoutes: Route[] = [get('/audit-log', isOwner, auditLogPage)]
@@ -26,119 +29,104 @@ const KINDS: Record<string, string> = {
 }
 
 async function auditLogPage(visit: Visit): Promise<ConsolePage> {
-  const filter = readFilter(visit.query)
-  const found = await listAuditEntries(visit.scope, { ...filter, limit: ENTRIES_PER_PAGE + 1 })
-  const isBackwards = filter.afterId !== undefined
-  const entries = isBackwards ? found.slice(-ENTRIES_PER_PAGE) : found.slice(0, ENTRIES_PER_PAGE)
-  const hasMore = found.length > entries.length
-  const hasNewer = isBackwards ? hasMore : filter.beforeId !== undefined
-  const hasOlder = isBackwards || hasMore
-  const pageUrl = (cursor: string, id: string | undefined): string =>
-    `/audit-log?${new URLSearchParams([...filterPairs(visit.query), [cursor, id ?? '']])}`
+  const { query, scope } = visit
+  const cursor = { olderThan: parseId(query.get('before')), newerThan: parseId(query.get('after')) }
+  const found = await listAuditEntries(scope, {
+    ...readFilter(query),
+    beforeId: cursor.olderThan,
+    afterId: cursor.newerThan,
+    limit: ENTRIES_PER_PAGE + 1,
+  })
+  const { items: entries, hasNewer, hasOlder } = toListPage(found, ENTRIES_PER_PAGE, cursor)
+  const pagePath = (page: Record<string, string | undefined>): string =>
+    withQuery('/audit-log', { ...filtersIn(query), ...page })
   return {
     title: 'Audit log',
     lead: 'Who did what, when and from which IP address. Entries are never changed or deleted.',
     body: html`<div id="audit-log">
-${filters(visit, await listUsers(visit.scope))}
-${card('', [
-  entries.length === 0 ? noEntries(visit.query) : entriesTable(entries, visit),
-  entries.length > 0 &&
-    pager({
-      previous: hasNewer ? pageUrl('after', entries[0]?.id) : undefined,
-      next: hasOlder ? pageUrl('before', entries.at(-1)?.id) : undefined,
-    }),
-])}
-</div>`,
+      ${filters(visit, await listUsers(scope))}
+      ${card('', [
+        entries.length === 0 ? noEntries(query) : entriesTable(entries, visit),
+        entries.length > 0 &&
+          pager({
+            previous: hasNewer ? pagePath({ after: entries[0]?.id }) : undefined,
+            next: hasOlder ? pagePath({ before: entries.at(-1)?.id }) : undefined,
+          }),
+      ])}
+    </div>`,
   }
 }
 
 /** Ignores invalid values. */
-function readFilter(query: URLSearchParams): Omit<AuditFilter, 'limit'> {
-  const readId = (name: string): string | undefined => {
-    const id = query.get(name)
-    return id !== null && isUuid(id) ? id.toLowerCase() : undefined
-  }
+function readFilter(query: URLSearchParams): Pick<AuditFilter, 'userId' | 'action' | 'targetId'> {
   const kind = query.get('kind') ?? ''
   return {
-    userId: query.get('user') === COMMAND_LINE ? null : readId('user'),
+    userId: query.get('user') === COMMAND_LINE ? null : parseId(query.get('user')),
     action: Object.hasOwn(KINDS, kind) ? kind : undefined,
-    targetId: readId('target'),
-    beforeId: readId('before'),
-    afterId: readId('after'),
+    targetId: parseId(query.get('target')),
   }
 }
 
-const FILTERS = ['user', 'kind', 'target']
-
-/** The filters of a query, without the page. */
-const filterPairs = (query: URLSearchParams): [string, string][] =>
-  FILTERS.map((name): [string, string] => [name, query.get(name) ?? '']).filter(
-    ([, value]) => value !== '',
-  )
+/** The filters that are set, without the page. */
+function filtersIn(query: URLSearchParams): Record<string, string> {
+  const names = ['user', 'kind', 'target'].filter((name) => query.get(name))
+  return Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']))
+}
 
 function filters({ query }: Visit, users: User[]): Html {
-  const target = query.get('target')
-  return html`<form
-  class="filters" method="get" action="/console/audit-log"
-  hx-get="/console/audit-log" hx-trigger="change, submit" hx-push-url="true"
-  hx-target="#audit-log" hx-select="#audit-log" hx-swap="outerHTML"
->${[
-    selectField({
-      name: 'user',
-      label: 'Person',
-      none: 'Everyone',
-      value: query.get('user') ?? '',
-      choices: [
-        ...users.map(({ id, fullName }) => ({ value: id, label: fullName })),
-        { value: COMMAND_LINE, label: 'The command line' },
-      ],
-    }),
-    selectField({
-      name: 'kind',
-      label: 'About',
-      none: 'Everything',
-      value: query.get('kind') ?? '',
-      choices: Object.entries(KINDS).map(([value, label]) => ({ value, label })),
-    }),
-    target && html`<input type="hidden" name="target" value="${target}">`,
-    button('Show'),
-    filterPairs(query).length > 0 && buttonLink('/audit-log', 'Show all', 'quiet'),
-  ]}</form>`
+  const input = filtersIn(query)
+  const { user = '', kind = '', target } = input
+  const path = '/console/audit-log'
+  return filterForm({
+    to: '/audit-log',
+    attributes: html` hx-push-url="true"${replace('audit-log', { path, trigger: 'change, submit' })}`,
+    hidden: target === undefined ? {} : { target },
+    fields: [
+      selectField({
+        name: 'user',
+        label: 'Person',
+        none: 'Everyone',
+        value: user,
+        choices: [
+          ...users.map(({ id, fullName }) => ({ value: id, label: fullName })),
+          { value: COMMAND_LINE, label: 'The command line' },
+        ],
+      }),
+      selectField({
+        name: 'kind',
+        label: 'About',
+        none: 'Everything',
+        value: kind,
+        choices: Object.entries(KINDS).map(([value, label]) => ({ value, label })),
+      }),
+    ],
+    clear: Object.keys(input).length > 0 && '/audit-log',
+  })
 }
 
 function noEntries(query: URLSearchParams): Html {
-  return filterPairs(query).length > 0 || query.has('before') || query.has('after')
-    ? empty(
-        'No matching entries',
-        'No entries match these filters.',
-        buttonLink('/audit-log', 'Show all'),
-      )
-    : empty('No entries yet', 'Sign-ins, new keys and changes of access appear here.')
-}
-
-function entriesTable(entries: AuditEntry[], { now }: Visit): Html {
-  return table(
-    ['What', 'Who and from where', 'When'],
-    entries.map((entry) => ({
-      id: `entry-${entry.id}`,
-      cells: [
-        twoLines(html`<span>${describe(entry)}</span>`, changes(entry)),
-        twoLines(
-          html`<span>${entry.userName}</span>`,
-          entry.ip !== null && html`<small class="muted mono">${entry.ip}</small>`,
-        ),
-        twoLines(
-          timeElement(entry.createdAt, now),
-          html`<small class="muted nowrap">${utc(entry.createdAt)}</small>`,
-        ),
-      ],
-    })),
-    { label: 'Audit log' },
+  if (query.size === 0)
+    return empty('No entries yet', 'Sign-ins, new keys and changes of access appear here.')
+  return empty(
+    'No matching entries',
+    'No entries match these filters.',
+    buttonLink('/audit-log', 'Clear filters'),
   )
 }
 
-function twoLines(first: Content, second: Content): Html {
-  return html`<span class="two-lines">${first}${second}</span>`
+function entriesTable(entries: AuditEntry[], { now }: Visit): Html {
+  const rows = entries.map((entry) => ({
+    id: `entry-${entry.id}`,
+    cells: [
+      twoLines(describe(entry), changes(entry)),
+      twoLines(entry.userName, entry.ip !== null && html`<span class="mono">${entry.ip}</span>`),
+      twoLines(
+        timeElement(entry.createdAt, now),
+        html`<span class="nowrap">${utc(entry.createdAt)}</span>`,
+      ),
+    ],
+  }))
+  return table('Audit log', ['What', 'Who and from where', 'When'], rows)
 }
 
 /** Leads to all entries about it. */
@@ -205,10 +193,7 @@ const VERBS: Record<string, string> = {
 /** For example, Revoked the API key “CI” for `api_key.revoked`. */
 const describeByName: Sentence = (entry) => {
   const [noun = '', verb = ''] = entry.action.split('.')
-  const words = verb.replaceAll('_', ' ')
-  const action =
-    VERBS[verb] ??
-    `${words.charAt(0).toUpperCase()}${words.slice(1)}${words.includes(' ') ? ':' : ''}`
+  const action = VERBS[verb] ?? `${label(verb)}${verb.includes('_') ? ':' : ''}`
   return html`${action} ${NOUNS[noun] ?? noun.replaceAll('_', ' ')} “${targetLink(entry)}”`
 }
 
@@ -234,16 +219,13 @@ const VALUE_LABELS: Record<string, Record<string, string>> = {
 function changes({ details }: AuditEntry): Content {
   if (typeof details.changes !== 'object' || details.changes === null) return false
   const entries = Object.entries(details.changes as Record<string, { from: unknown; to: unknown }>)
-  const change = ([name, { from, to }]: (typeof entries)[number]): Html => html`<span>
-${fieldLabel(name)}: ${valueLabel(name, from)}
-<span class="visually-hidden"> to </span>${icon('arrow')}<strong>${valueLabel(name, to)}</strong>
-</span>`
-  return html`<small class="changes muted">${entries.map(change)}</small>`
-}
-
-function fieldLabel(name: string): string {
-  const words = name.replaceAll('_', ' ')
-  return FIELD_LABELS[name] ?? `${words.charAt(0).toUpperCase()}${words.slice(1)}`
+  const items = entries.map(
+    ([name, { from, to }]) => html`<span>
+      ${FIELD_LABELS[name] ?? label(name)}: ${valueLabel(name, from)}
+      <span class="visually-hidden"> to </span>${icon('arrow')}<strong>${valueLabel(name, to)}</strong>
+    </span>`,
+  )
+  return html`<span class="changes">${items}</span>`
 }
 
 function valueLabel(name: string, value: unknown): string {

@@ -1,9 +1,9 @@
 /** The list of users. Only the Account Owner sees it. */
-import { type Module, modules, type Permission, type User } from '../../../records/users.ts'
+import { type Module, modules, type Permission } from '../../../records/users.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { ROLES } from '../layout.ts'
 import { type ConsolePage, get, isOwner, type Route, type Visit } from '../page.ts'
-import { buttonLink, card, empty, table } from '../ui.ts'
+import { buttonLink, card, empty, table, twoLines } from '../ui.ts'
 import { formatGrants, MODULE_LABELS, PERMISSION_LABELS } from './access-form.ts'
 import { listPeople, type Person, personStatus } from './person.ts'
 
@@ -38,26 +38,16 @@ function noColleagues(): Html {
 
 function peopleTable(people: Person[], now: Date): Html {
   const moduleLabels = modules.map((module) => SHORT_MODULE_LABELS[module])
-  return table(
-    ['Name', 'Role', 'Status', 'Manages', ...moduleLabels],
-    people.map((person) => ({
-      cells: [
-        nameCell(person),
-        ROLES[person.role],
-        personStatus(person, now),
-        formatGrants(person) || html`<span class="muted">—</span>`,
-        ...modules.map((module) => permissionCell(person.permissions[module])),
-      ],
-    })),
-    { label: 'People' },
-  )
-}
-
-function nameCell({ id, fullName, email }: User): Html {
-  return html`<span class="two-lines">
-<a href="/console/people/${id}">${fullName}</a>
-<small class="muted">${email}</small>
-</span>`
+  const rows = people.map((person) => ({
+    cells: [
+      twoLines(html`<a href="/console/people/${person.id}">${person.fullName}</a>`, person.email),
+      ROLES[person.role],
+      personStatus(person, now),
+      formatGrants(person) || html`<span class="muted">—</span>`,
+      ...modules.map((module) => permissionCell(person.permissions[module])),
+    ],
+  }))
+  return table('People', ['Name', 'Role', 'Status', 'Manages', ...moduleLabels], rows)
 }
 
 function permissionCell(permission: Permission): Html {

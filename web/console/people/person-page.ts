@@ -13,7 +13,7 @@ import {
   updateUserStatus,
 } from '../../../records/users.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { type Errors, form } from '../form-fields.ts'
+import { type Errors, form, formStatus, hasErrors } from '../form-fields.ts'
 import { counted } from '../format.ts'
 import { ROLES } from '../layout.ts'
 import {
@@ -23,12 +23,13 @@ import {
   type PageResult,
   post,
   type Route,
+  redirect,
   type Visit,
 } from '../page.ts'
-import { action, card, confirmed, facts, timeElement } from '../ui.ts'
+import { type ActionRow, action, actionRows, card, confirmed, facts, timeElement } from '../ui.ts'
 import { accessFields, flattenAccess, readAccess } from './access-form.ts'
 import { linkPage } from './invite.ts'
-import { findPerson, type Person, personStatus, userTarget } from './person.ts'
+import { CRUMBS, findPerson, type Person, personStatus, userTarget } from './person.ts'
 
 export const personRoutes: Route[] = [
   get('/people/:user', isOwner, async (visit) => personPage(visit, await findPerson(visit))),
@@ -45,9 +46,9 @@ async function personPage(visit: Visit, person: Person, errors: Errors = {}): Pr
   const isOwnPage = person.role === 'owner'
   return {
     title: person.fullName,
-    crumbs: [{ label: 'People', to: '/people' }],
+    crumbs: CRUMBS,
     actions: personStatus(person, visit.now),
-    status: Object.keys(errors).length > 0 ? 422 : 200,
+    status: formStatus(errors),
     isNarrow: true,
     body: [
       card('', personFacts(person, activeKeys, visit.now)),
@@ -61,15 +62,15 @@ function personFacts(person: Person, activeKeys: number, now: Date): Html {
   const { id, email, role, hasJoined, createdAt } = person
   const keys = html`<a href="/console/api-keys">${counted(activeKeys, 'key')}</a>`
   const history = html`<a href="/console/audit-log?user=${id}">Actions by this user</a> ·
-<a href="/console/audit-log?target=${id}">Changes to this user</a>`
-  const rows: [string, Content][] = [
+    <a href="/console/audit-log?target=${id}">Changes to this user</a>`
+  return facts([
     ['Email', email],
     ['Role', ROLES[role]],
     [hasJoined ? 'Added' : 'Invited', timeElement(createdAt, now)],
-  ]
-  if (!hasJoined) rows.push(['Link', linkExpiry(person, now)])
-  rows.push(['API keys', activeKeys === 0 ? 'None' : keys], ['History', history])
-  return facts(rows)
+    !hasJoined && ['Link', linkExpiry(person, now)],
+    ['API keys', activeKeys === 0 ? 'None' : keys],
+    ['History', history],
+  ])
 }
 
 function linkExpiry({ linkExpiresAt }: Person, now: Date): Content {
@@ -82,14 +83,13 @@ function ownerCard(): Html {
   return card(
     'Access',
     html`<p>You own this account. The owner has full access and decides what everyone else can do.
-To change that, <a href="/console/settings">transfer the ownership</a>.</p>`,
+      To change that, <a href="/console/settings">transfer the ownership</a>.</p>`,
   )
 }
 
 function accessCard({ form: input }: Visit, person: Person, errors: Errors): Html {
-  const isSent = Object.keys(errors).length > 0
   const role = person.role === 'admin' ? ('admin' as const) : ('member' as const)
-  const access = isSent ? readAccess(input).access : { ...person, role }
+  const access = hasErrors(errors) ? readAccess(input).access : { ...person, role }
   return card(
     'Access',
     form({ to: `/people/${person.id}`, submit: 'Save', errors }, accessFields(access, errors)),
@@ -97,41 +97,37 @@ function accessCard({ form: input }: Visit, person: Person, errors: Errors): Htm
 }
 
 function membershipCard(person: Person): Html {
-  return card(
-    'Sign-in and removal',
-    html`<div class="card-body doings">${membershipActions(person)}</div>`,
-  )
+  return card('Sign-in and removal', actionRows(membershipActions(person)))
 }
 
-function membershipActions(person: Person): Content {
+function membershipActions(person: Person): ActionRow[] {
   const { id, hasJoined, status } = person
   if (status === 'deactivated')
-    return actionRow(
-      'Deactivated: cannot sign in, and API keys are refused. Their data stays.',
-      action({ to: `/people/${id}/reactivate`, label: 'Reactivate' }),
-    )
-  const link = action({ to: `/people/${id}/link`, label: 'Create a new link' })
+    return [
+      row(
+        'Deactivated: cannot sign in, and API keys are refused. Their data stays.',
+        action({ to: `/people/${id}/reactivate`, label: 'Reactivate' }),
+      ),
+    ]
+  const linkText = hasJoined
+    ? 'Forgot the password? Send a one-time link to choose a new one.'
+    : 'Has not joined yet. A new link replaces the previous one.'
   return [
-    hasJoined
-      ? actionRow('Forgot the password? Send a one-time link to choose a new one.', link)
-      : actionRow('Has not joined yet. A new link replaces the previous one.', link),
+    row(linkText, action({ to: `/people/${id}/link`, label: 'Create a new link' })),
     !hasJoined &&
-      actionRow(
+      row(
         'Invited by mistake? The link stops working, and the email can be invited again.',
         withdrawButton(person),
       ),
-    actionRow(
+    row(
       'Signs them out and revokes their API access now. Their data stays.',
       deactivateButton(person),
     ),
   ]
 }
 
-function actionRow(text: string, control: Content): Html {
-  return html`<div>
-<p>${text}</p>
-${control}
-</div>`
+function row(text: string, control: Html): ActionRow {
+  return [html`<p>${text}</p>`, control]
 }
 
 function withdrawButton({ id, fullName }: Person): Html {
@@ -153,8 +149,7 @@ function deactivateButton({ id, fullName }: Person): Html {
 async function changeAccess(visit: Visit): Promise<PageResult> {
   const person = await findPerson(visit)
   const { access, errors } = readAccess(visit.form)
-  if (Object.keys(errors).length > 0 && person.role !== 'owner')
-    return personPage(visit, person, errors)
+  if (hasErrors(errors) && person.role !== 'owner') return personPage(visit, person, errors)
   const isChanged = await visit.change(async (scope) => {
     const updated = await updateAccess(scope, person.id, access, visit.now)
     const changes =
@@ -168,7 +163,7 @@ async function changeAccess(visit: Visit): Promise<PageResult> {
     return changes !== undefined
   })
   const text = isChanged ? `Access of ${person.fullName} updated.` : 'Nothing was changed.'
-  return { to: `/people/${person.id}`, notice: { kind: 'ok', text } }
+  return redirect(`/people/${person.id}`, text)
 }
 
 async function createLink(visit: Visit): Promise<PageResult> {
@@ -201,10 +196,7 @@ async function withdrawInvitation(visit: Visit): Promise<PageResult> {
       details: { email },
     })
   })
-  return {
-    to: '/people',
-    notice: { kind: 'ok', text: `The invitation of ${fullName} is withdrawn.` },
-  }
+  return redirect('/people', `The invitation of ${fullName} is withdrawn.`)
 }
 
 async function switchStatus(visit: Visit, status: User['status']): Promise<PageResult> {
@@ -227,5 +219,5 @@ async function switchStatus(visit: Visit, status: User['status']): Promise<PageR
   const text = isActive
     ? `${fullName} can sign in again, and their API keys work again.`
     : `${fullName} is deactivated and signed out.`
-  return { to: `/people/${id}`, notice: { kind: 'ok', text } }
+  return redirect(`/people/${id}`, text)
 }

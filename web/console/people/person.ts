@@ -7,6 +7,8 @@ import type { Html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'
 import { pill } from '../ui.ts'
 
+export const CRUMBS = [{ label: 'People', to: '/people' }]
+
 export interface Person extends User {
   hasJoined: boolean
   /** Epoch milliseconds, also of an expired link. Undefined without a link. */

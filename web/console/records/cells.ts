@@ -172,14 +172,6 @@ export function valueTable(
   const rows = (values as Record<string, unknown>[]).map((value) => ({
     cells: columns.map(([column, schema]) => fullValue(column, schema, value[column], showing)),
   }))
-  return table(
-    columns.map(([column]) => label(column)),
-    rows,
-    { label: label(name) },
-  )
-}
-
-/** Renders `code` in a description of the contract. */
-export function withCode(text: string): Content {
-  return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))
+  const labels = columns.map(([column]) => label(column))
+  return table(label(name), labels, rows)
 }

@@ -1,11 +1,13 @@
-/** Label, hint, value and errors of a field. */
+/** Label, hint, value, errors and buttons of a field. */
 
-import { type Content, html } from '../../shared/html.ts'
+import { type Content, type Html, html } from '../../shared/html.ts'
 import type { FieldOptions } from '../form-fields.ts'
-import { withCode } from './cells.ts'
+import { capital } from '../format.ts'
+import { replace } from '../htmx.ts'
+import { withCode } from '../ui.ts'
 import type { FormField } from './field.ts'
-import type { ControlContext } from './form-context.ts'
-import { capital, label, noun } from './labels.ts'
+import { actionName, type ControlContext, FORM, type FormAction } from './form-context.ts'
+import { label, noun } from './labels.ts'
 import { referencedResource } from './resources.ts'
 
 export function fieldLabel({ name, label: own, kind }: FormField): string {
@@ -59,4 +61,19 @@ export function hintLine(field: FormField, context: ControlContext): Content {
 
 export function errorLine({ path }: FormField, { errors }: ControlContext): Content {
   return errors[path] && html`<p class="field-error">${errors[path].join(' ')}</p>`
+}
+
+/** A button that renders the form again with the action done. */
+export function formButton(
+  { to }: ControlContext,
+  { action, value, style = '' }: { action: FormAction; value: string; style?: string },
+  text: Content,
+): Html {
+  return html`<button
+    class="${style}"
+    name="${actionName(action)}"
+    value="${value}"
+    formnovalidate
+    ${replace(FORM, { path: `/console${to}`, method: 'post' })}
+  >${text}</button>`
 }

@@ -4,6 +4,7 @@ import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import {
+  addChoice,
   type Choice,
   choiceField,
   type FieldOptions,
@@ -12,9 +13,16 @@ import {
   textArea,
   textField,
 } from '../form-fields.ts'
-import { inPlace } from '../ui.ts'
+import { replace } from '../htmx.ts'
 import { cell } from './cells.ts'
-import { draftValue, errorLine, fieldLabel, fieldOptions, hintLine } from './control-parts.ts'
+import {
+  draftValue,
+  errorLine,
+  fieldLabel,
+  fieldOptions,
+  formButton,
+  hintLine,
+} from './control-parts.ts'
 import { narrow } from './dependent-fields.ts'
 import { countName, groupCount, kindName } from './draft.ts'
 import type { FieldKind, FormField } from './field.ts'
@@ -43,7 +51,7 @@ const CONTROLS: Record<FieldKind, (field: FormField, context: ControlContext) =>
         { value: 'false', label: 'No' },
       ],
     }),
-  time,
+  time: (field, context) => timeField(fieldOptions(field, context)),
   number: (field, context) =>
     fieldParts(
       fieldOptions(field, context),
@@ -83,14 +91,11 @@ function text(field: FormField, context: ControlContext): Html {
 }
 
 /** A datetime-local input drops text that is not a time. */
-function time(field: FormField, context: ControlContext): Html {
-  return textField({
-    ...fieldOptions(field, context),
-    type: isLocal(draftValue(field, context)) ? 'datetime-local' : 'text',
-  })
+export function timeField(options: FieldOptions): Html {
+  return textField({ ...options, type: isLocal(options.value ?? '') ? 'datetime-local' : 'text' })
 }
 
-function optionsOf({ enum: values = [] }: Schema): Choice[] {
+export function optionsOf({ enum: values = [] }: Schema): Choice[] {
   return values
     .filter((value) => value !== null)
     .map((value) => ({ value: String(value), label: option(value) }))
@@ -102,24 +107,20 @@ function choice(field: FormField, context: ControlContext): Html {
   const possible = optionsOf(schema).filter(
     (one) => !isResourceChoice(field) || canSee(context.user, one.value),
   )
-  // A submitted value stays, even when it is not an option.
-  const choices =
-    value === '' || possible.some((one) => one.value === value)
-      ? possible
-      : [...possible, { value, label: value }]
+  const choices = addChoice(possible, value)
   const needsNone =
     schema.nullable || value === '' || (context.isNew && schema.default === undefined)
   const none = needsNone ? (isRequired ? 'Choose one' : 'None') : undefined
   const select = selectField({ ...fieldOptions(field, context), value, choices, none })
   if (!refreshesForm) return select
   const refresh = actionName('refresh')
-  return html`<div
-  class="driver" hx-post="/console${context.to}?${refresh}=1" hx-trigger="change"
-  hx-target="#${FORM}" hx-select="#${FORM}" hx-swap="outerHTML"
->
-${select}
-<button class="button needs-script-off" name="${refresh}" value="1" formnovalidate>Update form</button>
-</div>`
+  const path = `/console${context.to}?${refresh}=1`
+  return html`<div class="driver"${replace(FORM, { path, method: 'post', trigger: 'change' })}>
+    ${select}
+    <button class="button needs-script-off" name="${refresh}" value="1" formnovalidate>
+      Update form
+    </button>
+  </div>`
 }
 
 function canSee(user: User, value: string): boolean {
@@ -144,10 +145,7 @@ export function multiSelectField(
   control: FieldOptions & { choices: Choice[]; values: string[] },
 ): Html {
   const { name, label: legend, hint, choices, values, errors } = control
-  const unknown = values
-    .filter((value) => !choices.some((one) => one.value === value))
-    .map((value) => ({ value, label: value }))
-  const all = [...choices, ...unknown]
+  const all = values.reduce(addChoice, choices)
   const selectedFirst = [...all].sort(
     (a, b) => Number(values.includes(b.value)) - Number(values.includes(a.value)),
   )
@@ -176,7 +174,7 @@ ${legend(field)}
 ${hintLine(field, context)}
 <input type="hidden" name="${countName(path)}" value="${count}">
 ${Array.from({ length: count }, (_, index) => group(field, context, index))}
-${canAdd && groupButton('add', path, 'Add another', context, '')}
+${canAdd && formButton(context, { action: 'add', value: path, style: 'button' }, 'Add another')}
 ${errorLine(field, context)}
 </fieldset>`
 }
@@ -188,21 +186,8 @@ function group(field: FormField, context: ControlContext, index: number): Html {
   return html`<fieldset class="record-group">
 <legend>${noun} ${index + 1}</legend>
 ${groupFields(field, index).map((part) => control(part, context))}
-${groupButton('remove', `${path}.${index}`, remove, context, 'quiet')}
+${formButton(context, { action: 'remove', value: `${path}.${index}`, style: 'button quiet' }, remove)}
 </fieldset>`
-}
-
-function groupButton(
-  verb: 'add' | 'remove',
-  value: string,
-  text: Content,
-  { to }: ControlContext,
-  style: '' | 'quiet',
-): Html {
-  return html`<button
-  class="button ${style}" name="${actionName(verb)}" value="${value}" formnovalidate
-  ${inPlace('post', `/console${to}`, FORM)}
->${text}</button>`
 }
 
 function legend({ isRequired, ...field }: FormField): Html {

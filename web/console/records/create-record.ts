@@ -1,8 +1,8 @@
 /** The form that creates a record. */
-import { randomUUID } from 'node:crypto'
-import { InvalidInput, StatusError } from '../../../errors.ts'
+import { StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
+import { capital } from '../format.ts'
 import {
   AlreadyCreated,
   createOnce,
@@ -10,22 +10,21 @@ import {
   formKey,
   RESENT_WITH_CHANGES,
 } from '../idempotent-form.ts'
-import type { ConsolePage, PageResult, Visit } from '../page.ts'
+import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
 import type { Draft } from './draft.ts'
 import { canViewExported } from './export-file.ts'
 import { schemaFields, writeField } from './fields.ts'
 import type { RecordForm } from './form-context.ts'
-import { capital, noun, plural } from './labels.ts'
+import { noun, plural } from './labels.ts'
 import { recordForm } from './record-form.ts'
-import { addressOf, type Item, resourceByOption } from './resources.ts'
+import { addressOf, type Item, recordCrumbs, resourceByOption } from './resources.ts'
 import {
   applyFormAction,
-  isBadRequest,
   type LoadedForm,
   loadForm,
   readSubmittedForm,
-  suggestRecords,
   toRequestBody,
+  withProblem,
 } from './submitted-form.ts'
 
 export async function newPage(visit: Visit, resource: Resource): Promise<ConsolePage> {
@@ -59,41 +58,15 @@ export async function createRecord(visit: Visit, resource: Resource): Promise<Pa
       body,
       around: (scope, make) => createOnce(visit, scope, make as () => Promise<Item>),
     })) as Item
-    return {
-      to: addressOf(resource, id),
-      notice: { kind: 'ok', text: `${capital(noun(resource))} created.` },
-    }
+    return redirect(addressOf(resource, id), `${capital(noun(resource))} created.`)
   } catch (error) {
-    if (error instanceof InvalidInput) {
-      const { errors } = error
-      return {
-        ...page(visit, resource, {
-          ...form,
-          errors,
-          suggestions: await suggestRecords(visit, form, errors),
-        }),
-        status: 422,
-      }
+    if (!(error instanceof AlreadyCreated)) {
+      const status = error instanceof StatusError && error.status === 403 ? 403 : 422
+      return { ...page(visit, resource, await withProblem(visit, form, error)), status }
     }
-    if (error instanceof AlreadyCreated) {
-      if (error.hasDifferentInput)
-        return {
-          ...page(visit, resource, { ...form, problem: RESENT_WITH_CHANGES }, randomUUID()),
-          status: 422,
-        }
-      return {
-        to: addressOf(resource, error.id),
-        notice: {
-          kind: 'ok',
-          text: `The ${noun(resource)} was already created.`,
-        },
-      }
-    }
-    if (error instanceof StatusError && error.status === 403)
-      return { ...page(visit, resource, { ...form, problem: error.message }), status: 403 }
-    if (isBadRequest(error))
-      return { ...page(visit, resource, { ...form, problem: error.message }), status: 422 }
-    throw error
+    return error.hasDifferentInput
+      ? { ...page(visit, resource, { ...form, problem: RESENT_WITH_CHANGES }), status: 422 }
+      : redirect(addressOf(resource, error.id), `The ${noun(resource)} was already created.`)
   }
 }
 
@@ -111,12 +84,11 @@ function page(
   visit: Visit,
   resource: Resource,
   form: LoadedForm & Partial<RecordForm>,
-  key = formKey(visit),
 ): ConsolePage {
   return {
     title: `New ${noun(resource)}`,
     isNarrow: true,
-    crumbs: [{ label: plural(resource), to: addressOf(resource) }],
+    crumbs: recordCrumbs(resource),
     body: recordForm({
       ...form,
       to: `${addressOf(resource)}/new`,
@@ -125,7 +97,7 @@ function page(
       user: visit.user,
       now: visit.now,
       isNew: true,
-      hidden: [[FORM_KEY, key]],
+      hidden: { [FORM_KEY]: formKey(visit, form.problem) },
     }),
   }
 }

@@ -3,13 +3,15 @@ import { InvalidInput, StatusError } from '../../../errors.ts'
 import { operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import { type Content, html } from '../../shared/html.ts'
-import { form } from '../form-fields.ts'
-import type { ConsolePage, PageResult, Visit } from '../page.ts'
+import { formPage } from '../form-fields.ts'
+import { capital } from '../format.ts'
+import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
+import { hiddenInput } from '../ui.ts'
 import { VERSION_FIELD } from './edit-record.ts'
-import { capital, label, noun, plural } from './labels.ts'
+import { label, noun } from './labels.ts'
 import { recordTitle } from './record-page.ts'
 import { findRecord, loadReferences } from './references.ts'
-import { addressOf, type Item } from './resources.ts'
+import { addressOf, type Item, recordCrumbs } from './resources.ts'
 
 export async function deletePage(
   visit: Visit,
@@ -18,34 +20,25 @@ export async function deletePage(
   problem?: string,
 ): Promise<ConsolePage> {
   const title = recordTitle(resource, item, await loadReferences(visit, [item]))
-  return {
-    title: `Delete ${title}?`,
-    isNarrow: true,
-    crumbs: [
-      { label: plural(resource), to: addressOf(resource) },
-      { label: title, to: addressOf(resource, item.id) },
+  return formPage(
+    { title: `Delete ${title}?`, crumbs: recordCrumbs(resource, { id: item.id, title }) },
+    {
+      to: addressOf(resource, item.id, 'delete'),
+      submit: `Delete ${noun(resource)}`,
+      style: 'danger',
+      cancel: addressOf(resource, item.id),
+      problem,
+    },
+    [
+      versionInput(resource, item),
+      html`<p>This cannot be undone.${emitsEvents(resource) && ' Subscribed webhooks will be notified.'}</p>`,
     ],
-    body: form(
-      {
-        to: addressOf(resource, item.id, 'delete'),
-        submit: `Delete ${noun(resource)}`,
-        style: 'danger',
-        cancel: addressOf(resource, item.id),
-        problem,
-      },
-      html`
-${versionInput(resource, item)}
-<p>This cannot be undone.${emitsEvents(resource) && ' Subscribed webhooks will be notified.'}</p>`,
-    ),
-  }
+  )
 }
 
 /** None for a record that only the service changes, such as an export in progress. */
 function versionInput({ operations: { update } }: Resource, { updated_at }: Item): Content {
-  return (
-    update !== null &&
-    html`<input type="hidden" name="${VERSION_FIELD}" value="${String(updated_at)}">`
-  )
+  return update !== null && hiddenInput(VERSION_FIELD, String(updated_at))
 }
 
 function emitsEvents({ operations: { delete: id } }: Resource): boolean {
@@ -64,13 +57,10 @@ export async function deleteRecord(
       path: { [resource.idParameter]: item.id },
       updatedAt: visit.form.get(VERSION_FIELD) ?? undefined,
     })
-    return {
-      to: addressOf(resource),
-      notice: { kind: 'ok', text: `${capital(noun(resource))} deleted.` },
-    }
+    return redirect(addressOf(resource), `${capital(noun(resource))} deleted.`)
   } catch (error) {
     if (error instanceof InvalidInput)
-      return { ...(await deletePage(visit, resource, item, errorSentence(error))), status: 422 }
+      return deletePage(visit, resource, item, errorSentence(error))
     if (error instanceof StatusError && error.status === 412)
       return changedMeanwhile(visit, resource)
     throw error

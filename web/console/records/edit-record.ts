@@ -1,27 +1,25 @@
 /** Edits a record. Sends only changed fields, and detects concurrent updates by `updated_at`. */
 import { createHash } from 'node:crypto'
-import { InvalidInput, StatusError } from '../../../errors.ts'
+import { StatusError } from '../../../errors.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Content } from '../../shared/html.ts'
-import type { ConsolePage, PageResult, Visit } from '../page.ts'
+import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
 import { storedValue } from './controls.ts'
 import { copyField, type Draft, isInForm, serializeField } from './draft.ts'
 import type { FormField } from './field.ts'
 import { matchesValue, writeField } from './fields.ts'
 import type { RecordForm } from './form-context.ts'
-import { plural } from './labels.ts'
 import { recordForm } from './record-form.ts'
 import { recordTitle } from './record-page.ts'
 import { findRecord, loadReferences } from './references.ts'
-import { addressOf, type Item } from './resources.ts'
+import { addressOf, type Item, recordCrumbs } from './resources.ts'
 import {
   applyFormAction,
-  isBadRequest,
   type LoadedForm,
   loadForm,
   readSubmittedForm,
-  suggestRecords,
   toRequestBody,
+  withProblem,
 } from './submitted-form.ts'
 
 /** The version of the record when the form was opened. */
@@ -72,29 +70,16 @@ export async function updateRecord(
   const form = await readSubmittedForm(visit, schema, item)
   const changed = form.fields.filter((field) => isChanged(form.draft, field, item))
   const to = addressOf(resource, item.id)
-  if (changed.length === 0) return { to, notice: { kind: 'ok', text: 'No changes to save.' } }
+  if (changed.length === 0) return redirect(to, 'No changes to save.')
   try {
     const body = toRequestBody(update, changed, form.draft, { isNew: false, current: item })
     const updatedAt = form.draft.get(VERSION_FIELD) ?? undefined
     await visit.call(update, { path: { [resource.idParameter]: item.id }, body, updatedAt })
-    return { to, notice: { kind: 'ok', text: 'Changes saved.' } }
+    return redirect(to, 'Changes saved.')
   } catch (error) {
-    if (error instanceof InvalidInput) {
-      const { errors } = error
-      return {
-        ...page(visit, resource, item, {
-          ...form,
-          errors,
-          suggestions: await suggestRecords(visit, form, errors),
-        }),
-        status: 422,
-      }
-    }
-    if (isBadRequest(error))
-      return { ...page(visit, resource, item, { ...form, problem: error.message }), status: 422 }
     if (error instanceof StatusError && error.status === 412)
       return conflict(visit, resource, form, changed)
-    throw error
+    return { ...page(visit, resource, item, await withProblem(visit, form, error)), status: 422 }
   }
 }
 
@@ -139,10 +124,7 @@ function page(
   return {
     title: `Edit ${title}`,
     isNarrow: true,
-    crumbs: [
-      { label: plural(resource), to: addressOf(resource) },
-      { label: title, to: addressOf(resource, item.id) },
-    ],
+    crumbs: recordCrumbs(resource, { id: item.id, title }),
     body: recordForm({
       ...form,
       fields: fields.map((field) => ({ ...field, isRequired: required.has(field.path) })),
@@ -152,8 +134,8 @@ function page(
       user: visit.user,
       now: visit.now,
       isNew: false,
-      hidden: hiddenNames.flatMap((name): [string, string][] =>
-        draft.has(name) ? [[name, draft.get(name) ?? '']] : [],
+      hidden: Object.fromEntries(
+        hiddenNames.filter((name) => draft.has(name)).map((name) => [name, draft.get(name) ?? '']),
       ),
     }),
   }

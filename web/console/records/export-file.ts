@@ -7,6 +7,7 @@ import { count } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { plural } from './labels.ts'
 import { convertQuery, filterName } from './list-query.ts'
+import { listRecords } from './references.ts'
 import { type Item, maySee, resourceByOption } from './resources.ts'
 
 export function isExportRunning(
@@ -53,10 +54,6 @@ async function countMatching(visit: Visit, resource: Resource, filters: unknown)
   const pairs = Object.entries((filters ?? {}) as Record<string, string>).map(
     ([name, value]): [string, string] => [filterName(name), value],
   )
-  const { meta } = (await visit.call(resource.operations.list, {
-    query: { ...convertQuery(operation, pairs), 'page[size]': 1 },
-  })) as {
-    meta: { total: number }
-  }
-  return meta.total
+  const query = { ...convertQuery(operation, pairs), 'page[size]': 1 }
+  return (await listRecords(visit, resource, query)).meta.total
 }

@@ -27,7 +27,7 @@ export interface RecordForm {
   /** The current values by field path, after a conflict. */
   stored?: Record<string, Content>
   /** Hidden inputs. */
-  hidden?: [name: string, value: string][]
+  hidden?: Record<string, string>
 }
 
 /** Buttons that submit the form without saving it. `find` and `choose` belong to references, `add` and

@@ -5,11 +5,12 @@ import { isDeepStrictEqual } from 'node:util'
 import { validate as isUuid } from 'uuid'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
+import { capital } from '../format.ts'
 import type { Visit } from '../page.ts'
 import { type Draft, isInForm } from './draft.ts'
 import type { FormField } from './field.ts'
 import { toFormField } from './fields.ts'
-import { capital, label, noun, option } from './labels.ts'
+import { label, noun, option } from './labels.ts'
 import { findKnownRecord, findRecord, type KnownRecords } from './references.ts'
 import {
   type Item,

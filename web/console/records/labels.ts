@@ -1,5 +1,6 @@
 /** Labels for names in the contract. */
 import type { Resource } from '../../../generated/resources.ts'
+import { capital } from '../format.ts'
 
 const ABBREVIATIONS: Record<string, string> = {
   id: 'ID',
@@ -28,10 +29,6 @@ export function noun({ type }: Pick<Resource, 'type'>): string {
 /** `Job applications`. */
 export function plural({ slug }: Pick<Resource, 'slug'>): string {
   return label(slug)
-}
-
-export function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 function words(name: string): string {

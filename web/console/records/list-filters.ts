@@ -3,14 +3,13 @@
 import type { FieldErrors } from '../../../errors.ts'
 import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
-import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { type Choice, type FieldOptions, selectField, textField } from '../form-fields.ts'
-import { button, buttonLink } from '../ui.ts'
-import { multiSelectField } from './controls.ts'
-import { isLocal, toLocal } from './field-values.ts'
+import { filterForm } from '../filter-form.ts'
+import { addChoice, type FieldOptions, selectField, textField } from '../form-fields.ts'
+import { multiSelectField, optionsOf, timeField } from './controls.ts'
+import { toLocal } from './field-values.ts'
 import { toFormField } from './fields.ts'
-import { label, option } from './labels.ts'
+import { label } from './labels.ts'
 import {
   filterName,
   filtersIn,
@@ -36,52 +35,34 @@ type Filter = Resource['filters'][number]
 /** Filters with more options are collapsed under "More filters". */
 const MAX_VISIBLE_OPTIONS = 8
 
-export function filterForm(context: FilterContext): Html {
-  const { resource, pairs } = context
+export function recordFilters(context: FilterContext): Html {
+  const { resource, pairs, errors } = context
   const visible = resource.filters
     .filter(isAlwaysVisible)
     .sort((a, b) => Number(b.name === 'search') - Number(a.name === 'search'))
+  const collapsed = resource.filters.filter((filter) => !isAlwaysVisible(filter))
+  const used = collapsed.filter(({ name }) => queryValue(pairs, filterName(name)) !== '').length
   const size = queryValue(pairs, 'page[size]')
-  const isFiltered = Object.keys(filtersIn(pairs)).length > 0
-  return html`<form
-  class="record-filters" method="get" action="/console${addressOf(resource)}" novalidate
->
-${size !== '' && html`<input type="hidden" name="page[size]" value="${size}">`}
-<div class="filter-row">
-${visible.map((filter) => filterField(filter, context))}
-${sortField(operations[resource.operations.list], pairs)}
-<div class="actions">
-${button('Apply')}
-${isFiltered && buttonLink(addressOf(resource), 'Clear filters', 'quiet')}
-</div>
-</div>
-${collapsedFilters(context, visible.length > 0 ? 'More filters' : 'Filters')}
-</form>`
-}
-
-function collapsedFilters(context: FilterContext, title: string): Content {
-  const { resource, pairs, errors } = context
-  const filters = resource.filters.filter((filter) => !isAlwaysVisible(filter))
-  if (filters.length === 0) return undefined
-  const used = filters.filter(({ name }) => queryValue(pairs, filterName(name)) !== '').length
-  const isOpen = used > 0 || filters.some(({ name }) => filterName(name) in errors)
-  return html`<details${isOpen && html` open`}>
-<summary>${title}${used > 0 && ` (${used} used)`}</summary>
-<div class="filter-grid">
-${filters.map((filter) => filterField(filter, context))}
-</div>
-</details>`
+  const title = visible.length > 0 ? 'More filters' : 'Filters'
+  return filterForm({
+    to: addressOf(resource),
+    hidden: size === '' ? {} : { 'page[size]': size },
+    fields: [
+      ...visible.map((filter) => filterField(filter, context)),
+      sortField(operations[resource.operations.list], pairs),
+    ],
+    clear: Object.keys(filtersIn(pairs)).length > 0 && addressOf(resource),
+    more: collapsed.length > 0 && {
+      title: `${title}${used > 0 ? ` (${used} used)` : ''}`,
+      isOpen: used > 0 || collapsed.some(({ name }) => filterName(name) in errors),
+      fields: collapsed.map((filter) => filterField(filter, context)),
+    },
+  })
 }
 
 function isAlwaysVisible({ name, schema }: Filter): boolean {
   const options = (schema.items ?? schema).enum
   return name === 'search' || (options !== undefined && options.length <= MAX_VISIBLE_OPTIONS)
-}
-
-function optionsOf({ enum: values = [] }: Schema): Choice[] {
-  return values
-    .filter((value) => value !== null)
-    .map((value) => ({ value: String(value), label: option(value) }))
 }
 
 function filterField({ name, description, schema }: Filter, context: FilterContext): Html {
@@ -120,10 +101,6 @@ function filterField({ name, description, schema }: Filter, context: FilterConte
   }
 }
 
-function timeField(options: FieldOptions): Html {
-  return textField({ ...options, type: isLocal(options.value ?? '') ? 'datetime-local' : 'text' })
-}
-
 /** An input for an ID, labelled with the record's name. Lists the search results if the user typed a name. */
 function referenceField(
   name: string,
@@ -151,17 +128,11 @@ ${list}
 function sortField({ sorts }: OperationRow, pairs: Pairs): Content {
   if (sorts.length === 0) return undefined
   const value = queryValue(pairs, 'sort')
-  const choices = sorts.flatMap((name) => [
+  const orders = sorts.flatMap((name) => [
     { value: name, label: `${label(name)}, ascending` },
     { value: `-${name}`, label: `${label(name)}, descending` },
   ])
-  const isOther = value !== '' && !choices.some((choice) => choice.value === value)
-  const select = selectField({
-    name: 'sort',
-    label: 'Order',
-    value,
-    none: 'Default',
-    choices: isOther ? [...choices, { value, label: value }] : choices,
-  })
+  const choices = addChoice(orders, value)
+  const select = selectField({ name: 'sort', label: 'Order', value, none: 'Default', choices })
   return html`<div class="sort-order">${select}</div>`
 }

@@ -1,8 +1,8 @@
 /** The form that creates or updates a record. */
 
 import { type Html, html } from '../../shared/html.ts'
-import type { Errors } from '../form-fields.ts'
-import { button, buttonLink, note } from '../ui.ts'
+import { type Errors, formNote } from '../form-fields.ts'
+import { button, buttonLink, hiddenInput } from '../ui.ts'
 import { fieldLabel } from './control-parts.ts'
 import { control } from './controls.ts'
 import { type Draft, groupCount } from './draft.ts'
@@ -12,17 +12,16 @@ import { FORM, type RecordForm } from './form-context.ts'
 import { label } from './labels.ts'
 
 export function recordForm(form: RecordForm): Html {
-  const { to, cancel, submit, fields, hidden = [] } = form
+  const { to, cancel, submit, fields, hidden = {} } = form
   const { errors, rest } = sentences(form)
   const problem = form.problem ?? (rest.length > 0 ? rest.join(' ') : undefined)
-  const isWrong = problem !== undefined || Object.keys(errors).length > 0
   // The Enter key presses the first button, so the first one submits.
   return html`<form
   class="form record-form" id="${FORM}" method="post" action="/console${to}" novalidate
 >
 <button class="visually-hidden" tabindex="-1" aria-hidden="true">${submit}</button>
-${isWrong && note('bad', problem ?? 'Please fix the fields marked below.')}
-${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+${formNote(errors, problem)}
+${Object.entries(hidden).map(([name, value]) => hiddenInput(name, value))}
 ${fields.map((field) => control(field, { ...form, errors }))}
 <div class="form-actions">
 ${button(submit, 'primary')}

@@ -7,23 +7,24 @@ import { isStorable } from '../../../operations/storable.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { apiCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { count, counted } from '../format.ts'
+import { capital, count, counted } from '../format.ts'
+import { reloadEvery } from '../htmx.ts'
 import type { ConsolePage, PageResult, Visit } from '../page.ts'
 import {
   buttonLink,
   type Column,
   codeBlock,
   empty,
-  live,
   note,
   pager,
   shortId,
   table,
+  withCode,
 } from '../ui.ts'
-import { cell, shownName, withCode } from './cells.ts'
+import { cell, shownName } from './cells.ts'
 import { canViewExported, isExportRunning, isFileReady } from './export-file.ts'
-import { capital, label, noun, plural } from './labels.ts'
-import { type FilterContext, filterForm } from './list-filters.ts'
+import { label, noun, plural } from './labels.ts'
+import { type FilterContext, recordFilters } from './list-filters.ts'
 import {
   convertQuery,
   filterName,
@@ -34,7 +35,13 @@ import {
   queryValue,
   withValue,
 } from './list-query.ts'
-import { loadReferences, type SearchResult, searchRecords } from './references.ts'
+import {
+  listRecords,
+  loadReferences,
+  type Records,
+  type SearchResult,
+  searchRecords,
+} from './references.ts'
 import {
   addressOf,
   canPerform,
@@ -45,16 +52,11 @@ import {
   referencedResource,
 } from './resources.ts'
 
-interface Found {
-  data: Item[]
-  meta: { current_page: number; last_page: number; per_page: number; total: number }
-}
-
 interface List extends FilterContext {
   visit: Visit
   operation: OperationRow
   /** Undefined if the query is invalid. */
-  found?: Found
+  found?: Records
 }
 
 export async function recordListPage(visit: Visit, resource: Resource): Promise<PageResult> {
@@ -65,9 +67,7 @@ export async function recordListPage(visit: Visit, resource: Resource): Promise<
     return { to: `${addressOf(resource)}${queryText(pairs)}` }
   const list = { visit, resource, operation, pairs, errors: {} }
   try {
-    const found = (await visit.call(resource.operations.list, {
-      query: convertQuery(operation, pairs),
-    })) as Found
+    const found = await listRecords(visit, resource, convertQuery(operation, pairs))
     return listContent({
       ...list,
       found,
@@ -110,7 +110,7 @@ function listContent(list: List): ConsolePage {
     actions: canPerform(visit.user, resource, 'create') && creationLink(resource),
     body: html`
 ${problems(list)}
-${filterForm(list)}
+${recordFilters(list)}
 ${found && records(list, found)}
 ${apiRequest(list)}`,
   }
@@ -136,18 +136,18 @@ function problems({ resource, errors }: List): Content {
 /** How often the list reloads while an export in it is in progress. */
 export const LIVE_SECONDS = 2
 
-function records(list: List, { data, meta }: Found): Html {
+function records(list: List, { data, meta }: Records): Html {
   const { resource, pairs } = list
   const isLive = data.some((item) => isExportRunning(resource, item))
   const here = `/console${addressOf(resource)}${queryText(pairs)}`
-  const attributes = isLive && live(here, 'records', LIVE_SECONDS)
+  const attributes = isLive && reloadEvery(LIVE_SECONDS, here, 'records')
   return html`<section class="card records" id="records"${attributes}>
 ${data.length === 0 ? emptyList(list, meta) : recordTable(list, data)}
 ${listPager(list, meta)}
 </section>`
 }
 
-function emptyList({ resource, visit, pairs }: List, { total, last_page }: Found['meta']): Html {
+function emptyList({ resource, visit, pairs }: List, { total, last_page }: Records['meta']): Html {
   const all = plural(resource).toLowerCase()
   if (total > 0)
     return empty('This page is empty', `There are ${counted(last_page, 'page')} of ${all}.`)
@@ -183,7 +183,7 @@ function recordTable(list: List, items: Item[]): Html {
       ...(hasFile ? [fileLink(list, item)] : []),
     ],
   }))
-  return table(columns, rows, { label: plural(resource) })
+  return table(plural(resource), columns, rows)
 }
 
 function recordLink(resource: Resource, item: Item, name: string | undefined): Html {
@@ -233,7 +233,7 @@ function columnHead({ resource, operation, pairs }: List, name: string, schema: 
 
 function listPager(
   { resource, pairs }: List,
-  { current_page, last_page, per_page, total }: Found['meta'],
+  { current_page, last_page, per_page, total }: Records['meta'],
 ): Content {
   if (total === 0) return undefined
   const to = (number: number): string => {

@@ -1,12 +1,12 @@
 /** The page of a record: its fields, the records that refer to it, and its events. */
-import { type OperationRow, operations } from '../../../generated/operations.ts'
 import { type Resource, resources } from '../../../generated/resources.ts'
 import type { PublicEvent } from '../../../records/events.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { count } from '../format.ts'
+import { capital, count } from '../format.ts'
+import { reloadEvery } from '../htmx.ts'
 import type { ConsolePage, Visit } from '../page.ts'
-import { buttonLink, card, empty, facts, live, shortId, table, timeElement } from '../ui.ts'
+import { buttonLink, card, empty, type Fact, facts, shortId, table, timeElement } from '../ui.ts'
 import {
   amountOf,
   cell,
@@ -18,16 +18,24 @@ import {
 } from './cells.ts'
 import { canViewExported, exportProgress, isExportRunning, isFileReady } from './export-file.ts'
 import { keyLabels } from './keyed-fields.ts'
-import { capital, noun, option, plural } from './labels.ts'
+import { noun, option, plural } from './labels.ts'
 import { filterName, queryText } from './list-query.ts'
 import { LIVE_SECONDS } from './record-list.ts'
-import { findKnownRecord, type KnownRecords, loadReferences, recordName } from './references.ts'
+import {
+  findKnownRecord,
+  type KnownRecords,
+  listRecords,
+  loadReferences,
+  newestFirst,
+  recordName,
+} from './references.ts'
 import {
   addressOf,
   canPerform,
   type Item,
   maySee,
   nameField,
+  recordCrumbs,
   recordFields,
   referencedResource,
 } from './resources.ts'
@@ -51,7 +59,7 @@ export async function recordPage(
         now: visit.now,
         known,
       }),
-    crumbs: [{ label: plural(resource), to: addressOf(resource) }],
+    crumbs: recordCrumbs(resource),
     actions: recordActions(visit, resource, item),
     body: html`
 ${await recordCard(visit, resource, item, known)}
@@ -112,22 +120,24 @@ async function recordCard(
   const showing = { now: visit.now, known, item }
   const rows = fields
     .filter((field) => !lists.includes(field))
-    .map(([name, schema]): [string, Content] => [
-      referenceLabel(shownName(name, schema)),
-      fullValue(name, schema, item[name], {
-        ...showing,
-        keyLabels: keyLabels(schema, item, known),
-      }),
-    ])
+    .map(
+      ([name, schema]): Fact => [
+        referenceLabel(shownName(name, schema)),
+        fullValue(name, schema, item[name], {
+          ...showing,
+          keyLabels: keyLabels(schema, item, known),
+        }),
+      ],
+    )
   const canDownload = isFileReady(resource, item, visit.now) && canViewExported(visit.user, item)
   const fileLink =
     canDownload && buttonLink(addressOf(resource, item.id, 'file'), 'Download', 'primary')
   const attributes =
     isExportRunning(resource, item) &&
-    live(`/console${addressOf(resource, item.id)}`, 'record', LIVE_SECONDS)
+    reloadEvery(LIVE_SECONDS, `/console${addressOf(resource, item.id)}`, 'record')
   return html`<div id="record"${attributes}>
 ${attributes && (await exportProgress(visit, item))}
-${card('Details', facts(rows), { actions: fileLink })}
+${card('Details', facts(rows), fileLink)}
 ${lists.map(([name, schema]) => listCard(name, schema, item[name] as unknown[], showing))}
 </div>`
 }
@@ -156,14 +166,12 @@ async function relatedCard(
   other: Resource,
   id: string,
 ): Promise<Html> {
-  const operation: OperationRow = operations[other.operations.list]
   const reference = `${resource.type}_id`
-  const newest = operation.sorts.includes('created_at') && { sort: ['-created_at'] }
-  const query = { [filterName(reference)]: id, ...newest, 'page[size]': RELATED_LIMIT }
-  const { data, meta } = (await visit.call(other.operations.list, { query })) as {
-    data: Item[]
-    meta: { total: number }
-  }
+  const { data, meta } = await listRecords(visit, other, {
+    [filterName(reference)]: id,
+    ...newestFirst(other),
+    'page[size]': RELATED_LIMIT,
+  })
   const known = await loadReferences(visit, data)
   const title = html`${plural(other)} <span class="muted">${count(meta.total)}</span>`
   const all = `${addressOf(other)}${queryText([[filterName(reference), id]])}`
@@ -177,7 +185,7 @@ async function relatedCard(
     data.length > 0
       ? relatedTable(visit, other, data, known, reference)
       : html`<p class="muted">None.</p>`
-  return card(title, body, { actions })
+  return card(title, body, actions)
 }
 
 function isCreationField({ creation }: Resource, field: string): boolean {
@@ -200,16 +208,14 @@ function relatedTable(
       name !== reference &&
       !named.includes(name),
   )
-  return table(
-    [capital(noun(other)), ...columns.map(([name]) => referenceLabel(name))],
-    items.map((item) => ({
-      cells: [
-        html`<a href="/console${addressOf(other, item.id)}">${recordTitle(other, item, known)}</a>`,
-        ...columns.map(([name, schema]) => cell(name, schema, item[name], showing)),
-      ],
-    })),
-    { label: plural(other) },
-  )
+  const labels = columns.map(([name]) => referenceLabel(name))
+  const rows = items.map((item) => ({
+    cells: [
+      html`<a href="/console${addressOf(other, item.id)}">${recordTitle(other, item, known)}</a>`,
+      ...columns.map(([name, schema]) => cell(name, schema, item[name], showing)),
+    ],
+  }))
+  return table(plural(other), [capital(noun(other)), ...labels], rows)
 }
 
 const EVENTS_LIMIT = 10
@@ -229,7 +235,7 @@ async function eventsCard(visit: Visit, id: string): Promise<Html> {
   }))
   const body =
     rows.length > 0
-      ? table(['Event', 'ID', 'When'], rows, { label: 'Events' })
+      ? table('Events', ['Event', 'ID', 'When'], rows)
       : empty('No events', 'Events appear here when this record changes.')
   return card(html`Events <span class="muted">${count(meta.total)}</span>`, body)
 }

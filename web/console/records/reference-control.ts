@@ -3,10 +3,12 @@
 import { validate as isUuid } from 'uuid'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { field as fieldParts, textField } from '../form-fields.ts'
-import { inPlace, pill } from '../ui.ts'
-import { draftValue, fieldHint, fieldOptions } from './control-parts.ts'
+import { count } from '../format.ts'
+import { replace } from '../htmx.ts'
+import { pill } from '../ui.ts'
+import { draftValue, fieldHint, fieldOptions, formButton } from './control-parts.ts'
 import type { FormField } from './field.ts'
-import { actionName, type ControlContext, elementId, FORM } from './form-context.ts'
+import { actionName, type ControlContext, elementId } from './form-context.ts'
 import { noun, option } from './labels.ts'
 import { distinguishingText, findKnownRecord, recordName, referenceLink } from './references.ts'
 import { maySee, referencedResource } from './resources.ts'
@@ -17,22 +19,29 @@ export function reference(field: FormField, context: ControlContext): Html {
   if (!resource || !maySee(context.user, resource)) return textField(fieldOptions(field, context))
   const resultsId = `found-${elementId(path)}`
   const find = actionName('find')
-  const searchUrl = `/console${context.to}?${find}=${encodeURIComponent(path)}`
+  const search = replace(resultsId, {
+    path: `/console${context.to}?${find}=${encodeURIComponent(path)}`,
+    method: 'post',
+    trigger: 'input changed delay:250ms, focus once',
+  })
   return fieldParts(
     {
       ...fieldOptions(field, context),
       hint: html`${fieldHint(field, context)} Type part of the name, or an ID.`,
     },
     (attributes) => html`<span class="reference">
-<input
-  type="text" ${attributes} value="${draftValue(field, context)}" autocomplete="off" spellcheck="false"
-  hx-post="${searchUrl}" hx-trigger="input changed delay:250ms, focus once"
-  hx-target="#${resultsId}" hx-select="#${resultsId}" hx-swap="outerHTML"
->
-<button class="button" name="${find}" value="${path}" formnovalidate
->Find<span class="visually-hidden"> a ${noun(resource)}</span></button>
-</span>
-<div class="found" id="${resultsId}" aria-live="polite">${searchResults(field, context)}</div>`,
+      <input
+        type="text"
+        ${attributes}
+        value="${draftValue(field, context)}"
+        autocomplete="off"
+        spellcheck="false"
+        ${search}
+      >
+      <button class="button" name="${find}" value="${path}" formnovalidate
+      >Find<span class="visually-hidden"> a ${noun(resource)}</span></button>
+    </span>
+    <div class="found" id="${resultsId}" aria-live="polite">${searchResults(field, context)}</div>`,
   )
 }
 
@@ -46,15 +55,14 @@ function searchResults(field: FormField, context: ControlContext): Content {
   const { resource, items, total } = suggestions.result
   if (items.length === 0) return html`<p class="muted">No matching ${noun(resource)} found.</p>`
   const more = total - items.length
-  const result = (one: (typeof items)[number]): Html => html`<li><button
-  name="${actionName('choose')}" value="${path}=${one.id}" formnovalidate
-  ${inPlace('post', `/console${context.to}`, FORM)}
->
-<span>${recordName(resource, one) ?? one.id}</span>
-<small>${distinguishingText(resource, one)}</small>${statusPill(one)}
-</button></li>`
-  return html`<ul>${items.map(result)}</ul>
-${more > 0 && html`<p class="muted">${more.toLocaleString('en')} more. Type more of the name.</p>`}`
+  const results = items.map((one) => {
+    const text = html`<span>${recordName(resource, one) ?? one.id}</span>
+      <small>${distinguishingText(resource, one)}</small>${statusPill(one)}`
+    const value = `${path}=${one.id}`
+    return html`<li>${formButton(context, { action: 'choose', value }, text)}</li>`
+  })
+  return html`<ul>${results}</ul>
+    ${more > 0 && html`<p class="muted">${count(more)} more. Type more of the name.</p>`}`
 }
 
 function statusPill(item: Record<string, unknown>): Content {

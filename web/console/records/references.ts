@@ -2,7 +2,7 @@
 
 import { validate as isUuid } from 'uuid'
 import { StatusError } from '../../../errors.ts'
-import { operations } from '../../../generated/operations.ts'
+import { type OperationRow, operations } from '../../../generated/operations.ts'
 import type { Resource } from '../../../generated/resources.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -36,6 +36,26 @@ export async function findRecord(
     if (error instanceof StatusError && error.status === 404) return undefined
     throw error
   }
+}
+
+export interface Records {
+  data: Item[]
+  meta: { current_page: number; last_page: number; per_page: number; total: number }
+}
+
+/** A page of the API's list. Throws `InvalidInput` when the query is invalid. */
+export async function listRecords(
+  visit: Visit,
+  { operations: { list } }: Resource,
+  query: Record<string, unknown>,
+): Promise<Records> {
+  return (await visit.call(list, { query })) as Records
+}
+
+/** The newest first, if the list can be sorted so. */
+export function newestFirst({ operations: { list } }: Resource): { sort?: string[] } {
+  const { sorts }: OperationRow = operations[list]
+  return sorts.includes('created_at') ? { sort: ['-created_at'] } : {}
 }
 
 /** Loads the records that the fields of these items refer to. */
@@ -100,20 +120,16 @@ export async function searchRecords(
   text: string,
   others: Record<string, string>,
 ): Promise<SearchResult> {
-  const { list } = resource.operations
-  const { filters, sorts } = operations[list] as { filters: object; sorts: readonly string[] }
+  const { filters }: OperationRow = operations[resource.operations.list]
   const related = Object.entries(others).filter(([name, id]) => name in filters && isUuid(id))
   const canSearch = 'search' in filters
   const query = {
     ...Object.fromEntries(related.map(([name, id]) => [`filter[${name}]`, id])),
     ...(canSearch && text !== '' && { 'filter[search]': [...text].slice(0, 200).join('') }),
-    ...(sorts.includes('created_at') && { sort: ['-created_at'] }),
+    ...newestFirst(resource),
     'page[size]': canSearch ? MAX_CHOICES : UNSEARCHABLE_PAGE_SIZE,
   }
-  const { data, meta } = (await visit.call(list, { query })) as {
-    data: Item[]
-    meta: { total: number }
-  }
+  const { data, meta } = await listRecords(visit, resource, query)
   if (canSearch) return { resource, items: data, total: meta.total }
   const matching = data.filter((item) =>
     (recordName(resource, item) ?? item.id).toLowerCase().includes(text.toLowerCase()),

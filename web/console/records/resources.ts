@@ -2,7 +2,8 @@
 import { type Resource, resources } from '../../../generated/resources.ts'
 import type { User } from '../../../records/users.ts'
 import type { Schema } from '../../../scripts/model/schema.ts'
-import { type Access, hasPermission } from '../page.ts'
+import { type Access, type ConsolePage, hasPermission } from '../page.ts'
+import { plural } from './labels.ts'
 
 /** A record as the API shows it. */
 export type Item = Record<string, unknown> & { id: string }
@@ -69,4 +70,15 @@ export function addressOf(
   action?: 'edit' | 'delete' | 'file',
 ): string {
   return ['/records', slug, id, action].filter(Boolean).join('/')
+}
+
+/** The list, and the record with this title. */
+export function recordCrumbs(
+  resource: Resource,
+  record?: { id: string; title: string },
+): ConsolePage['crumbs'] {
+  return [
+    { label: plural(resource), to: addressOf(resource) },
+    ...(record ? [{ label: record.title, to: addressOf(resource, record.id) }] : []),
+  ]
 }

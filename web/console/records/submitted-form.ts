@@ -111,8 +111,24 @@ function groupsAt(schema: Schema, path: string): FormField | undefined {
   return schemaFields('', schema).find((field) => field.kind === 'groups' && field.path === path)
 }
 
+/** The form with the reason why it was not saved. Rethrows errors that are no fault of the input. */
+export async function withProblem(
+  visit: Visit,
+  form: LoadedForm,
+  error: unknown,
+): Promise<LoadedForm & Pick<RecordForm, 'errors' | 'problem' | 'suggestions'>> {
+  if (error instanceof InvalidInput) {
+    const { errors } = error
+    return { ...form, errors, suggestions: await suggestRecords(visit, form, errors) }
+  }
+  // 400: the body as a whole is invalid, for example too deep. 403: the user may not export these records.
+  if (error instanceof StatusError && (error.status === 400 || error.status === 403))
+    return { ...form, problem: error.message }
+  throw error
+}
+
 /** Search results for the first invalid reference that holds a name instead of an ID. */
-export async function suggestRecords(
+async function suggestRecords(
   visit: Visit,
   form: LoadedForm,
   errors: FieldErrors,
@@ -163,11 +179,6 @@ export function toRequestBody(
   if (Object.keys(problems).length > 0)
     throw new InvalidInput({ ...validateBody(id, body), ...problems })
   return body
-}
-
-/** The body as a whole is invalid, for example too deep. No single field is at fault. */
-export function isBadRequest(error: unknown): error is StatusError {
-  return error instanceof StatusError && error.status === 400
 }
 
 function validateBody(id: OperationId, body: object): FieldErrors {

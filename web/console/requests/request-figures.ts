@@ -110,11 +110,12 @@ function topOperations(traffic: Traffic, input: Record<string, string>): Html {
       formatPercent(errors, requests),
     ],
   }))
-  return table(
-    ['Operation', { label: 'Requests', isNumber: true }, { label: 'Errors', isNumber: true }],
-    rows,
-    { label: 'Top operations' },
-  )
+  const columns = [
+    'Operation',
+    { label: 'Requests', isNumber: true },
+    { label: 'Errors', isNumber: true },
+  ]
+  return table('Top operations', columns, rows)
 }
 
 function topErrors({ operations }: Traffic, input: Record<string, string>): Html {
@@ -127,7 +128,7 @@ function topErrors({ operations }: Traffic, input: Record<string, string>): Html
     const path = requestsPath(input, { operation: operationId ?? '', status: String(status) })
     return { cells: [operationLink(operationId, path, statusLabel(status)), count(requests)] }
   })
-  return table(['Response', { label: 'Requests', isNumber: true }], rows, { label: 'Top errors' })
+  return table('Top errors', ['Response', { label: 'Requests', isNumber: true }], rows)
 }
 
 function operationLink(operationId: string | null, path: string, before?: Html): Content {

@@ -1,7 +1,6 @@
 /** The filters, the period and the page of the request list, as written in its URL. */
-import { validate as isUuid } from 'uuid'
 import { type OperationId, operations } from '../../../generated/operations.ts'
-import { MINUTE_MS } from '../../../records/reports/request-counts.ts'
+import { HOUR_MS, MINUTE_MS } from '../../../records/reports/request-counts.ts'
 import {
   REQUEST_LOG_DAYS,
   type RequestCursor,
@@ -9,8 +8,8 @@ import {
 } from '../../../records/request-log.ts'
 import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
 import type { Errors } from '../form-fields.ts'
+import { parseId, withQuery } from '../query.ts'
 
-const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
 export const ranges = {
@@ -83,16 +82,14 @@ export function readRequestQuery(query: URLSearchParams, now: Date): RequestQuer
     errors.until = ['Choose a time after “From”.']
   const range =
     from === undefined && until === undefined ? parseRange(query.get('range')) : undefined
+  const period = toPeriod(now, range, { from, until })
   return {
     filter: {
-      ...period(range, from, until, now),
+      from: period.from,
+      until: period.until,
       status: read('status', parseStatuses, 'Enter a status, for example 404 or 4xx.'),
       method: read('method', parseMethod, 'Choose a method from the list.'),
-      operationId: read(
-        'operation',
-        (text) => (Object.hasOwn(operations, text) ? (text as OperationId) : undefined),
-        'Choose an operation from the list.',
-      ),
+      operationId: read('operation', parseOperation, 'Choose an operation from the list.'),
       pathContains: input.path,
       userId: read('user', parseId, 'Choose a user from the list.'),
       apiKeyId: read('key', parseId, 'Choose a key from the list.'),
@@ -104,7 +101,8 @@ export function readRequestQuery(query: URLSearchParams, now: Date): RequestQuer
         'Enter a number of milliseconds, for example 250.',
       ),
     },
-    ...chartPeriod(range, from, until, now),
+    chartEnd: period.from + period.lengthMs,
+    bucketMs: chooseBucket(period.lengthMs),
     range,
     input: range && range !== DEFAULT_RANGE ? { ...input, range } : input,
     ...readCursors(query),
@@ -127,27 +125,21 @@ function bucketStart(now: Date, bucketMs: number): number {
   return now.getTime() - (now.getTime() % bucketMs)
 }
 
-function period(
-  range: RangeName | undefined,
-  from: number | undefined,
-  until: number | undefined,
-  now: Date,
-): Pick<RequestFilter, 'from' | 'until'> {
-  return range
-    ? { from: rangeStart(range, now), until: null }
-    : { from: from ?? rangeStart('30d', now), until: until ?? null }
+interface Period {
+  from: number
+  /** Null: until now. */
+  until: number | null
+  lengthMs: number
 }
 
-function chartPeriod(
-  range: RangeName | undefined,
-  from: number | undefined,
-  until: number | undefined,
+function toPeriod(
   now: Date,
-): Pick<RequestQuery, 'chartEnd' | 'bucketMs'> {
-  const start = period(range, from, until, now).from
+  range: RangeName | undefined,
+  { from = rangeStart('30d', now), until }: { from?: number; until?: number },
+): Period {
+  if (range) return { from: rangeStart(range, now), until: null, lengthMs: ranges[range].lengthMs }
   const end = until ?? bucketStart(now, MINUTE_MS) + MINUTE_MS
-  const lengthMs = range ? ranges[range].lengthMs : Math.max(MINUTE_MS, end - start)
-  return { chartEnd: start + lengthMs, bucketMs: chooseBucket(lengthMs) }
+  return { from, until: until ?? null, lengthMs: Math.max(MINUTE_MS, end - from) }
 }
 
 const BUCKETS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map(
@@ -179,12 +171,12 @@ export const methods = [
   'HEAD',
 ]
 
-function parseMethod(text: string): string | undefined {
-  return methods.find((method) => method === text.toUpperCase())
+function parseOperation(text: string): OperationId | undefined {
+  return Object.hasOwn(operations, text) ? (text as OperationId) : undefined
 }
 
-function parseId(text: string): string | undefined {
-  return isUuid(text) ? text.toLowerCase() : undefined
+function parseMethod(text: string): string | undefined {
+  return methods.find((method) => method === text.toUpperCase())
 }
 
 function parseMilliseconds(text: string): number | undefined {
@@ -198,8 +190,9 @@ function readCursors(query: URLSearchParams): Pick<RequestQuery, 'olderThan' | '
 
 /** Parses `1763740000000_01934567-…`. Undefined: the first page. */
 function parseCursor(text: string | null): RequestCursor | undefined {
-  const [, time, id] = /^(\d{1,15})_(.+)$/.exec(text ?? '') ?? []
-  return id !== undefined && isUuid(id) ? { createdAt: Number(time), id } : undefined
+  const [, time, rest] = /^(\d{1,15})_(.+)$/.exec(text ?? '') ?? []
+  const id = parseId(rest)
+  return id === undefined ? undefined : { createdAt: Number(time), id }
 }
 
 export function formatCursor({ createdAt, id }: RequestCursor): string {
@@ -213,7 +206,5 @@ export function requestsPath(
   path = '/requests',
 ): string {
   const all = { ...input, ...change }
-  if (all.range === DEFAULT_RANGE) all.range = ''
-  const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value !== ''))
-  return `${path}${query.size > 0 ? `?${query}` : ''}`
+  return withQuery(path, all.range === DEFAULT_RANGE ? { ...all, range: '' } : all)
 }

@@ -9,6 +9,7 @@ import { parseRowView, type RowView, rowHeading } from '../expandable-row.ts'
 import { bytes, duration, utc } from '../format.ts'
 import { isJson, jsonBlock } from '../json-block.ts'
 import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
+import { withQuery } from '../query.ts'
 import { card, codeBlock, copyableId, facts, note } from '../ui.ts'
 import { findHiddenModule, isQueryHidden, redactQuery } from './request-access.ts'
 import { lookUpOperation, requestsTable } from './request-row.ts'
@@ -47,8 +48,8 @@ function requestDetail(visit: Visit, request: RequestDetail, view: RowView): Htm
 function requestFacts(request: RequestDetail): Html {
   const { requestId, operationId, method, path, user, apiKey, ip, createdAt, durationMs } = request
   const operation = lookUpOperation(operationId)
-  const filter = (name: string, value: string): string =>
-    `/console/requests?${new URLSearchParams({ [name]: value })}`
+  const filter = (values: Record<string, string>): string =>
+    `/console${withQuery('/requests', values)}`
   return facts([
     ['Request ID', copyableId(requestId)],
     [
@@ -57,13 +58,13 @@ function requestFacts(request: RequestDetail): Html {
     ],
     ['Path', html`<span class="mono">${method} ${path}</span>`],
     ['Time', `${utc(createdAt)}, ${duration(durationMs)}`],
-    ['User', html`<a href="${filter('user', user.id)}">${user.fullName}</a>`],
+    ['User', html`<a href="${filter({ user: user.id })}">${user.fullName}</a>`],
     [
       'API key',
-      html`<a href="${filter('key', apiKey.id)}">${apiKey.name}</a>
+      html`<a href="${filter({ key: apiKey.id })}">${apiKey.name}</a>
         <span class="mono muted">${apiKey.tokenPrefix}…</span>`,
     ],
-    ['IP address', html`<a class="mono" href="${filter('ip', ip)}">${ip}</a>`],
+    ['IP address', html`<a class="mono" href="${filter({ ip })}">${ip}</a>`],
   ])
 }
 

@@ -14,10 +14,12 @@ import {
 } from '../../../records/request-log.ts'
 import { toDateTimeInput } from '../../shared/date-time-input.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { formStatus, hasErrors } from '../form-fields.ts'
 import { count, counted, utc } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { get, isAdmin, type PageResult, type Route, type Visit } from '../page.ts'
-import { buttonLink, card, empty, note, POLL, pager, tabs } from '../ui.ts'
+import { type ListPage, toListPage } from '../query.ts'
+import { buttonLink, card, empty, note, pager, tabs } from '../ui.ts'
 import { canSeeAllQueries, redactQuery } from './request-access.ts'
 import { topLists, trafficChart, trafficStats } from './request-figures.ts'
 import { clearedPath, requestFilters } from './request-filters.ts'
@@ -45,16 +47,16 @@ async function requestsPage(visit: Visit): Promise<PageResult> {
   const query = readRequestQuery(visit.query, visit.now)
   // The form submits empty fields too. Redirect to a URL without them.
   if ([...visit.query.values()].includes('')) return { to: requestsPath(query.input) }
-  const hasErrors = Object.keys(query.errors).length > 0
+  const isValid = !hasErrors(query.errors)
   return {
     title: 'API requests',
     lead: `${periodTitle(query)}. Times are in UTC.`,
     actions: rangeTabs(query),
-    status: hasErrors ? 422 : 200,
+    status: formStatus(query.errors),
     body: [
-      hasErrors && note('bad', 'Please fix the filters marked below.'),
+      !isValid && note('bad', 'Please fix the filters marked below.'),
       await requestFilters(visit, query),
-      !hasErrors && (await results(visit, query)),
+      isValid && (await results(visit, query)),
     ],
   }
 }
@@ -91,28 +93,27 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
   )
   const isLive = isFirstPage && filter.until === null
   const path = `/console${requestsPath(input)}`
-  const reload = isLive && html`${reloadEvery(REFRESH_SECONDS, path, 'traffic')}${POLL}`
+  const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'traffic')
   const hasTraffic = traffic.requests > 0
   const csvPath = requestsPath(input, {}, '/requests.csv')
   return html`<div id="traffic"${reload}>
     ${filter.from > query.filter.from && limitNote(query, filter.from)}
     ${trafficStats(traffic, bucketMs)}
     ${hasTraffic && [trafficChart(traffic, bucketMs), topLists(traffic, input)]}
-    ${card('Requests', requestList(visit, requests, query), {
-      actions: [
-        html`<span class="muted">${counted(traffic.requests, 'request')}</span>`,
-        hasTraffic && buttonLink(csvPath, 'Export as CSV'),
-      ],
-    })}
+    ${card('Requests', requestList(visit, requests, query), [
+      html`<span class="muted">${counted(traffic.requests, 'request')}</span>`,
+      hasTraffic && buttonLink(csvPath, 'Export as CSV'),
+    ])}
   </div>`
 }
 
 function requestList(visit: Visit, requests: RequestEntry[], query: RequestQuery): Content {
   if (requests.length === 0) return noRequests(query)
-  const rows = currentPage(requests, query).map(
+  const page = toListPage(requests, REQUESTS_PER_PAGE, query)
+  const rows = page.items.map(
     (request): RequestRow => ({ request: redactQuery(visit.user, request), view: 'closed' }),
   )
-  return [requestsTable(visit.now, rows), requestsPager(requests, query)]
+  return [requestsTable(visit.now, rows), requestsPager(page, query)]
 }
 
 /** A user who may not see all queries cannot search in them either. */
@@ -148,18 +149,11 @@ function limitNote({ filter, input }: RequestQuery, from: number): Html {
   )
 }
 
-/** The list has one more request than a page shows, on the side away from the cursor. */
-function currentPage(requests: RequestEntry[], { newerThan }: RequestQuery): RequestEntry[] {
-  return newerThan ? requests.slice(-REQUESTS_PER_PAGE) : requests.slice(0, REQUESTS_PER_PAGE)
-}
-
-function requestsPager(requests: RequestEntry[], query: RequestQuery): Html {
-  const { input, olderThan, newerThan } = query
-  const shown = currentPage(requests, query)
-  const [first, last] = [shown.at(0), shown.at(-1)]
-  const hasMore = requests.length > REQUESTS_PER_PAGE
-  const hasNewer = newerThan ? hasMore : olderThan !== undefined
-  const hasOlder = newerThan !== undefined || hasMore
+function requestsPager(
+  { items, hasNewer, hasOlder }: ListPage<RequestEntry>,
+  { input }: RequestQuery,
+): Html {
+  const [first, last] = [items.at(0), items.at(-1)]
   return pager({
     previous: first && hasNewer ? requestsPath(input, { after: formatCursor(first) }) : undefined,
     next: last && hasOlder ? requestsPath(input, { before: formatCursor(last) }) : undefined,
@@ -189,7 +183,7 @@ function noRequests({ input, range }: RequestQuery): Html {
 
 async function requestsFile(visit: Visit): Promise<PageResult> {
   const query = readRequestQuery(visit.query, visit.now)
-  if (Object.keys(query.errors).length > 0) return { to: requestsPath(query.input) }
+  if (hasErrors(query.errors)) return { to: requestsPath(query.input) }
   const matches = eachMatch(visit.scope, allowedFilter(visit, query))
   return {
     fileName: `requests-${new Date(visit.now).toISOString().slice(0, 10)}.csv`,

@@ -1,5 +1,4 @@
 /** Bulk jobs: their list, their pages, and pausing, resuming and cancelling them. */
-import { validate as isUuid } from 'uuid'
 import type { AuditTarget } from '../../../records/audit-log.ts'
 import {
   type BulkJob,
@@ -9,7 +8,6 @@ import {
   pauseBulkJob,
   resumeBulkJob,
 } from '../../../records/bulk-jobs.ts'
-import type { WriteScope } from '../../../records/database/scope.ts'
 import { findUser } from '../../../records/users.ts'
 import { findWebhook, findWebhookNames } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
@@ -22,8 +20,10 @@ import {
   type PageResult,
   post,
   type Route,
+  redirect,
   type Visit,
 } from '../page.ts'
+import { parseId, toListPage } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
 import {
   action,
@@ -33,7 +33,6 @@ import {
   copyableId,
   empty,
   facts,
-  POLL,
   pager,
   pill,
   table,
@@ -45,9 +44,9 @@ import { BULK_KINDS, BULK_STATES, roughDuration } from './bulk-kinds.ts'
 export const bulkJobRoutes: Route[] = [
   get('/webhooks/jobs', isAdmin, jobsPage),
   get('/webhooks/jobs/:job', isAdmin, jobPage),
-  post('/webhooks/jobs/:job/pause', mayManage, (visit) => switchJob(visit, PAUSE)),
-  post('/webhooks/jobs/:job/resume', mayManage, (visit) => switchJob(visit, RESUME)),
-  post('/webhooks/jobs/:job/cancel', mayManage, (visit) => switchJob(visit, CANCEL)),
+  post('/webhooks/jobs/:job/pause', mayManage, (visit) => changeJob(visit, 'pause')),
+  post('/webhooks/jobs/:job/resume', mayManage, (visit) => changeJob(visit, 'resume')),
+  post('/webhooks/jobs/:job/cancel', mayManage, (visit) => changeJob(visit, 'cancel')),
 ]
 
 const JOBS_PER_PAGE = 25
@@ -60,10 +59,9 @@ async function loadJob({ scope, params, ctx }: Visit): Promise<BulkJob> {
 
 async function jobsPage(visit: Visit): Promise<ConsolePage> {
   const { scope, query, user, now } = visit
-  const before = query.get('before')
-  const beforeId = before !== null && isUuid(before) ? before.toLowerCase() : undefined
-  const found = await listBulkJobs(scope, { beforeId, limit: JOBS_PER_PAGE + 1 })
-  const jobs = found.slice(0, JOBS_PER_PAGE)
+  const olderThan = parseId(query.get('before'))
+  const found = await listBulkJobs(scope, { beforeId: olderThan, limit: JOBS_PER_PAGE + 1 })
+  const { items: jobs, hasNewer, hasOlder } = toListPage(found, JOBS_PER_PAGE, { olderThan })
   const webhookIds = jobs.flatMap(({ webhookId }) => webhookId ?? [])
   const names = await findWebhookNames(scope, webhookIds)
   return {
@@ -75,8 +73,8 @@ async function jobsPage(visit: Visit): Promise<ConsolePage> {
       card('', [
         jobs.length === 0 ? noJobs : jobsTable(jobs, names, now),
         pager({
-          previous: beforeId === undefined ? undefined : '/webhooks/jobs',
-          next: found.length > jobs.length ? `/webhooks/jobs?before=${jobs.at(-1)?.id}` : undefined,
+          previous: hasNewer ? '/webhooks/jobs' : undefined,
+          next: hasOlder ? `/webhooks/jobs?before=${jobs.at(-1)?.id}` : undefined,
         }),
       ]),
     ],
@@ -89,28 +87,25 @@ const noJobs = empty(
 )
 
 function jobsTable(jobs: BulkJob[], names: Map<string, string>, now: Date): Html {
-  return table(
-    ['Job', 'Webhook', 'State', { label: 'Done', isNumber: true }, 'Started'],
-    jobs.map(({ id, kind, webhookId, state, done, total, createdAt }) => ({
-      id: `job-${id}`,
-      cells: [
-        html`<a href="/console/webhooks/jobs/${id}">${BULK_KINDS[kind].title}</a>`,
-        webhookId === null ? 'All' : html`<bdi class="clipped">${names.get(webhookId)}</bdi>`,
-        pill(BULK_STATES[state].tone, BULK_STATES[state].label),
-        `${count(done)} of ${count(total)}`,
-        timeElement(createdAt, now),
-      ],
-    })),
-    { label: 'Bulk jobs' },
-  )
+  const columns = ['Job', 'Webhook', 'State', { label: 'Done', isNumber: true }, 'Started']
+  const rows = jobs.map(({ id, kind, webhookId, state, done, total, createdAt }) => ({
+    id: `job-${id}`,
+    cells: [
+      html`<a href="/console/webhooks/jobs/${id}">${BULK_KINDS[kind].title}</a>`,
+      webhookId === null ? 'All' : html`<bdi class="clipped">${names.get(webhookId)}</bdi>`,
+      pill(BULK_STATES[state].tone, BULK_STATES[state].label),
+      `${count(done)} of ${count(total)}`,
+      timeElement(createdAt, now),
+    ],
+  }))
+  return table('Bulk jobs', columns, rows)
 }
 
 async function jobPage(visit: Visit): Promise<ConsolePage> {
   const { user, now } = visit
   const job = await loadJob(visit)
   const path = `/console/webhooks/jobs/${job.id}`
-  const reload =
-    job.state === 'running' && html`${reloadEvery(REFRESH_SECONDS, path, 'job')}${POLL}`
+  const reload = job.state === 'running' && reloadEvery(REFRESH_SECONDS, path, 'job')
   const progress = jobProgress(job, { now, canManage: mayManage(user, {}) })
   return {
     title: BULK_KINDS[job.kind].title,
@@ -206,35 +201,21 @@ function jobButtons({ id, state }: BulkJob): Html {
   </span>`
 }
 
-interface JobSwitch {
-  change: (scope: WriteScope, id: string, now: Date) => Promise<BulkJob | undefined>
-  auditVerb: string
-  notice: string
+const ACTIONS = {
+  pause: {
+    run: pauseBulkJob,
+    auditVerb: 'bulk_job_paused',
+    notice: 'Job paused. Retries already scheduled will still be sent.',
+  },
+  resume: { run: resumeBulkJob, auditVerb: 'bulk_job_resumed', notice: 'Job resumed.' },
+  cancel: { run: cancelBulkJob, auditVerb: 'bulk_job_cancelled', notice: 'Job cancelled.' },
 }
 
-const PAUSE: JobSwitch = {
-  change: pauseBulkJob,
-  auditVerb: 'bulk_job_paused',
-  notice: 'Job paused. Retries already scheduled will still be sent.',
-}
-const RESUME: JobSwitch = {
-  change: resumeBulkJob,
-  auditVerb: 'bulk_job_resumed',
-  notice: 'Job resumed.',
-}
-const CANCEL: JobSwitch = {
-  change: cancelBulkJob,
-  auditVerb: 'bulk_job_cancelled',
-  notice: 'Job cancelled.',
-}
-
-async function switchJob(
-  visit: Visit,
-  { change, auditVerb, notice }: JobSwitch,
-): Promise<PageResult> {
+async function changeJob(visit: Visit, action: keyof typeof ACTIONS): Promise<PageResult> {
+  const { run, auditVerb, notice } = ACTIONS[action]
   const job = await loadJob(visit)
   await visit.change(async (scope) => {
-    if (!(await change(scope, job.id, visit.now))) visit.ctx.throw(404)
+    if (!(await run(scope, job.id, visit.now))) visit.ctx.throw(404)
     const target = await jobTarget(visit, job)
     await visit.audit(scope, {
       action: `${target.type}.${auditVerb}`,
@@ -242,7 +223,7 @@ async function switchJob(
       details: { bulk_job_id: job.id, kind: job.kind },
     })
   })
-  return { to: `/webhooks/jobs/${job.id}`, notice: { kind: 'ok', text: notice } }
+  return redirect(`/webhooks/jobs/${job.id}`, notice)
 }
 
 /** A job of all webhooks is audited as a change of the account. */

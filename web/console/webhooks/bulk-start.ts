@@ -5,10 +5,19 @@ import { type BulkKind, type BulkSelection, insertBulkJob } from '../../../recor
 import type { Webhook } from '../../../records/webhooks.ts'
 import { DEFAULT_RATE, failedIn, MAX_RATE, missedBy } from '../../../webhooks/bulk.ts'
 import { DATE_TIME_ERROR, toDateTimeInput } from '../../shared/date-time-input.ts'
-import { type Content, type Html, html } from '../../shared/html.ts'
-import { type Errors, selectField, textField } from '../form-fields.ts'
+import { type Content, html } from '../../shared/html.ts'
+import { type Errors, hasErrors, selectField, textField } from '../form-fields.ts'
 import { counted, utc } from '../format.ts'
-import { type ConsolePage, get, type PageResult, post, type Route, type Visit } from '../page.ts'
+import { replace } from '../htmx.ts'
+import {
+  type ConsolePage,
+  get,
+  type PageResult,
+  post,
+  type Route,
+  redirect,
+  type Visit,
+} from '../page.ts'
 import { buttonLink, card, note } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 import { BULK_KINDS, roughDuration } from './bulk-kinds.ts'
@@ -37,16 +46,15 @@ interface BulkForm {
 }
 
 function readBulkForm(
+  { now }: Visit,
   webhook: Webhook,
   kind: BulkKind,
   typed: URLSearchParams,
-  now: Date,
 ): BulkForm {
   const dayAgo = new Date(now.getTime() - DAY_MS)
+  const defaultSince = kind === 'retry_failed' ? toDateTimeInput(dayAgo.getTime()) : ''
   const input = {
-    since:
-      typed.get('since')?.trim() ??
-      (kind === 'retry_failed' ? toDateTimeInput(dayAgo.getTime()) : ''),
+    since: typed.get('since')?.trim() ?? defaultSince,
     until: typed.get('until')?.trim() ?? '',
     type: typed.get('type') ?? '',
     rate: typed.get('rate')?.trim() || String(DEFAULT_RATE),
@@ -58,7 +66,7 @@ function readBulkForm(
     errors.rate = [`Enter a whole number from 1 to ${MAX_RATE}.`]
   if (input.type !== '' && !loggedTypes.includes(input.type))
     errors.type = ['Choose an event from the list.']
-  if (Object.keys(errors).length > 0) return { rate: 0, input, errors }
+  if (hasErrors(errors)) return { rate: 0, input, errors }
 
   const since = period.since === undefined ? undefined : new Date(period.since)
   const until = period.until === undefined ? undefined : new Date(period.until)
@@ -82,14 +90,16 @@ async function bulkPage(
   problem?: string,
 ): Promise<ConsolePage> {
   const webhook = await loadWebhook(visit)
-  const form = readBulkForm(webhook, kind, typed, visit.now)
+  const form = readBulkForm(visit, webhook, kind, typed)
   const { title, lead, path } = BULK_KINDS[kind]
+  const url = `/console/webhooks/${webhook.id}/${path}`
   // The form was just opened, so an empty field is not an error yet.
   const isBlank = typed.size === 0
   const errors = isBlank ? {} : form.errors
-  const isWrong = problem !== undefined || Object.keys(errors).length > 0
+  const isWrong = problem !== undefined || hasErrors(errors)
   // htmx does not show a response with an error status.
   const isFullPage = visit.ctx.get('HX-Request') === ''
+  const countOnChange = replace('preview', { path: url, trigger: 'change' })
   return {
     title,
     lead,
@@ -100,7 +110,7 @@ async function bulkPage(
       !webhook.enabled && note('warn', 'This webhook is disabled. Enable it first.'),
       card(
         '',
-        html`<form class="form" method="get" ${countOnChange(`/console/webhooks/${webhook.id}/${path}`)}>
+        html`<form class="form" method="get" action="${url}" novalidate ${countOnChange}>
           ${problem !== undefined && note('bad', problem)}
           ${bulkFields(webhook, kind, form.input, errors)}
           <div id="preview" aria-live="polite">${await preview(visit, kind, form, isBlank)}</div>
@@ -113,18 +123,6 @@ async function bulkPage(
       ),
     ],
   }
-}
-
-function countOnChange(path: string): Html {
-  return html`
-    action="${path}"
-    novalidate
-    hx-get="${path}"
-    hx-trigger="change"
-    hx-target="#preview"
-    hx-select="#preview"
-    hx-swap="outerHTML ignoreTitle:true"
-  `
 }
 
 function bulkFields(
@@ -195,7 +193,7 @@ async function preview(
 
 async function startJob(visit: Visit, kind: BulkKind): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
-  const { selection, rate } = readBulkForm(webhook, kind, visit.form, visit.now)
+  const { selection, rate } = readBulkForm(visit, webhook, kind, visit.form)
   if (!selection) return bulkPage(visit, kind, visit.form)
   const { empty, auditAction, started } = BULK_KINDS[kind]
   const total = await countSelected(visit.scope, selection)
@@ -214,7 +212,7 @@ async function startJob(visit: Visit, kind: BulkKind): Promise<PageResult> {
       })
       return created
     })
-    return { to: `/webhooks/jobs/${job.id}`, notice: { kind: 'ok', text: started } }
+    return redirect(`/webhooks/jobs/${job.id}`, started)
   } catch (error) {
     if (error instanceof Refused) return bulkPage(visit, kind, visit.form, error.message)
     throw error

@@ -4,11 +4,20 @@ import { type AttemptSummary, listAttemptSummaries } from '../../../records/atte
 import type { Delivery, DeliveryState } from '../../../records/deliveries.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { detailRow, type RowView, rowToggle } from '../expandable-row.ts'
+import { expandableRow, type RowView, rowToggle } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import type { Visit } from '../page.ts'
-import { action, copyButton, countdownTo, pill, shortId, type Tone, timeElement } from '../ui.ts'
+import {
+  action,
+  copyButton,
+  countdownTo,
+  pill,
+  shortId,
+  type Tone,
+  tableFrame,
+  timeElement,
+} from '../ui.ts'
 import { mayManage } from './access.ts'
 
 export const DELIVERY_STATES: Record<DeliveryState, { label: string; tone: Tone }> = {
@@ -48,46 +57,38 @@ export async function withAttempts(
   return deliveries.map((delivery) => ({ delivery, attempts: attempts.get(delivery.id) ?? [] }))
 }
 
-const HEADINGS = ['State', 'Event', 'ID', 'Response', 'Duration', 'Attempts', 'Created']
-const COLUMNS = HEADINGS.length + 1
+const COLUMNS = [
+  'State',
+  'Event',
+  'ID',
+  'Response',
+  { label: 'Duration', isNumber: true },
+  'Attempts',
+  'Created',
+  { label: 'Actions', isHidden: true },
+]
 
 export function deliveriesTable(visit: Visit, webhook: Webhook, rows: LogRow[]): Html {
-  return html`<div class="table-frame" role="region" aria-label="Deliveries" tabindex="0">
-    <table class="log">
-      <thead>
-        <tr>
-          ${HEADINGS.map((heading) => {
-            const number = heading === 'Duration' && html` class="number"`
-            return html`<th scope="col"${number}>${heading}</th>`
-          })}
-          <th scope="col"><span class="visually-hidden">Actions</span></th>
-        </tr>
-      </thead>
-      ${rows.map((row) => deliveryRow(visit, webhook, row))}
-    </table>
-  </div>`
+  const bodies = rows.map((row) => deliveryRow(visit, webhook, row))
+  return tableFrame('Deliveries', COLUMNS, bodies, 'log')
 }
 
 function deliveryRow(visit: Visit, webhook: Webhook, row: LogRow): Html {
   const { delivery, attempts, view, detail } = row
   const { id, state, createdAt } = delivery
   const last = attempts.at(-1)
-  const className = view === 'closed' ? '' : 'opened'
-  return html`<tbody id="delivery-${id}" class="${className}"${reloadRow(visit, row)}>
-    <tr>
-      <td>${pill(DELIVERY_STATES[state].tone, DELIVERY_STATES[state].label)}</td>
-      <td>${eventCell(row)}</td>
-      <td>
-        <span class="id"><code title="${id}">${shortId(id)}</code>${copyButton(id, 'ID')}</span>
-      </td>
-      <td>${last && attemptResult(last)}</td>
-      <td class="number">${last && duration(last.durationMs)}</td>
-      <td>${attemptDots(delivery, attempts)}</td>
-      <td class="nowrap">${timeElement(createdAt, visit.now)}</td>
-      <td><div class="row-actions">${rowAction(visit, webhook, row)}</div></td>
-    </tr>
-    ${detailRow(COLUMNS, detail)}
-  </tbody>`
+  const cells = [
+    pill(DELIVERY_STATES[state].tone, DELIVERY_STATES[state].label),
+    eventCell(row),
+    html`<span class="id"><code title="${id}">${shortId(id)}</code>${copyButton(id, 'ID')}</span>`,
+    last && attemptResult(last),
+    last && duration(last.durationMs),
+    attemptDots(delivery, attempts),
+    html`<span class="nowrap">${timeElement(createdAt, visit.now)}</span>`,
+    html`<div class="row-actions">${rowAction(visit, webhook, row)}</div>`,
+  ]
+  const reload = reloadRow(visit, row)
+  return expandableRow(COLUMNS, { id: `delivery-${id}`, view, cells, detail, reload })
 }
 
 const NO_RESPONSE: Record<Exclude<Outcome, 'success' | 'http_error'>, string> = {
@@ -107,11 +108,9 @@ export function attemptResult({
 }
 
 function eventCell({ delivery, view }: LogRow): Html {
-  const type = html`<span class="event-type">${delivery.eventType}</span>`
-  if (view === 'alone') return type
-  const { id } = delivery
-  const path = `/console${deliveryPath(delivery)}`
-  return rowToggle({ id, rowId: `delivery-${id}`, path, view }, type)
+  const rowId = `delivery-${delivery.id}`
+  const to = deliveryPath(delivery)
+  return rowToggle({ rowId, to, view, className: 'event-type' }, delivery.eventType)
 }
 
 function attemptDots(delivery: Delivery, attempts: AttemptSummary[]): Html {
@@ -139,11 +138,11 @@ function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: L
     return html`<span class="muted nowrap">Waiting its turn</span>`
   if (!mayManage(user, {}) || !webhook.enabled) return false
   const to = deliveryPath(delivery)
-  const button = (verb: string, label: string, style: '' | 'quiet'): Html =>
-    action({ to: `${to}/${verb}`, label, style, fields: { row: view }, target: `delivery-${id}` })
-  if (state === 'failed') return button('retry', 'Retry', '')
-  if (state === 'delivered') return button('resend', 'Resend', 'quiet')
-  return button('attempt', 'Retry now', '')
+  const inPlace = { fields: { row: view }, target: `delivery-${id}` }
+  if (state === 'failed') return action({ to: `${to}/retry`, label: 'Retry', ...inPlace })
+  if (state === 'delivered')
+    return action({ to: `${to}/resend`, label: 'Resend', style: 'quiet', ...inPlace })
+  return action({ to: `${to}/attempt`, label: 'Retry now', ...inPlace })
 }
 
 const MAX_RELOAD_SECONDS = 60

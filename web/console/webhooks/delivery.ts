@@ -1,6 +1,5 @@
 /** The page of a delivery, and the actions on it: retry, resend, attempt now, cancel. */
 import { Refused } from '../../../errors.ts'
-import type { WriteScope } from '../../../records/database/scope.ts'
 import { type Delivery, findDelivery } from '../../../records/deliveries.ts'
 import {
   attemptNow,
@@ -18,6 +17,7 @@ import {
   type PageResult,
   post,
   type Route,
+  redirect,
   type Visit,
 } from '../page.ts'
 import { card } from '../ui.ts'
@@ -29,10 +29,10 @@ const PATH = '/webhooks/:webhook/deliveries/:delivery'
 
 export const deliveryRoutes: Route[] = [
   get(PATH, isAdmin, deliveryPage),
-  post(`${PATH}/retry`, mayManage, (visit) => changeDelivery(visit, RETRY)),
-  post(`${PATH}/resend`, mayManage, (visit) => changeDelivery(visit, RESEND)),
-  post(`${PATH}/attempt`, mayManage, (visit) => changeDelivery(visit, ATTEMPT)),
-  post(`${PATH}/cancel`, mayManage, (visit) => changeDelivery(visit, CANCEL)),
+  post(`${PATH}/retry`, mayManage, (visit) => changeDelivery(visit, 'retry')),
+  post(`${PATH}/resend`, mayManage, (visit) => changeDelivery(visit, 'resend')),
+  post(`${PATH}/attempt`, mayManage, (visit) => changeDelivery(visit, 'attempt')),
+  post(`${PATH}/cancel`, mayManage, (visit) => changeDelivery(visit, 'cancel')),
 ]
 
 /** The delivery in the page's URL. Throws 404. */
@@ -41,7 +41,7 @@ async function loadDelivery({ scope, params, ctx }: Visit, webhook: Webhook): Pr
   return delivery?.webhookId === webhook.id ? delivery : ctx.throw(404)
 }
 
-/** A page with a single row of the log. The delivery log fetches this page to replace a row that was opened, closed or changed. */
+/** A page with a single row of the log. The log takes the row from here when it opens, closes or changes. */
 async function deliveryPage(visit: Visit): Promise<ConsolePage> {
   const webhook = await loadWebhook(visit)
   const delivery = await loadDelivery(visit, webhook)
@@ -57,56 +57,47 @@ async function deliveryPage(visit: Visit): Promise<ConsolePage> {
   }
 }
 
-interface DeliveryChange {
-  change: (scope: WriteScope, id: string, now: Date) => Promise<Delivery | undefined>
-  auditAction: string
-  notice: string
+const ACTIONS = {
+  retry: { run: retryDelivery, auditVerb: 'delivery_retried', notice: 'Retrying now.' },
+  resend: {
+    run: resendDelivery,
+    auditVerb: 'delivery_resent',
+    notice: 'Resending now. The delivery stays delivered whatever the response.',
+  },
+  attempt: {
+    run: attemptNow,
+    auditVerb: 'delivery_attempted',
+    notice: 'Making the next attempt now.',
+  },
+  cancel: {
+    run: cancelDelivery,
+    auditVerb: 'delivery_cancelled',
+    notice: 'Delivery cancelled. No more attempts will be made.',
+  },
 }
 
-const RETRY: DeliveryChange = {
-  change: retryDelivery,
-  auditAction: 'webhook.delivery_retried',
-  notice: 'Retrying now.',
-}
-const RESEND: DeliveryChange = {
-  change: resendDelivery,
-  auditAction: 'webhook.delivery_resent',
-  notice: 'Resending now. The delivery stays delivered whatever the response.',
-}
-const ATTEMPT: DeliveryChange = {
-  change: attemptNow,
-  auditAction: 'webhook.delivery_attempted',
-  notice: 'Making the next attempt now.',
-}
-const CANCEL: DeliveryChange = {
-  change: cancelDelivery,
-  auditAction: 'webhook.delivery_cancelled',
-  notice: 'Delivery cancelled. No more attempts will be made.',
-}
-
-async function changeDelivery(
-  visit: Visit,
-  { change, auditAction, notice }: DeliveryChange,
-): Promise<PageResult> {
+async function changeDelivery(visit: Visit, action: keyof typeof ACTIONS): Promise<PageResult> {
+  const { run, auditVerb, notice } = ACTIONS[action]
   const webhook = await loadWebhook(visit)
   const { id, eventType } = await loadDelivery(visit, webhook)
   const view = parseRowView(visit.form.get('row'))
   // With JavaScript the row changes in place. Without it, the delivery's own page shows the result.
   const isInPlace = visit.ctx.get('HX-Request') !== '' && view !== 'alone'
-  const to = `${deliveryPath({ webhookId: webhook.id, id })}${isInPlace ? `?row=${view}` : ''}`
+  const path = deliveryPath({ webhookId: webhook.id, id })
+  const to = isInPlace ? `${path}?row=${view}` : path
   try {
     await visit.change(async (scope) => {
-      if (!(await change(scope, id, visit.now))) visit.ctx.throw(404)
+      if (!(await run(scope, id, visit.now))) visit.ctx.throw(404)
       await visit.audit(scope, {
-        action: auditAction,
+        action: `webhook.${auditVerb}`,
         target: webhookTarget(webhook),
         details: { delivery_id: id, event_type: eventType },
       })
     })
   } catch (error) {
     // The delivery changed after the row was rendered. Render it again with the reason.
-    if (error instanceof Refused) return { to, notice: { kind: 'bad', text: error.message } }
+    if (error instanceof Refused) return redirect(to, error.message, 'bad')
     throw error
   }
-  return { to, notice: { kind: 'ok', text: notice } }
+  return redirect(to, notice)
 }

@@ -1,9 +1,6 @@
 /** The pages that create and edit a webhook. */
-import { randomUUID } from 'node:crypto'
-import { TooOften } from '../../../auth/rate-limit.ts'
 import { Refused } from '../../../errors.ts'
 import { changesBetween } from '../../../records/audit-log.ts'
-import type { Notice } from '../../../records/sessions.ts'
 import {
   findWebhook,
   insertWebhook,
@@ -13,16 +10,24 @@ import {
 } from '../../../records/webhooks.ts'
 import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
 import { html } from '../../shared/html.ts'
-import { type Errors, form } from '../form-fields.ts'
+import { type Errors, formPage, hasErrors } from '../form-fields.ts'
 import {
   AlreadyCreated,
   createOnce,
+  FORM_KEY,
   formKey,
-  formKeyField,
   RESENT_WITH_CHANGES,
 } from '../idempotent-form.ts'
-import { type ConsolePage, get, type PageResult, post, type Route, type Visit } from '../page.ts'
-import { card, note } from '../ui.ts'
+import {
+  type ConsolePage,
+  get,
+  type PageResult,
+  post,
+  type Route,
+  redirect,
+  type Visit,
+} from '../page.ts'
+import { hiddenInput, note } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 import {
   blankWebhook,
@@ -37,43 +42,33 @@ import { secretShownPage } from './secret.ts'
 
 export const webhookEditRoutes: Route[] = [
   post('/webhooks', mayManage, createWebhook),
-  get('/webhooks/new', mayManage, (visit) => newWebhookPage(formKey(visit), blankWebhook)),
+  get('/webhooks/new', mayManage, (visit) => newWebhookPage(visit, blankWebhook)),
   post('/webhooks/address', mayManage, checkUrl),
   get('/webhooks/:webhook/edit', mayManage, async (visit) => editPage(await loadWebhook(visit))),
   post('/webhooks/:webhook/edit', mayManage, saveWebhook),
 ]
 
 function newWebhookPage(
-  key: string,
+  visit: Visit,
   input: WebhookInput,
   errors: Errors = {},
   problem?: string,
 ): ConsolePage {
-  return {
-    title: 'Create webhook',
-    crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
-    status: problem !== undefined || Object.keys(errors).length > 0 ? 422 : 200,
-    isNarrow: true,
-    body: card(
-      '',
-      form({ to: '/webhooks', submit: 'Create webhook', cancel: '/webhooks', errors, problem }, [
-        formKeyField(key),
-        webhookFields(input, errors),
-      ]),
-    ),
-  }
+  return formPage(
+    { title: 'Create webhook', crumbs: [{ label: 'Webhooks', to: '/webhooks' }] },
+    { to: '/webhooks', submit: 'Create webhook', cancel: '/webhooks', errors, problem },
+    [hiddenInput(FORM_KEY, formKey(visit, problem)), webhookFields(input, errors)],
+  )
 }
 
-const CREATED_BEFORE: Notice = {
-  kind: 'ok',
-  text: 'This webhook was already created. If you missed its signing secret, you can show it here.',
-}
+const CREATED_BEFORE =
+  'This webhook was already created. If you missed its signing secret, you can show it here.'
 
 async function createWebhook(visit: Visit): Promise<PageResult> {
   const { config, user, now } = visit
   const input = readWebhookForm(visit.form)
   const { webhook, errors } = validateWebhook(input, config)
-  if (Object.keys(errors).length > 0) return newWebhookPage(formKey(visit), input, errors)
+  if (hasErrors(errors)) return newWebhookPage(visit, input, errors)
   const secret = newSecret()
   try {
     const created = await visit.change((scope) =>
@@ -103,11 +98,11 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
     )
   } catch (error) {
     // For example, the account has too many webhooks.
-    if (error instanceof Refused) return newWebhookPage(formKey(visit), input, {}, error.message)
+    if (error instanceof Refused) return newWebhookPage(visit, input, {}, error.message)
     if (!(error instanceof AlreadyCreated)) throw error
     return error.hasDifferentInput
-      ? newWebhookPage(randomUUID(), input, {}, RESENT_WITH_CHANGES)
-      : { to: `/webhooks/${error.id}/secret`, notice: CREATED_BEFORE }
+      ? newWebhookPage(visit, input, {}, RESENT_WITH_CHANGES)
+      : redirect(`/webhooks/${error.id}/secret`, CREATED_BEFORE)
   }
 }
 
@@ -122,18 +117,14 @@ const auditDetails = ({ url, description, eventTypes, ordering }: Webhook) => ({
 async function checkUrl(visit: Visit): Promise<ConsolePage> {
   const url = visit.form.get('url') ?? ''
   return {
-    ...newWebhookPage('', readWebhookForm(visit.form)),
+    title: 'Create webhook',
     body: urlVerdict(url.trim() === '' ? undefined : await judgeUrl(visit, url)),
   }
 }
 
 async function judgeUrl({ config, user, throttle }: Visit, url: string): Promise<UrlVerdict> {
-  try {
-    await throttle('webhook_url', user.id)
-  } catch (error) {
-    if (error instanceof TooOften) return { problem: error.message }
-    throw error
-  }
+  const tooOften = await throttle('webhook_url', user.id)
+  if (tooOften) return { problem: tooOften.message }
   const { webhook, errors } = validateWebhook({ ...blankWebhook, url }, config)
   return errors.url ? { problem: errors.url.join(' ') } : { url: webhook.url }
 }
@@ -144,27 +135,21 @@ function editPage(
   errors: Errors = {},
 ): ConsolePage {
   const to = `/webhooks/${webhook.id}`
-  return {
-    title: `Edit ${webhookName(webhook)}`,
-    crumbs: webhookCrumbs(webhook),
-    status: Object.keys(errors).length > 0 ? 422 : 200,
-    isNarrow: true,
-    body: card('', [
-      form(
-        { to: `${to}/edit`, submit: 'Save', cancel: `${to}/settings`, errors },
-        webhookFields(input, errors),
-      ),
-      html`<p class="muted">Scheduled attempts use the new URL. New event types and a new order apply to
-        future events.</p>`,
-    ]),
-  }
+  const effect = html`<p class="muted">
+    Scheduled attempts use the new URL. New event types and a new order apply to future events.
+  </p>`
+  return formPage(
+    { title: `Edit ${webhookName(webhook)}`, crumbs: webhookCrumbs(webhook) },
+    { to: `${to}/edit`, submit: 'Save', cancel: `${to}/settings`, errors },
+    [webhookFields(input, errors), effect],
+  )
 }
 
 async function saveWebhook(visit: Visit): Promise<PageResult> {
   const found = await loadWebhook(visit)
   const input = readWebhookForm(visit.form)
   const { webhook, errors } = validateWebhook(input, visit.config)
-  if (Object.keys(errors).length > 0) return editPage(found, input, errors)
+  if (hasErrors(errors)) return editPage(found, input, errors)
   await visit.change(async (scope) => {
     const before = await findWebhook(scope, found.id)
     const after = await updateWebhook(scope, found.id, webhook, visit.now)
@@ -177,8 +162,8 @@ async function saveWebhook(visit: Visit): Promise<PageResult> {
         details: { changes },
       })
   })
-  return {
-    to: `/webhooks/${found.id}/settings`,
-    notice: { kind: 'ok', text: 'Webhook saved. The next attempt uses the new settings.' },
-  }
+  return redirect(
+    `/webhooks/${found.id}/settings`,
+    'Webhook saved. The next attempt uses the new settings.',
+  )
 }

@@ -5,9 +5,11 @@ import { assertName } from '../../../records/names.ts'
 import { type Ordering, orderings, type Webhook } from '../../../records/webhooks.ts'
 import { assertWebhookUrl } from '../../../webhooks/transport/egress.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { choiceField, type Errors, problemsOf, textField } from '../form-fields.ts'
+import { choiceField, choiceInput, type Errors, problemsOf, textField } from '../form-fields.ts'
+import { replace } from '../htmx.ts'
+import { label } from '../records/labels.ts'
 import type { ConsoleConfig } from '../services.ts'
-import { code } from '../ui.ts'
+import { code, withCode } from '../ui.ts'
 
 /** The fields as the user typed them. */
 export interface WebhookInput {
@@ -101,13 +103,11 @@ export function webhookFields(input: WebhookInput, errors: Errors): Content {
 }
 
 /** While the user types, the server checks the URL and htmx shows its verdict. */
-const CHECK_URL = html`
-  hx-post="/console/webhooks/address"
-  hx-trigger="change, input delay:500ms"
-  hx-target="#url-verdict"
-  hx-select="#url-verdict"
-  hx-swap="outerHTML ignoreTitle:true"
-`
+const CHECK_URL = replace('url-verdict', {
+  path: '/console/webhooks/address',
+  method: 'post',
+  trigger: 'change, input delay:500ms',
+})
 
 function urlField(value: string, problem: string | undefined): Html {
   return html`<div class="field" ${CHECK_URL}>
@@ -141,6 +141,7 @@ export function urlVerdict(verdict?: UrlVerdict): Html {
 }
 
 function eventsField(chosen: string[], problem: string | undefined): Html {
+  const input = { type: 'checkbox', name: 'event_types', values: chosen } as const
   const errorId = 'field-event_types-error'
   const groups = Map.groupBy(Object.values(eventTypes), ({ resourceType }) => resourceType)
   return html`<fieldset
@@ -149,13 +150,13 @@ function eventsField(chosen: string[], problem: string | undefined): Html {
   >
     <legend>Events</legend>
     ${problem !== undefined && html`<p class="field-error" id="${errorId}">${problem}</p>`}
-    ${eventChoice(ALL, 'All events', 'Includes event types added later.', chosen)}
+    ${choiceInput({ value: ALL, label: 'All events', hint: ALL_HINT }, input)}
     ${[...groups].map(
       ([resource, types]) => html`<fieldset class="event-group">
-        <legend>${toTitle(resource)}</legend>
+        <legend>${label(resource)}</legend>
         <div>
           ${types.map(({ name, description }) =>
-            eventChoice(name, code(name), inlineCode(description), chosen),
+            choiceInput({ value: name, label: code(name), hint: withCode(description) }, input),
           )}
         </div>
       </fieldset>`,
@@ -163,24 +164,4 @@ function eventsField(chosen: string[], problem: string | undefined): Html {
   </fieldset>`
 }
 
-function eventChoice(value: string, label: Content, hint: Content, chosen: string[]): Html {
-  const checked = chosen.includes(value) && html` checked`
-  return html`<label class="choice">
-    <input type="checkbox" name="event_types" value="${value}"${checked}>
-    <span>
-      <span class="choice-label">${label}</span>
-      <span class="hint">${hint}</span>
-    </span>
-  </label>`
-}
-
-/** `job_application`: Job application. */
-function toTitle(name: string): string {
-  const text = name.replaceAll('_', ' ')
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
-}
-
-/** Descriptions in the contract mark code with backticks. */
-function inlineCode(text: string): Content {
-  return text.split('`').map((part, index) => (index % 2 === 1 ? code(part) : part))
-}
+const ALL_HINT = 'Includes event types added later.'

@@ -2,30 +2,33 @@
 import type { DeliveryHealth } from '../../../records/reports/delivery-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
+import { type Series, smallBars, sum } from '../charts.ts'
 import { count } from '../format.ts'
-import { bars, pill } from '../ui.ts'
+import { pill } from '../ui.ts'
 
 export function webhookState({ enabled }: Webhook): Html {
   return enabled ? pill('ok', 'Enabled') : pill('quiet', 'Disabled')
 }
 
+interface HourCounts {
+  delivered: number
+  waiting: number
+  failed: number
+}
+
+export function deliverySeries(hours: HourCounts[]): Series[] {
+  return [
+    { name: 'Delivered', tone: 'first', values: hours.map(({ delivered }) => delivered) },
+    { name: 'In progress', tone: 'second', values: hours.map(({ waiting }) => waiting) },
+    { name: 'Failed', tone: 'third', values: hours.map(({ failed }) => failed) },
+  ]
+}
+
 /** One bar per hour. */
 export function healthBars({ hours }: DeliveryHealth): Html {
-  const total = (state: 'delivered' | 'failed' | 'waiting'): string =>
-    count(hours.reduce((sum, hour) => sum + hour[state], 0))
-  const label = [
-    `By hour: ${total('delivered')} delivered`,
-    `${total('failed')} failed`,
-    `${total('waiting')} waiting`,
-  ].join(', ')
-  return bars(
-    hours.map(({ delivered, failed, waiting }) => [
-      { tone: 'ok', value: delivered },
-      { tone: 'warn', value: waiting },
-      { tone: 'bad', value: failed },
-    ]),
-    label,
-  )
+  const series = deliverySeries(hours)
+  const totals = series.map(({ name, values }) => `${count(sum(values))} ${name.toLowerCase()}`)
+  return smallBars(series, `By hour: ${totals.join(', ')}`)
 }
 
 /** The share of finished deliveries that were delivered. Rounded down: 100 % means all. */

@@ -1,12 +1,12 @@
 /** The filters and the page of a delivery log, as written in its URL. */
-import { validate as isUuid } from 'uuid'
 import { eventTypes } from '../../../generated/events.ts'
 import { deliveryStates, TEST_EVENT } from '../../../records/deliveries.ts'
 import type { DeliverySearch } from '../../../records/delivery-search.ts'
 import { DATE_TIME_ERROR, parseDateTimeInput } from '../../shared/date-time-input.ts'
 import type { Errors } from '../form-fields.ts'
+import { parseId, withQuery } from '../query.ts'
 
-const DELIVERIES_PER_PAGE = 25
+const PAGE_SIZE = 25
 
 export interface LogQuery {
   search: Omit<DeliverySearch, 'webhookId'>
@@ -38,24 +38,11 @@ export function readLogQuery(query: URLSearchParams): LogQuery {
   const { since, until } = readPeriod(input, errors)
 
   return {
-    search: {
-      state,
-      eventType,
-      id,
-      since,
-      until,
-      olderThan,
-      newerThan,
-      limit: DELIVERIES_PER_PAGE,
-    },
+    search: { state, eventType, id, since, until, olderThan, newerThan, limit: PAGE_SIZE },
     input,
     isFirstPage: olderThan === undefined && newerThan === undefined,
     errors,
   }
-}
-
-function parseId(text: string | null | undefined): string | undefined {
-  return text && isUuid(text) ? text.toLowerCase() : undefined
 }
 
 export interface Period {
@@ -81,8 +68,5 @@ export function logPath(
   input: Record<string, string>,
   change: Record<string, string> = {},
 ): string {
-  const query = new URLSearchParams(
-    Object.entries({ ...input, ...change }).filter(([, value]) => value !== ''),
-  )
-  return `/webhooks/${webhookId}${query.size > 0 ? `?${query}` : ''}`
+  return withQuery(`/webhooks/${webhookId}`, { ...input, ...change })
 }

@@ -8,12 +8,15 @@ import {
 } from '../../../records/reports/delivery-health.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { selectField, textField } from '../form-fields.ts'
+import { sum } from '../charts.ts'
+import { filterForm } from '../filter-form.ts'
+import { formStatus, hasErrors, selectField, textField } from '../form-fields.ts'
 import { count } from '../format.ts'
 import { reloadEvery } from '../htmx.ts'
 import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
+import { withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { button, buttonLink, card, empty, note, pager, stats, tabs, timeElement } from '../ui.ts'
+import { buttonLink, card, empty, note, pager, stats, tabs, timeElement } from '../ui.ts'
 import { loadWebhook, mayManage } from './access.ts'
 import { jobProgress } from './bulk-jobs.ts'
 import { DELIVERY_STATES, deliveriesTable, withAttempts } from './delivery-rows.ts'
@@ -31,10 +34,11 @@ async function logPage(visit: Visit): Promise<ConsolePage> {
   const webhook = await loadWebhook(visit)
   const canManage = mayManage(user, {})
   const query = readLogQuery(visit.query)
-  const hasErrors = Object.keys(query.errors).length > 0
   const [health, found] = await Promise.all([
     findDeliveryHealth(scope, [webhook.id], now),
-    hasErrors ? NO_DELIVERIES : searchDeliveries(scope, { ...query.search, webhookId: webhook.id }),
+    hasErrors(query.errors)
+      ? NO_DELIVERIES
+      : searchDeliveries(scope, { ...query.search, webhookId: webhook.id }),
   ])
   const page = webhookPage(visit, webhook, 'deliveries', [
     !canManage && (await readOnlyNote(visit, 'webhooks')),
@@ -42,23 +46,19 @@ async function logPage(visit: Visit): Promise<ConsolePage> {
       ${await standing(visit, webhook)}
       ${healthStrip(webhook, health.get(webhook.id), now)}
     </div>`,
-    card('Deliveries', [filterForm(webhook, query), await log(visit, webhook, query, found)], {
-      actions: [
-        stateTabs(webhook, query),
-        canManage && webhook.enabled && retryFailedLink(webhook, query),
-      ],
-    }),
+    card(
+      'Deliveries',
+      [filters(webhook, query), await log(visit, webhook, query, found)],
+      [stateTabs(webhook, query), canManage && webhook.enabled && retryFailedLink(webhook, query)],
+    ),
   ])
-  return { ...page, status: hasErrors ? 422 : 200 }
+  return { ...page, status: formStatus(query.errors) }
 }
 
 /** Opens the retry form with the period and the event type of the log. */
 function retryFailedLink({ id }: Webhook, { input }: LogQuery): Html {
-  const filters = Object.entries(input).filter(([name]) =>
-    ['since', 'until', 'type'].includes(name),
-  )
-  const query = new URLSearchParams(filters)
-  const to = `/webhooks/${id}/retry-failed${query.size > 0 ? `?${query}` : ''}`
+  const { since, until, type } = input
+  const to = withQuery(`/webhooks/${id}/retry-failed`, { since, until, type })
   return buttonLink(to, 'Retry failed deliveries', 'quiet')
 }
 
@@ -89,8 +89,8 @@ async function standing({ scope, user, now }: Visit, webhook: Webhook): Promise<
 function healthStrip({ id }: Webhook, health: DeliveryHealth | undefined, now: Date): Content {
   if (!health) return false
   const { hours, failed, retrying, pending, countedUpTo, oldestWaitingSince } = health
-  const delivered = hours.reduce((sum, hour) => sum + hour.delivered, 0)
-  const finished = hours.reduce((sum, hour) => sum + hour.delivered + hour.failed, 0)
+  const delivered = sum(hours.map((hour) => hour.delivered))
+  const finished = sum(hours.map((hour) => hour.delivered + hour.failed))
   const showLink = (value: number, state: string): Content =>
     value > 0 ? html`<a href="/console${logPath(id, { state })}">Show</a>` : 'none'
   return stats([
@@ -147,25 +147,24 @@ function stateTabs({ id }: Webhook, { input }: LogQuery): Html {
   ])
 }
 
-function filterForm({ id }: Webhook, { input, errors }: LogQuery): Html {
-  const { state } = input
+function filters({ id }: Webhook, { input, errors }: LogQuery): Html {
+  const hidden: Record<string, string> = input.state ? { state: input.state } : {}
   const field = (name: string, label: string) => ({ name, label, value: input[name] ?? '', errors })
-  const isFiltered = Object.keys(input).some((name) => name !== 'state')
-  return html`<form class="filters" method="get" action="/console/webhooks/${id}">
-    ${state && html`<input type="hidden" name="state" value="${state}">`}
-    ${selectField({
-      ...field('type', 'Event'),
-      none: 'All',
-      choices: loggedTypes.map((type) => ({ value: type, label: type })),
-    })}
-    ${textField({ ...field('since', 'From (UTC)'), type: 'datetime-local' })}
-    ${textField({ ...field('until', 'Until (UTC)'), type: 'datetime-local' })}
-    ${textField({ ...field('id', 'Delivery or event ID'), maxLength: 100 })}
-    <div class="filter-buttons">
-      ${button('Filter')}
-      ${isFiltered && buttonLink(logPath(id, state ? { state } : {}), 'Clear', 'quiet')}
-    </div>
-  </form>`
+  return filterForm({
+    to: `/webhooks/${id}`,
+    hidden,
+    fields: [
+      selectField({
+        ...field('type', 'Event'),
+        none: 'All',
+        choices: loggedTypes.map((type) => ({ value: type, label: type })),
+      }),
+      textField({ ...field('since', 'From (UTC)'), type: 'datetime-local' }),
+      textField({ ...field('until', 'Until (UTC)'), type: 'datetime-local' }),
+      textField({ ...field('id', 'Delivery or event ID'), maxLength: 100 }),
+    ],
+    clear: Object.keys(input).some((name) => name !== 'state') && logPath(id, hidden),
+  })
 }
 
 /** Only the first page reloads: on others the rows would move away. */
@@ -177,11 +176,9 @@ async function log(
 ): Promise<Html> {
   const { input, isFirstPage } = query
   const rows = await withAttempts(visit, found.deliveries)
-  const isLive = isFirstPage && Object.keys(query.errors).length === 0
+  const isLive = isFirstPage && !hasErrors(query.errors)
   const path = `/console${logPath(webhook.id, input)}`
-  const reload =
-    isLive &&
-    html`${reloadEvery(REFRESH_SECONDS, path, 'log')} hx-select-oob="#standing:outerMorph"`
+  const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'log', '#standing:outerMorph')
   const table = deliveriesTable(
     visit,
     webhook,
@@ -197,7 +194,7 @@ function noDeliveries(
   { input, errors, isFirstPage }: LogQuery,
   { isCutShort }: FoundDeliveries,
 ): Html {
-  if (Object.keys(errors).length > 0)
+  if (hasErrors(errors))
     return empty('No search', 'Fix the fields marked above, then filter again.')
   if (isCutShort)
     return empty('No matches so far', 'No match among the newest deliveries. Older ones may match.')

@@ -14,9 +14,17 @@ import {
   sealSecret,
 } from '../../../webhooks/transport/secret.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
-import { checkOwnPassword, usernameField } from '../account/own-password.ts'
-import { type Errors, form, passwordField } from '../form-fields.ts'
-import { type ConsolePage, get, type PageResult, post, type Route, type Visit } from '../page.ts'
+import { checkOwnPassword, usernameField } from '../account/user-fields.ts'
+import { type Errors, form, formStatus, passwordField } from '../form-fields.ts'
+import {
+  type ConsolePage,
+  get,
+  type PageResult,
+  post,
+  type Route,
+  redirect,
+  type Visit,
+} from '../page.ts'
 import { action, buttonLink, card, codeBlock, confirmed, note } from '../ui.ts'
 import { loadWebhook, mayManage, webhookCrumbs, webhookTarget } from './access.ts'
 
@@ -34,7 +42,7 @@ function secretPage({ user }: Visit, webhook: Webhook, errors: Errors = {}): Con
     title: 'Signing secret',
     lead: 'Use it to verify that deliveries come from Muster and were not altered.',
     crumbs: webhookCrumbs(webhook),
-    status: Object.keys(errors).length > 0 ? 422 : 200,
+    status: formStatus(errors),
     isNarrow: true,
     body: [
       card('Show the secret', revealForm(webhook, user.email, errors)),
@@ -130,8 +138,8 @@ export function secretShownPage(
 
 async function revealSecret(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
-  const problem = await checkOwnPassword(visit, visit.form.get('password') ?? '')
-  if (problem !== undefined) return secretPage(visit, webhook, { password: [problem] })
+  const passwordErrors = await checkOwnPassword(visit, 'password')
+  if (passwordErrors) return secretPage(visit, webhook, passwordErrors)
   const sealed = await visit.change(async (scope) => {
     const found = await findSealedSecrets(scope, webhook.id)
     if (found)
@@ -188,8 +196,8 @@ async function activateNextSecret(visit: Visit): Promise<PageResult> {
     if (!(await activateSecret(scope, webhook.id, visit.now))) visit.ctx.throw(404)
     await visit.audit(scope, { action: 'webhook.secret_activated', target: webhookTarget(webhook) })
   })
-  return {
-    to: `/webhooks/${webhook.id}/secret`,
-    notice: { kind: 'ok', text: 'New secret activated. It signs from the next attempt on.' },
-  }
+  return redirect(
+    `/webhooks/${webhook.id}/secret`,
+    'New secret activated. It signs from the next attempt on.',
+  )
 }

@@ -1,5 +1,4 @@
 /** The settings of a webhook, and the actions on it: test, enable, disable, delete. */
-import type { WriteScope } from '../../../records/database/scope.ts'
 import { findUser } from '../../../records/users.ts'
 import {
   deleteWebhook,
@@ -9,7 +8,7 @@ import {
   webhookName,
 } from '../../../records/webhooks.ts'
 import { emitTest } from '../../../webhooks/emit.ts'
-import { type Content, type Html, html } from '../../shared/html.ts'
+import { type Html, html } from '../../shared/html.ts'
 import { utc } from '../format.ts'
 import {
   type ConsolePage,
@@ -18,10 +17,22 @@ import {
   type PageResult,
   post,
   type Route,
+  redirect,
   type Visit,
 } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { action, buttonLink, card, code, confirmed, copyableId, facts, timeElement } from '../ui.ts'
+import {
+  type ActionRow,
+  action,
+  actionRows,
+  buttonLink,
+  card,
+  code,
+  confirmed,
+  copyableId,
+  facts,
+  timeElement,
+} from '../ui.ts'
 import { loadWebhook, mayManage, webhookTarget } from './access.ts'
 import { webhookPage } from './webhook-page.ts'
 
@@ -41,10 +52,12 @@ async function settingsPage(visit: Visit): Promise<ConsolePage> {
   const creator = createdBy === null ? undefined : await findUser(scope, createdBy)
   return webhookPage(visit, webhook, 'settings', [
     !canManage && (await readOnlyNote(visit, 'webhooks')),
-    card('Configuration', configuration(webhook, creator?.fullName ?? 'the CLI', visit.now), {
-      actions: canManage && buttonLink(`/webhooks/${id}/edit`, 'Edit'),
-    }),
-    canManage && card('Actions', html`<div class="doings card-body">${actionRows(webhook)}</div>`),
+    card(
+      'Configuration',
+      configuration(webhook, creator?.fullName ?? 'the CLI', visit.now),
+      canManage && buttonLink(`/webhooks/${id}/edit`, 'Edit'),
+    ),
+    canManage && card('Actions', webhookActions(webhook)),
   ])
 }
 
@@ -65,48 +78,39 @@ function configuration(webhook: Webhook, creator: string, now: Date): Html {
   ])
 }
 
-function actionRows(webhook: Webhook): Content {
+function webhookActions(webhook: Webhook): Html {
   const { id, enabled, hasNextSecret } = webhook
   const to = `/webhooks/${id}`
-  return [
-    actionRow(
-      'Signing secret',
-      hasNextSecret
-        ? 'The next secret is prepared but not active yet.'
-        : 'View or rotate the signing secret.',
-      buttonLink(`${to}/secret`, 'Signing secret'),
-    ),
-    enabled && [
-      actionRow(
+  const secretText = hasNextSecret
+    ? 'The next secret is prepared but not active yet.'
+    : 'View or rotate the signing secret.'
+  return actionRows([
+    row('Signing secret', secretText, buttonLink(`${to}/secret`, 'Signing secret')),
+    enabled &&
+      row(
         'Send missed events',
         'Send events it never received, for example while it was disabled.',
         buttonLink(`${to}/send-missed`, 'Send missed events'),
       ),
-      actionRow(
+    enabled &&
+      row(
         'Retry failed deliveries',
         'Try every failed delivery in a time range again.',
         buttonLink(`${to}/retry-failed`, 'Retry failed deliveries'),
       ),
-      actionRow('Disable', 'Stops sending until you enable it again.', disableButton(webhook)),
-    ],
-    !enabled &&
-      actionRow(
-        'Enable',
-        'Sends events that happen from then on.',
-        action({ to: `${to}/enable`, label: 'Enable' }),
-      ),
-    actionRow('Delete', 'Deletes the webhook and its delivery log.', deleteButton(webhook)),
-  ]
+    enabled
+      ? row('Disable', 'Stops sending until you enable it again.', disableButton(webhook))
+      : row(
+          'Enable',
+          'Sends events that happen from then on.',
+          action({ to: `${to}/enable`, label: 'Enable' }),
+        ),
+    row('Delete', 'Deletes the webhook and its delivery log.', deleteButton(webhook)),
+  ])
 }
 
-function actionRow(title: string, text: string, control: Html): Html {
-  return html`<div>
-    <div>
-      <h3>${title}</h3>
-      <p>${text}</p>
-    </div>
-    ${control}
-  </div>`
+function row(title: string, text: string, control: Html): ActionRow {
+  return [html`<h3>${title}</h3><p>${text}</p>`, control]
 }
 
 function disableButton({ id }: Webhook): Html {
@@ -142,19 +146,14 @@ async function sendTest(visit: Visit): Promise<PageResult> {
       details: { delivery_id: deliveryId },
     })
   })
-  return {
-    to: `/webhooks/${webhook.id}`,
-    notice: { kind: 'ok', text: 'Test event sent. The response will appear below.' },
-  }
+  return redirect(`/webhooks/${webhook.id}`, 'Test event sent. The response will appear below.')
 }
 
 async function setEnabled(visit: Visit, enabled: boolean): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
-  const change: (scope: WriteScope, id: string, now: Date) => Promise<unknown> = enabled
-    ? enableWebhook
-    : disableWebhook
+  const update = enabled ? enableWebhook : disableWebhook
   await visit.change(async (scope) => {
-    if (!(await change(scope, webhook.id, visit.now))) visit.ctx.throw(404)
+    if (!(await update(scope, webhook.id, visit.now))) visit.ctx.throw(404)
     if (webhook.enabled !== enabled)
       await visit.audit(scope, {
         action: enabled ? 'webhook.enabled' : 'webhook.disabled',
@@ -164,7 +163,7 @@ async function setEnabled(visit: Visit, enabled: boolean): Promise<PageResult> {
   const text = enabled
     ? 'Webhook enabled. It receives events from now on.'
     : 'Webhook disabled. Nothing is sent until you enable it again.'
-  return { to: `/webhooks/${webhook.id}`, notice: { kind: 'ok', text } }
+  return redirect(`/webhooks/${webhook.id}`, text)
 }
 
 async function removeWebhook(visit: Visit): Promise<PageResult> {
@@ -177,8 +176,5 @@ async function removeWebhook(visit: Visit): Promise<PageResult> {
       details: { url: webhook.url },
     })
   })
-  return {
-    to: '/webhooks',
-    notice: { kind: 'ok', text: `Webhook “${webhookName(webhook)}” deleted.` },
-  }
+  return redirect('/webhooks', `Webhook “${webhookName(webhook)}” deleted.`)
 }

@@ -7,7 +7,7 @@ import { listWebhooks, type Webhook, webhookName } from '../../../records/webhoo
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type ConsolePage, get, isAdmin, type Route, type Visit } from '../page.ts'
 import { readOnlyNote } from '../read-only-note.ts'
-import { buttonLink, card, empty, table, timeElement } from '../ui.ts'
+import { buttonLink, card, empty, table, timeElement, twoLines } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { deliveredShare, healthBars, limitedCount, webhookState } from './health.ts'
 
@@ -46,38 +46,34 @@ function noWebhooks(canManage: boolean): Html {
 }
 
 function webhooksTable(webhooks: Webhook[], health: Map<string, DeliveryHealth>, now: Date): Html {
-  return table(
-    [
-      'Webhook',
-      'State',
-      'Events',
-      'Last 24 hours',
-      { label: 'Delivered', isNumber: true },
-      { label: 'Waiting', isNumber: true },
-    ],
-    webhooks.map((webhook) => {
-      const own = health.get(webhook.id)
-      return {
-        id: `webhook-${webhook.id}`,
-        cells: [
-          nameCell(webhook),
-          webhookState(webhook),
-          eventsCell(webhook),
-          own && healthBars(own),
-          own && deliveredShare(own),
-          own && waitingCell(own, now),
-        ],
-      }
-    }),
-    { label: 'Webhooks' },
-  )
+  const columns = [
+    'Webhook',
+    'State',
+    'Events',
+    'Last 24 hours',
+    { label: 'Delivered', isNumber: true },
+    { label: 'Waiting', isNumber: true },
+  ]
+  const rows = webhooks.map((webhook) => {
+    const own = health.get(webhook.id)
+    const healthCells = own && [healthBars(own), deliveredShare(own), waitingCell(own, now)]
+    return {
+      id: `webhook-${webhook.id}`,
+      cells: [
+        nameCell(webhook),
+        webhookState(webhook),
+        eventsCell(webhook),
+        ...(healthCells ?? ['', '', '']),
+      ],
+    }
+  })
+  return table('Webhooks', columns, rows)
 }
 
 function nameCell(webhook: Webhook): Html {
-  return html`<span class="two-lines webhook-name">
-    <a href="/console/webhooks/${webhook.id}"><bdi>${webhookName(webhook)}</bdi></a>
-    ${webhook.description !== '' && html`<small class="muted mono">${webhook.url}</small>`}
-  </span>`
+  const name = html`<a href="/console/webhooks/${webhook.id}"><bdi>${webhookName(webhook)}</bdi></a>`
+  const url = webhook.description !== '' && html`<span class="mono">${webhook.url}</span>`
+  return twoLines(name, url, 'webhook-name')
 }
 
 function eventsCell({ eventTypes }: Webhook): Content {
@@ -95,8 +91,6 @@ function waitingCell(
 ): Content {
   const waiting = retrying + pending
   if (waiting === 0) return html`<span class="muted">–</span>`
-  return html`<span class="two-lines at-end">
-    <span>${limitedCount(waiting, countedUpTo)}</span>
-    <small class="muted nowrap">oldest ${timeElement(oldestWaitingSince, now)}</small>
-  </span>`
+  const oldest = html`<span class="nowrap">oldest ${timeElement(oldestWaitingSince, now)}</span>`
+  return twoLines(limitedCount(waiting, countedUpTo), oldest, 'at-end')
 }

@@ -1,0 +1,41 @@
+/** Fields for a user's name, email and password. */
+import { MIN_LENGTH, verifyPassword } from '../../../auth/password.ts'
+import { findPasswordHash } from '../../../records/passwords.ts'
+import { type Html, html } from '../../shared/html.ts'
+import { type Errors, type FieldOptions, passwordField, textField } from '../form-fields.ts'
+import type { Visit } from '../page.ts'
+
+export function nameField(options: FieldOptions): Html {
+  return textField({ ...options, autocomplete: 'name', maxLength: 200 })
+}
+
+export function emailField(options: FieldOptions & { autocomplete?: 'email' | 'username' }): Html {
+  return textField({ ...options, type: 'email', maxLength: 254 })
+}
+
+export function newPasswordField(options: FieldOptions): Html {
+  const hint = `At least ${MIN_LENGTH} characters. Several words make a good password.`
+  return passwordField({ ...options, hint, autocomplete: 'new-password' })
+}
+
+/** Tells password managers whose password a form changes. */
+export function usernameField(email: string): Html {
+  return html`<input type="text" name="username" value="${email}" autocomplete="username" hidden>`
+}
+
+/** Does not tell whether another account has a user with the email. */
+export const UNUSABLE_EMAIL: Errors = { email: ['This email cannot be used. Enter another one.'] }
+
+/** Returns the error to show, or undefined when the field `name` holds the user's password.
+ *  Sensitive changes need the password again, because a signed-in device may be unattended. */
+export async function checkOwnPassword(visit: Visit, name: string): Promise<Errors | undefined> {
+  const { user, scope, form, throttle, resetThrottle } = visit
+  const password = form.get(name) ?? ''
+  if (password === '') return { [name]: ['Enter your current password.'] }
+  const tooOften = await throttle('password', user.id)
+  if (tooOften) return { [name]: [tooOften.message] }
+  if (!(await verifyPassword(await findPasswordHash(scope, user.id), password)))
+    return { [name]: ['This is not your current password.'] }
+  await resetThrottle('password', user.id)
+  return undefined
+}

@@ -1,0 +1,38 @@
+/** IDs, filters and pages of lists, as written in URLs. */
+import { validate as isUuid } from 'uuid'
+
+/** In lower case. Undefined for any other text. */
+export function parseId(text: string | null | undefined): string | undefined {
+  return text && isUuid(text) ? text.toLowerCase() : undefined
+}
+
+/** The path with a query. Leaves out empty values. */
+export function withQuery(path: string, values: Record<string, string | undefined>): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(values)) if (value) query.set(name, value)
+  return query.size > 0 ? `${path}?${query}` : path
+}
+
+/** Where a page begins: the entries before or after a cursor, or the first page without one. */
+export interface Cursor<T> {
+  olderThan?: T
+  newerThan?: T
+}
+
+export interface ListPage<T> {
+  items: T[]
+  hasNewer: boolean
+  hasOlder: boolean
+}
+
+/** `found` is one entry longer than the page if there are more, on the side away from the cursor. */
+export function toListPage<T>(
+  found: T[],
+  size: number,
+  { olderThan, newerThan }: Cursor<unknown>,
+): ListPage<T> {
+  const hasMore = found.length > size
+  return newerThan === undefined
+    ? { items: found.slice(0, size), hasNewer: olderThan !== undefined, hasOlder: hasMore }
+    : { items: found.slice(-size), hasNewer: hasMore, hasOlder: true }
+}
