@@ -771,7 +771,7 @@ export interface components {
          */
         ScreeningOperator: "equals" | "at_least" | "at_most" | "one_of";
         /** @description The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`. */
-        ScreeningExpectation: string | number | boolean | (string | number | boolean)[];
+        ScreeningExpectation: string | number | boolean | components["schemas"]["AnswerValue"][];
         /** @description A question for applicants. */
         ScreeningQuestion: {
             /** @description The name of the answer. Unique in the job. */
@@ -833,9 +833,11 @@ export interface components {
             /** @description At most 50 questions. */
             screening_questions?: components["schemas"]["ScreeningQuestionInput"][];
         };
+        /** @description The answer to a screening question. */
+        AnswerValue: string | number | boolean;
         /** @description The answers, by the `key` of each question. */
         Answers: {
-            [key: string]: string | number | boolean;
+            [key: string]: components["schemas"]["AnswerValue"];
         };
         /** @description A participant's application for a job. */
         JobApplication: {
@@ -2713,6 +2715,7 @@ export type Job = components['schemas']['Job'];
 export type JobList = components['schemas']['JobList'];
 export type JobCreate = components['schemas']['JobCreate'];
 export type JobUpdate = components['schemas']['JobUpdate'];
+export type AnswerValue = components['schemas']['AnswerValue'];
 export type Answers = components['schemas']['Answers'];
 export type JobApplication = components['schemas']['JobApplication'];
 export type JobApplicationList = components['schemas']['JobApplicationList'];

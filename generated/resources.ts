@@ -399,8 +399,8 @@ export const resources: readonly Resource[] = [
                     type: 'array',
                     minItems: 1,
                     maxItems: 100,
-                    uniqueItems: true,
                     items: {
+                      description: 'The answer to a screening question.',
                       oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
                     },
                   },
@@ -466,8 +466,8 @@ export const resources: readonly Resource[] = [
                     type: 'array',
                     minItems: 1,
                     maxItems: 100,
-                    uniqueItems: true,
                     items: {
+                      description: 'The answer to a screening question.',
                       oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
                     },
                   },
@@ -535,8 +535,8 @@ export const resources: readonly Resource[] = [
                     type: 'array',
                     minItems: 1,
                     maxItems: 100,
-                    uniqueItems: true,
                     items: {
+                      description: 'The answer to a screening question.',
                       oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
                     },
                   },
@@ -600,7 +600,10 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
-          additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }] },
+          additionalProperties: {
+            description: 'The answer to a screening question.',
+            oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+          },
         },
         screening_outcome: {
           type: 'string',
@@ -624,7 +627,10 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
-          additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }] },
+          additionalProperties: {
+            description: 'The answer to a screening question.',
+            oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+          },
         },
       },
     },
@@ -642,7 +648,10 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
-          additionalProperties: { oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }] },
+          additionalProperties: {
+            description: 'The answer to a screening question.',
+            oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+          },
         },
       },
     },
