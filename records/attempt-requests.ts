@@ -42,7 +42,7 @@ interface EndpointRow {
   deleted_at: number | null
 }
 
-/** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends: a send that
+/** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends: a request that
  *  starts before then starts before any change of its webhook. Skips locked webhooks, so that one
  *  of them does not delay the others. */
 export async function loadRequests(

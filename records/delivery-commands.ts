@@ -1,14 +1,13 @@
 /** Commands on deliveries: retry, resend, attempt now, cancel, and their bulk forms. */
 import { Refused } from '../errors.ts'
-import type { Trigger } from './attempt.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import {
   DELIVERY_COLUMNS,
   type Delivery,
   type DeliveryRow,
-  type DeliveryState,
   deliveryFromRow,
+  type FailureReason,
   findDelivery,
 } from './deliveries.ts'
 import { listBusyOrderings, takeTurn } from './delivery-order.ts'
@@ -36,32 +35,12 @@ export class DeliveryRefused extends Refused {
 
 /** Schedules one manual attempt of a failed delivery, due now. Repeating it before that attempt changes
  *  nothing. Returns undefined when the delivery does not exist. Throws `DeliveryRefused`. */
-export async function retryDelivery(
-  scope: WriteScope,
-  id: string,
-  now: Date,
-): Promise<Delivery | undefined> {
-  return scheduleManualAttempt(
-    scope,
-    id,
-    { from: 'failed', trigger: 'retry', refusal: 'not_failed' },
-    now,
-  )
-}
+export const retryDelivery = (scope: WriteScope, id: string, now: Date) =>
+  scheduleManualAttempt(scope, id, 'retry', now)
 
 /** The same for a delivered delivery. */
-export async function resendDelivery(
-  scope: WriteScope,
-  id: string,
-  now: Date,
-): Promise<Delivery | undefined> {
-  return scheduleManualAttempt(
-    scope,
-    id,
-    { from: 'delivered', trigger: 'resend', refusal: 'not_delivered' },
-    now,
-  )
-}
+export const resendDelivery = (scope: WriteScope, id: string, now: Date) =>
+  scheduleManualAttempt(scope, id, 'resend', now)
 
 /** Now, or 1 ms after the last update: the due time identifies an attempt, so it must be unique within
  *  the delivery. */
@@ -72,29 +51,30 @@ function uniqueDueTime({ sql }: Scope, now: Date): ReturnType<Sql['raw']> {
   ])
 }
 
-interface ManualAttempt {
-  from: DeliveryState
-  trigger: Trigger
-  refusal: 'not_failed' | 'not_delivered'
-}
+/** The state that each manual attempt needs, and the refusal in any other state. */
+const MANUAL = {
+  retry: { state: 'failed', refusal: 'not_failed' },
+  resend: { state: 'delivered', refusal: 'not_delivered' },
+} as const
 
 async function scheduleManualAttempt(
   scope: WriteScope,
   id: string,
-  how: ManualAttempt,
+  trigger: keyof typeof MANUAL,
   now: Date,
 ): Promise<Delivery | undefined> {
+  const { state, refusal } = MANUAL[trigger]
   const delivery = await findDelivery(scope, id)
   if (!delivery) return undefined
-  await assertSendable(scope, delivery.webhookId)
+  await assertWebhookEnabled(scope, delivery.webhookId)
   // Conditional: only the first of two concurrent requests schedules an attempt.
   const [row]: DeliveryRow[] = await scope
     .rows('deliveries')
-    .where({ id, state: how.from })
+    .where({ id, state })
     .whereNull('next_attempt_at')
     .update({
       next_attempt_at: uniqueDueTime(scope, now),
-      next_trigger: how.trigger,
+      next_trigger: trigger,
       queued_at: null,
     })
     .returning(DELIVERY_COLUMNS)
@@ -103,7 +83,7 @@ async function scheduleManualAttempt(
     return deliveryFromRow(row)
   }
   const current = await findDelivery(scope, id)
-  if (current && current.state !== how.from) throw new DeliveryRefused(how.refusal)
+  if (current && current.state !== state) throw new DeliveryRefused(refusal)
   return current
 }
 
@@ -120,15 +100,15 @@ export async function retryFailedDeliveries(
     .where({ enabled: true })
     .whereNull('deleted_at')
     .select('webhooks.id')
-  const planned = await scope
+  const scheduled = await scope
     .rows('deliveries')
     .whereIn('id', ids)
     .where({ state: 'failed' })
     .whereNull('next_attempt_at')
     .whereIn('webhook_id', enabled)
     .update({ next_attempt_at: uniqueDueTime(scope, now), next_trigger: 'retry', queued_at: null })
-  if (planned > 0) scope.trx.announce(ATTEMPTS_SCHEDULED)
-  return planned
+  if (scheduled > 0) scope.trx.announce(ATTEMPTS_SCHEDULED)
+  return scheduled
 }
 
 /** Resumes the retry schedule of deliveries that failed because their webhook was disabled. Returns how
@@ -147,13 +127,13 @@ export async function resumeDeliveries(
       .whereNull('next_attempt_at')
       .orderBy('id')
       .select('id', 'webhook_id', 'ordering_key', 'attempts')
-  const ordered = rows.map((row) => ({
+  const deliveries = rows.map((row) => ({
     ...row,
     webhookId: row.webhook_id,
     orderingKey: row.ordering_key ?? undefined,
   }))
-  const busy = await listBusyOrderings(scope, ordered)
-  for (const row of ordered) {
+  const busy = await listBusyOrderings(scope, deliveries)
+  for (const row of deliveries) {
     const nextAttemptAt = takeTurn(row, busy) ? now.getTime() : null
     await scope
       .rows('deliveries')
@@ -216,21 +196,14 @@ export async function cancelDelivery(
     .rows('deliveries')
     .where({ id })
     .whereIn('state', ['pending', 'retrying'])
-    .update({
-      state: 'failed',
-      failure_reason: 'cancelled',
-      next_attempt_at: null,
-      next_trigger: null,
-      queued_at: null,
-      updated_at: now.getTime(),
-    })
+    .update(failed('cancelled', now))
     .returning(DELIVERY_COLUMNS)
   if (row) return deliveryFromRow(row)
   if (await findDelivery(scope, id)) throw new DeliveryRefused('not_scheduled')
   return undefined
 }
 
-async function assertSendable(scope: Scope, webhookId: string): Promise<void> {
+async function assertWebhookEnabled(scope: Scope, webhookId: string): Promise<void> {
   const webhook: { enabled: boolean | number; deleted_at: number | null } | undefined = await scope
     .rows('webhooks')
     .where({ id: webhookId })
@@ -251,12 +224,17 @@ export async function endScheduledDeliveries(
     .rows('deliveries')
     .where({ webhook_id: webhookId })
     .whereIn('state', ['pending', 'retrying'])
-    .update({
-      state: 'failed',
-      failure_reason: reason,
-      next_attempt_at: null,
-      next_trigger: null,
-      queued_at: null,
-      updated_at: now.getTime(),
-    })
+    .update(failed(reason, now))
+}
+
+/** The columns of a delivery that has failed. */
+function failed(reason: FailureReason, now: Date) {
+  return {
+    state: 'failed',
+    failure_reason: reason,
+    next_attempt_at: null,
+    next_trigger: null,
+    queued_at: null,
+    updated_at: now.getTime(),
+  }
 }

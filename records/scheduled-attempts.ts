@@ -92,7 +92,7 @@ export async function listUnqueuedWithinQuota(
     return list(sql)
   }
   const rows = dialect === 'postgres' ? await transaction(db, listByIndex) : await list(db.read)
-  return rows.flatMap(attemptsFromRow)
+  return rows.flatMap(attemptsOfWebhook)
 }
 
 /** ID, finished attempts, and time of the next attempt. */
@@ -104,7 +104,7 @@ interface BacklogRow {
   due: string | BacklogEntry[] | null
 }
 
-function attemptsFromRow({ webhook_id, due }: BacklogRow): Attempt[] {
+function attemptsOfWebhook({ webhook_id, due }: BacklogRow): Attempt[] {
   const entries: BacklogEntry[] = typeof due === 'string' ? JSON.parse(due) : (due ?? [])
   return entries.map(([id, attempts, next_attempt_at]) =>
     attemptFromRow({ id, webhook_id, attempts, next_attempt_at }),

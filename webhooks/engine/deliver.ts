@@ -27,8 +27,8 @@ export interface DeliverOptions {
 
 const RETRY_MS = 500
 
-/** Makes the attempts and resolves when they have ended. Calls `onStarted` when the first sends
- *  have started. Starts no more sends once `stopping` aborts. */
+/** Makes the attempts and resolves when they have ended. Calls `onStarted` when the first requests
+ *  have started. Starts no more requests once `stopping` aborts. */
 export async function deliver(
   options: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
@@ -54,20 +54,23 @@ interface StartedAttempts {
 }
 
 /** Loads the requests and starts the attempts. On PostgreSQL the webhooks are locked meanwhile, so
- *  no send starts after a committed change that forbids it. */
+ *  no request starts after a committed change that forbids it. */
 async function startAttempts(
   options: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
   onStarted: () => void,
 ): Promise<StartedAttempts> {
-  const { db, log } = options
+  const { db, inFlight, store, log } = options
   const batch: StartedAttempts = { started: [], remaining: attempts }
   const start = (requests: Map<string, AttemptRequest>): void => {
     batch.remaining = []
     for (const attempt of attempts) {
       const request = requests.get(attempt.deliveryId)
-      if (mustWait(options.inFlight, attempt, request)) batch.remaining.push(attempt)
-      else batch.started.push(makeAttempt(options, attempt, request))
+      // Made, cancelled or replaced meanwhile: only its job is completed.
+      if (request?.nextAttemptAt !== attempt.scheduledAt) store.add(attempt)
+      else if (!request.endpoint || inFlight.isSending(attempt.deliveryId))
+        batch.remaining.push(attempt)
+      else batch.started.push(makeAttempt(options, attempt, request, request.endpoint))
     }
     onStarted()
   }
@@ -76,24 +79,11 @@ async function startAttempts(
       start(await loadRequests({ dialect: db.dialect, sql: db.read }, attempts))
     else await withLockedRows(db, (source) => loadRequests(source, attempts), start)
   } catch (error) {
-    // An error after the start concerns only the end of the transaction: the sends continue.
+    // An error after the start concerns only the end of the transaction: the requests continue.
     if (batch.remaining === attempts)
       log.warn({ err: error }, 'Deliveries could not be loaded; trying again')
   }
   return batch
-}
-
-function isWanted(attempt: AttemptWith<'lease'>, request: AttemptRequest | undefined): boolean {
-  return request?.nextAttemptAt === attempt.scheduledAt
-}
-
-function mustWait(
-  inFlight: InFlight,
-  attempt: AttemptWith<'lease'>,
-  request: AttemptRequest | undefined,
-): boolean {
-  if (!isWanted(attempt, request)) return false
-  return request?.endpoint === undefined || inFlight.isSending(attempt.deliveryId)
 }
 
 /** The attempts whose lease this process still has: others may have expired while they waited. */
@@ -103,7 +93,7 @@ async function keepLeased(
 ): Promise<AttemptWith<'lease'>[]> {
   try {
     const owned = await jobs.renew(attempts)
-    for (const attempt of attempts) if (!owned.has(attempt.lease.jobId)) inFlight.lose(attempt)
+    for (const attempt of attempts) if (!owned.has(attempt.lease.jobId)) inFlight.remove(attempt)
     return attempts.filter(({ lease }) => owned.has(lease.jobId))
   } catch {
     return attempts
@@ -113,11 +103,11 @@ async function keepLeased(
 async function makeAttempt(
   options: DeliverOptions,
   attempt: AttemptWith<'lease'>,
-  request: AttemptRequest | undefined,
+  request: AttemptRequest,
+  endpoint: Endpoint,
 ): Promise<void> {
   const { inFlight, store, now } = options
-  if (!request?.endpoint || !isWanted(attempt, request)) return store.add(attempt)
-  const { endpoint, orderingKey, trigger } = request
+  const { orderingKey, trigger } = request
   if (endpoint.enabled) {
     inFlight.startSending(attempt)
     const sent = await signAndSend(options, request, endpoint)

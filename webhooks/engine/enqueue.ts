@@ -72,7 +72,7 @@ export class Enqueuer {
   constructor(options: EnqueueOptions) {
     this.#options = options
     const { db, inFlight, log } = options
-    this.#leader = new Leader(db, inFlight)
+    this.#leader = new Leader(db, inFlight.unmarked)
     this.#peers = new Peers(db, inFlight)
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
     this.#loop = new RunLoop(
@@ -98,7 +98,6 @@ export class Enqueuer {
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timers.get('sweep'))
     await this.#loop.stop()
     for (const timer of this.#timers.values()) clearTimeout(timer)
     await this.#leader.stop()
@@ -142,7 +141,7 @@ export class Enqueuer {
     const restarts = queue.restarts()
     if (restarts === this.#knownRestarts) return
     await clearQueuedMarks(db)
-    inFlight.clearUnmarked()
+    inFlight.unmarked.clear()
     this.#knownRestarts = restarts
     this.#mustQuery = true
   }
@@ -150,7 +149,7 @@ export class Enqueuer {
   async #enqueueAnnounced(): Promise<void> {
     const { inFlight, now } = this.#options
     const at = now()
-    const announced = this.#announced.filter(({ deliveryId }) => !inFlight.isUnmarked(deliveryId))
+    const announced = this.#announced.filter(({ deliveryId }) => !inFlight.unmarked.has(deliveryId))
     this.#announced = []
     const due = this.#takeQuota(
       announced.filter(
@@ -180,7 +179,7 @@ export class Enqueuer {
     const at = now()
     const until = new Date(at.getTime() + horizonMs)
     const { quota, byWebhook, full } = this.#fill
-    const skip = inFlight.listUnmarkedIds()
+    const skip = inFlight.unmarked.deliveryIds()
     const hasFull = full.size > 0
     const backlog = hasFull
       ? await listUnqueuedWithinQuota(db, until, skip, quota, byWebhook)
@@ -199,22 +198,22 @@ export class Enqueuer {
     const { db, queue, inFlight, worker } = this.#options
     await queue.attempts.add(attempts, at)
     const due = attempts.filter(({ scheduledAt }) => scheduledAt <= at.getTime())
-    inFlight.addUnmarked(due)
+    inFlight.unmarked.add(due)
     if (due.length > 0) {
       worker.wake()
       // Wake workers that found the queue empty.
       if (this.#peers.areActive) await notifyOtherNodes(db, ATTEMPTS_QUEUED)
     }
-    if (inFlight.unmarkedCount > MAX_UNMARKED) await this.#mark(performance.now())
+    if (inFlight.unmarked.size > MAX_UNMARKED) await this.#mark(performance.now())
   }
 
   /** Marks in the records what was enqueued up to `untilMs`. */
   async #mark(untilMs: number): Promise<void> {
     const { db, inFlight, now } = this.#options
-    const attempts = inFlight.listUnmarked(untilMs)
+    const attempts = inFlight.unmarked.list(untilMs)
     if (attempts.length === 0) return
     await transaction(db, (trx) => markQueued(trx, attempts, now()))
-    inFlight.removeUnmarked(attempts)
+    inFlight.unmarked.remove(attempts)
   }
 
   async #repair(): Promise<void> {
@@ -231,7 +230,7 @@ export class Enqueuer {
     const countedAtMs = performance.now()
     if (this.#fill.full.size > 0) await this.#peers.removeFinished()
     const byWebhook = await countQueued(db, now())
-    for (const { webhookId } of inFlight.listUnmarked())
+    for (const { webhookId } of inFlight.unmarked.list())
       byWebhook.set(webhookId, (byWebhook.get(webhookId) ?? 0) + 1)
     const quota = queueQuota(byWebhook.size)
     this.#fill = { byWebhook, quota, full: webhooksAtQuota(byWebhook, quota), countedAtMs }

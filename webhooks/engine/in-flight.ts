@@ -1,7 +1,8 @@
-import type { Attempt, AttemptWith, Outcome } from '../../records/attempt.ts'
+import type { AttemptWith, Outcome } from '../../records/attempt.ts'
 import type { DeliveryProgress } from '../../records/attempt-results.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
 import { type EndpointHealth, healthAfter, isAtLimit, MAX_IN_FLIGHT } from '../policy/fairness.ts'
+import { Unmarked } from './unmarked.ts'
 
 /** leased: this process owns the attempt. sending: its request is open. storing: its result is not
  *  stored yet. */
@@ -29,17 +30,15 @@ const NEW_ENDPOINT: EndpointHealth = {
   quickAt: Number.NEGATIVE_INFINITY,
 }
 
-/** The state that the stages of the engine share: the attempts in flight in this process, the
- *  health of their endpoints, and the attempts that this process has enqueued as the leader and not
- *  marked in the records yet. */
+/** The state that the stages of the engine share: the attempts in flight in this process, and the
+ *  health of their endpoints. */
 export class InFlight {
+  readonly unmarked = new Unmarked()
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
   /** By delivery ID: two attempts of one delivery when the first was cancelled in flight. */
   readonly #byDelivery = new Map<string, Entry[]>()
   readonly #endpoints = new Map<string, EndpointHealth>()
-  /** By delivery ID. Nearly all are finished before they would be marked, which saves the write. */
-  readonly #unmarked = new Map<string, { attempt: Attempt; enqueuedAtMs: number }>()
   readonly #outcomes = { success: 0, http_error: 0, timeout: 0, unreachable: 0, blocked: 0 }
   readonly #ended = { delivered: 0, failed: 0 }
   #leasedCount = 0
@@ -75,6 +74,7 @@ export class InFlight {
     return [...this.#entries.values()].map(({ attempt }) => attempt)
   }
 
+  /** Whether an attempt of the delivery is in flight in this process. */
   has(deliveryId: string): boolean {
     return this.#byDelivery.has(deliveryId)
   }
@@ -85,9 +85,9 @@ export class InFlight {
     return entries.some(({ phase, attempt }) => phase === 'sending' || attempt.result !== undefined)
   }
 
-  /** Takes a slot for each attempt. Returns the attempts that are new here: the lease of an attempt
-   *  in flight may have expired and come back to this process, and then only its lease is replaced. */
-  lease(attempts: AttemptWith<'lease'>[]): AttemptWith<'lease'>[] {
+  /** Takes a slot for each leased attempt. Returns the attempts that were not in flight: when a lease
+   *  has expired and this process leases the attempt again, only the lease is replaced. */
+  add(attempts: AttemptWith<'lease'>[]): AttemptWith<'lease'>[] {
     this.#leasedCount += attempts.length
     const added: AttemptWith<'lease'>[] = []
     for (const attempt of attempts) {
@@ -132,16 +132,16 @@ export class InFlight {
     for (const attempt of attempts) {
       const health = this.#endpoints.get(attempt.webhookId)
       limitReleased ||= health !== undefined && isAtLimit(health, performance.now())
-      this.#unmarked.delete(attempt.deliveryId)
-      this.lose(attempt)
+      this.remove(attempt)
     }
+    this.unmarked.remove(attempts)
     for (const { state } of progress)
       if (state === 'delivered' || state === 'failed') this.#ended[state]++
     this.#onSlotFree(limitReleased)
   }
 
-  /** Another process owns the attempt by now. */
-  lose(attempt: AttemptWith<'lease'>): void {
+  /** Frees the slot of an attempt that has ended, or that another process has leased since. */
+  remove(attempt: AttemptWith<'lease'>): void {
     const { lease, deliveryId, webhookId } = attempt
     const entry = this.#entries.get(lease.jobId)
     if (!entry) return
@@ -156,41 +156,6 @@ export class InFlight {
   clear(): void {
     this.#entries.clear()
     this.#byDelivery.clear()
-  }
-
-  addUnmarked(attempts: Attempt[]): void {
-    for (const attempt of attempts)
-      this.#unmarked.set(attempt.deliveryId, { attempt, enqueuedAtMs: performance.now() })
-  }
-
-  isUnmarked(deliveryId: string): boolean {
-    return this.#unmarked.has(deliveryId)
-  }
-
-  get unmarkedCount(): number {
-    return this.#unmarked.size
-  }
-
-  listUnmarkedIds(): string[] {
-    return [...this.#unmarked.keys()]
-  }
-
-  /** The attempts enqueued up to `untilMs` of the monotonic clock. */
-  listUnmarked(untilMs = Number.POSITIVE_INFINITY): Attempt[] {
-    return [...this.#unmarked.values()]
-      .filter(({ enqueuedAtMs }) => enqueuedAtMs <= untilMs)
-      .map(({ attempt }) => attempt)
-  }
-
-  /** Removes these attempts, but not later ones of the same deliveries. */
-  removeUnmarked(attempts: Attempt[]): void {
-    for (const attempt of attempts)
-      if (this.#unmarked.get(attempt.deliveryId)?.attempt === attempt)
-        this.#unmarked.delete(attempt.deliveryId)
-  }
-
-  clearUnmarked(): void {
-    this.#unmarked.clear()
   }
 
   #setPhase(attempt: AttemptWith<'lease'>, phase: Phase): void {

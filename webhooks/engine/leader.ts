@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../records/database/open.ts'
 import { acquireLease, releaseLease } from '../../records/leases.ts'
-import type { InFlight } from './in-flight.ts'
+import type { Unmarked } from './unmarked.ts'
 
 /** Stored: nodes of older releases compete for the same lease. */
 const LEASE_NAME = 'dispatch'
@@ -11,15 +11,15 @@ const RENEWAL_MS = 1_000
 
 export class Leader {
   readonly #db: Db
-  readonly #inFlight: InFlight
+  readonly #unmarked: Unmarked
   readonly #holder = randomUUID()
   #isLeader: boolean
   #renewal: Promise<void> | undefined
   #renewedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(db: Db, inFlight: InFlight) {
+  constructor(db: Db, unmarked: Unmarked) {
     this.#db = db
-    this.#inFlight = inFlight
+    this.#unmarked = unmarked
     // With SQLite there is only one worker.
     this.#isLeader = db.dialect === 'sqlite'
   }
@@ -55,8 +55,8 @@ export class Leader {
       this.#isLeader = false
       throw error
     } finally {
-      // Unmarked attempts now belong to another leader.
-      if (!this.#isLeader) this.#inFlight.clearUnmarked()
+      // Another leader is responsible for them now.
+      if (!this.#isLeader) this.#unmarked.clear()
     }
   }
 }

@@ -23,23 +23,20 @@ export class Peers {
     return performance.now() - this.#activeAtMs <= ACTIVE_MS
   }
 
-  /** Removes the enqueued attempts that peers have finished from the ledger. */
+  /** Removes the unmarked attempts that peers have finished. */
   async removeFinished(): Promise<void> {
     if (this.#db.dialect === 'sqlite') return
     if (!this.areActive && performance.now() - this.#polledAtMs < IDLE_POLL_MS) return
-    const enqueued = this.#inFlight
-      .listUnmarked()
-      .filter(({ deliveryId }) => !this.#inFlight.has(deliveryId))
+    const { unmarked } = this.#inFlight
+    const enqueued = unmarked.list().filter(({ deliveryId }) => !this.#inFlight.has(deliveryId))
     const scheduled = await listStillScheduled(this.#db, enqueued)
     this.#polledAtMs = performance.now()
     // This process may have leased and finished some of them meanwhile.
     const finished = enqueued.filter(
       ({ deliveryId }) =>
-        !scheduled.has(deliveryId) &&
-        this.#inFlight.isUnmarked(deliveryId) &&
-        !this.#inFlight.has(deliveryId),
+        !scheduled.has(deliveryId) && unmarked.has(deliveryId) && !this.#inFlight.has(deliveryId),
     )
     if (finished.length > 0) this.#activeAtMs = this.#polledAtMs
-    this.#inFlight.removeUnmarked(finished)
+    unmarked.remove(finished)
   }
 }

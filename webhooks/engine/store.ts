@@ -49,7 +49,8 @@ export class ResultStore {
     )
   }
 
-  /** Queues an attempt that has ended. If it has no result, only its job is completed. */
+  /** Stores the result of an attempt that has ended, and completes its job. Without a result it only
+   *  completes the job. */
   add(attempt: AttemptWith<'lease'>): void {
     this.#options.inFlight.startStoring(attempt)
     this.#waiting.push(attempt)
@@ -129,13 +130,12 @@ export class ResultStore {
     const progress =
       ended.length > 0 ? await transaction(db, (trx) => this.#storeIn(trx, ended)) : []
     // The next batch does not wait for the queue. A leftover job is detected as stale when it is leased.
-    const completion = jobs.complete(batch).then(
-      () => this.#finish(batch, progress),
-      (error: unknown) => {
-        log.error({ err: error }, 'Jobs of finished attempts could not be completed')
-        this.#finish(batch, progress)
-      },
-    )
+    const completion = jobs
+      .complete(batch)
+      .catch((error: unknown) =>
+        log.error({ err: error }, 'Jobs of finished attempts could not be completed'),
+      )
+      .then(() => this.#finish(batch, progress))
     track(this.#completions, completion)
   }
 

@@ -57,7 +57,7 @@ export class Worker {
     if (limitReleased || hasEnough || db.dialect === 'postgres') this.#loop.wake()
   }
 
-  /** Stops leasing. Resolves when all sends have finished or `graceMs` has passed. */
+  /** Stops leasing. Resolves when all attempts have ended or `graceMs` has passed. */
   async drain(graceMs: number): Promise<void> {
     this.#stopping.abort()
     clearInterval(this.#poll)
@@ -126,7 +126,7 @@ export class Worker {
    *  not delay it. */
   async #start(attempts: AttemptWith<'lease'>[]): Promise<void> {
     const started = Promise.withResolvers<void>()
-    const leased = this.#options.inFlight.lease(attempts)
+    const leased = this.#options.inFlight.add(attempts)
     const delivery = deliver(this.#options, leased, started.resolve, this.#stopping.signal)
     this.#deliveries.add(delivery)
     delivery.finally(() => this.#deliveries.delete(delivery))

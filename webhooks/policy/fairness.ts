@@ -100,7 +100,7 @@ export function probeRound(endpoints: Endpoints, nowMs: number): LeaseRound | un
   return isProbed ? undefined : { limit: PROBE_LIMIT, skip: [] }
 }
 
-/** Whether one attempt less in flight lets the next round lease another of the webhook. */
+/** Whether the next round leases no more attempts of the webhook until one in flight ends. */
 export function isAtLimit(health: EndpointHealth, nowMs: number): boolean {
   return health.inFlight >= Math.min(NORMAL_LIMIT, concurrencyLimit(health, nowMs))
 }
