@@ -24,6 +24,7 @@ const NAVIGATION_ORDER = [
   'screening',
   'webhooks',
   'delivery',
+  'catching-up',
 ]
 
 /** Returns the guides in the order of the navigation. */

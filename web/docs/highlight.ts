@@ -14,7 +14,12 @@ for (const name of LANGUAGES)
   highlighter.registerLanguage(name, require(`highlight.js/lib/languages/${name}`))
 
 /** Other names of languages in Markdown. */
-const ALIASES: Record<string, string> = { sh: 'bash', curl: 'bash', ts: 'typescript' }
+const ALIASES: Record<string, string> = {
+  sh: 'bash',
+  curl: 'bash',
+  js: 'typescript',
+  ts: 'typescript',
+}
 
 /** Code in an unknown language is only escaped. */
 export function highlight(code: string, language: string): Html {

@@ -38,7 +38,9 @@ const parser = new MarkdownIt({ html: false, linkify: false, typographer: false 
 
 parser.renderer.rules.fence = (tokens, index) => {
   const { content = '', info = '' } = tokens[index] ?? {}
-  return highlightedCode(content, info.trim()).text
+  // The name of a file can follow the language.
+  const [language = ''] = info.trim().split(' ')
+  return highlightedCode(content, language).text
 }
 parser.renderer.rules.code_inline = (tokens, index, _options, env) => {
   const content = tokens[index]?.content ?? ''
