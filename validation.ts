@@ -36,7 +36,10 @@ function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string)
     // An earlier error in one of the alternatives is clearer.
     if (error.keyword === 'oneOf' && Object.keys(fields).some(isInside)) continue
     fields[field] ??= []
-    if (!fields[field].includes(message)) fields[field].push(message)
+    // Empty text breaks both rules.
+    const sameAs = message === BLANK ? EMPTY : message
+    if (![message, sameAs].some((known) => fields[field]?.includes(known)))
+      fields[field].push(message)
   }
   return fields
 }
@@ -68,11 +71,16 @@ const FORMATS: Record<string, string> = {
   'date-time': DATE_TIME,
 }
 
+const EMPTY = 'must not be empty.'
+const BLANK = 'must not be only white space.'
+
 /** By the exact pattern in openapi.yaml. */
 const PATTERNS: Record<string, string> = {
   '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$': DATE_TIME,
   '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$':
     'must be 1 to 64 letters, digits, _, . and -, and begin with a letter, digit or _.',
+  '\\S': BLANK,
+  '^$|\\S': BLANK,
   '^[\\x21-\\x7e]+$': 'must contain printable ASCII characters only, without spaces.',
 }
 
@@ -98,9 +106,7 @@ function toMessage({ keyword, params, message, schemaPath }: ErrorObject): strin
     case 'pattern':
       return PATTERNS[params.pattern] ?? 'has an invalid format.'
     case 'minLength':
-      return params.limit === 1
-        ? 'must not be empty.'
-        : `must have at least ${params.limit} characters.`
+      return params.limit === 1 ? EMPTY : `must have at least ${params.limit} characters.`
     case 'maxLength':
       return `must have at most ${params.limit} characters.`
     case 'minimum':

@@ -91,7 +91,7 @@ export const resources: readonly Resource[] = [
       required: ['full_name'],
       additionalProperties: false,
       properties: {
-        full_name: { type: 'string', description: 'The full name.', minLength: 1, maxLength: 200 },
+        full_name: { type: 'string', description: 'The full name.', minLength: 1, pattern: '\\S', maxLength: 200 },
         email: {
           type: 'string',
           nullable: true,
@@ -104,6 +104,7 @@ export const resources: readonly Resource[] = [
           nullable: true,
           description: 'Free text: any notation is accepted.',
           minLength: 1,
+          pattern: '\\S',
           maxLength: 50,
         },
         status: {
@@ -117,7 +118,7 @@ export const resources: readonly Resource[] = [
           description: 'Your labels. Lists of participants can be filtered by them.',
           maxItems: 50,
           uniqueItems: true,
-          items: { type: 'string', minLength: 1, maxLength: 50 },
+          items: { type: 'string', minLength: 1, pattern: '\\S', maxLength: 50 },
           default: [],
         },
         external_id: {
@@ -125,6 +126,7 @@ export const resources: readonly Resource[] = [
           nullable: true,
           description: 'The ID of the participant in your own system. Unique in your account.',
           minLength: 1,
+          pattern: '\\S',
           maxLength: 200,
         },
       },
@@ -134,7 +136,7 @@ export const resources: readonly Resource[] = [
       description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        full_name: { type: 'string', description: 'The full name.', minLength: 1, maxLength: 200 },
+        full_name: { type: 'string', description: 'The full name.', minLength: 1, pattern: '\\S', maxLength: 200 },
         email: {
           type: 'string',
           nullable: true,
@@ -147,6 +149,7 @@ export const resources: readonly Resource[] = [
           nullable: true,
           description: 'Free text: any notation is accepted.',
           minLength: 1,
+          pattern: '\\S',
           maxLength: 50,
         },
         status: { type: 'string', description: 'The status of a participant.', enum: ['active', 'inactive', 'archived'] },
@@ -155,13 +158,14 @@ export const resources: readonly Resource[] = [
           description: 'Your labels. Lists of participants can be filtered by them.',
           maxItems: 50,
           uniqueItems: true,
-          items: { type: 'string', minLength: 1, maxLength: 50 },
+          items: { type: 'string', minLength: 1, pattern: '\\S', maxLength: 50 },
         },
         external_id: {
           type: 'string',
           nullable: true,
           description: 'The ID of the participant in your own system. Unique in your account.',
           minLength: 1,
+          pattern: '\\S',
           maxLength: 200,
         },
       },
@@ -254,8 +258,8 @@ export const resources: readonly Resource[] = [
       required: ['title'],
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'A short summary of the task.', minLength: 1, maxLength: 200 },
-        description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000, default: '' },
+        title: { type: 'string', description: 'A short summary of the task.', minLength: 1, pattern: '\\S', maxLength: 200 },
+        description: { type: 'string', description: 'Details, as plain text.', pattern: '^$|\\S', maxLength: 10000, default: '' },
         status: { type: 'string', description: 'The initial status of a task.', enum: ['open', 'in_progress'], default: 'open' },
         participant_id: { type: 'string', format: 'uuid', nullable: true, description: 'The participant that the task is about.' },
         due_at: {
@@ -273,8 +277,8 @@ export const resources: readonly Resource[] = [
       description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'A short summary of the task.', minLength: 1, maxLength: 200 },
-        description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000 },
+        title: { type: 'string', description: 'A short summary of the task.', minLength: 1, pattern: '\\S', maxLength: 200 },
+        description: { type: 'string', description: 'Details, as plain text.', pattern: '^$|\\S', maxLength: 10000 },
         status: {
           type: 'string',
           description: 'The status of a task. `completed` and `cancelled` are final.',
@@ -419,8 +423,8 @@ export const resources: readonly Resource[] = [
       required: ['title'],
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'The name of the job.', minLength: 1, maxLength: 200 },
-        description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000, default: '' },
+        title: { type: 'string', description: 'The name of the job.', minLength: 1, pattern: '\\S', maxLength: 200 },
+        description: { type: 'string', description: 'Details, as plain text.', pattern: '^$|\\S', maxLength: 10000, default: '' },
         status: { type: 'string', description: 'The initial status of a job.', enum: ['draft', 'open'], default: 'draft' },
         screening_questions: {
           type: 'array',
@@ -437,7 +441,13 @@ export const resources: readonly Resource[] = [
                 description: 'The name of the answer. Unique in the job.',
                 pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
               },
-              label: { type: 'string', description: 'The question as shown to people.', minLength: 1, maxLength: 500 },
+              label: {
+                type: 'string',
+                description: 'The question as shown to people.',
+                minLength: 1,
+                pattern: '\\S',
+                maxLength: 500,
+              },
               requirement: {
                 type: 'string',
                 description: 'Whether an application needs the expected answer, or is only better with it.',
@@ -484,8 +494,8 @@ export const resources: readonly Resource[] = [
       description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'The name of the job.', minLength: 1, maxLength: 200 },
-        description: { type: 'string', description: 'Details, as plain text.', maxLength: 10000 },
+        title: { type: 'string', description: 'The name of the job.', minLength: 1, pattern: '\\S', maxLength: 200 },
+        description: { type: 'string', description: 'Details, as plain text.', pattern: '^$|\\S', maxLength: 10000 },
         status: {
           type: 'string',
           description: 'The status of a job. Only an `open` job accepts applications.',
@@ -506,7 +516,13 @@ export const resources: readonly Resource[] = [
                 description: 'The name of the answer. Unique in the job.',
                 pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
               },
-              label: { type: 'string', description: 'The question as shown to people.', minLength: 1, maxLength: 500 },
+              label: {
+                type: 'string',
+                description: 'The question as shown to people.',
+                minLength: 1,
+                pattern: '\\S',
+                maxLength: 500,
+              },
               requirement: {
                 type: 'string',
                 description: 'Whether an application needs the expected answer, or is only better with it.',
@@ -1199,7 +1215,7 @@ export const resources: readonly Resource[] = [
             'ZWG',
           ],
         },
-        note: { type: 'string', nullable: true, description: 'A note for your own use.', maxLength: 2000 },
+        note: { type: 'string', nullable: true, description: 'A note for your own use.', pattern: '^$|\\S', maxLength: 2000 },
       },
     },
     change: {
@@ -1381,7 +1397,7 @@ export const resources: readonly Resource[] = [
           description: 'The status of a payment. `paid` and `cancelled` are final.',
           enum: ['pending', 'paid', 'cancelled'],
         },
-        note: { type: 'string', nullable: true, description: 'A note for your own use.', maxLength: 2000 },
+        note: { type: 'string', nullable: true, description: 'A note for your own use.', pattern: '^$|\\S', maxLength: 2000 },
       },
     },
     filters: [

@@ -127,6 +127,11 @@ export function transactionCount(contract: Contract): number {
 /** Formats that Dredd's validator does not know. */
 const UNKNOWN_FORMATS = ['int32', 'int64', 'float', 'double', 'byte', 'binary', 'password']
 
+/** The media types of bodies, by method. */
+const ACCEPTED: Record<string, string> = {
+  PATCH: 'application/json, application/merge-patch+json',
+}
+
 /** Replaces Dredd's expectation by the whole schema without additional properties, and the required
  *  headers. */
 export function expectSchema(
@@ -148,7 +153,8 @@ export function expectSchema(
       delete transaction.expected.headers[name]
     // Dredd compares this header's value, but knows none.
     if (name === 'Accept' && transaction.expected.headers[name] !== undefined)
-      transaction.expected.headers[name] = 'application/json'
+      transaction.expected.headers[name] =
+        ACCEPTED[transaction.request.method] ?? 'application/json'
   }
 }
 

@@ -2,6 +2,7 @@
 import type { Schema } from '../model/schema.ts'
 import {
   isDistinct,
+  isWholePattern,
   type Limits,
   least,
   type NamedValue,
@@ -132,14 +133,13 @@ function textFaults(schema: Schema): NamedValue[] {
     what: `${length} characters`,
     value: 'x'.repeat(length),
   }))
-  if (pattern !== undefined) {
-    const others = ['', '!', ' ', '\u00fc', 'x\n'].filter(
-      (text) => !new RegExp(pattern, 'u').test(text),
-    )
-    return [...lengths, ...named(others, 'does not match its pattern')]
-  }
+  const mismatches = ['', '!', ' ', '\u00fc', 'x\n', '\u00a0\t\n'].filter(
+    (text) => pattern !== undefined && !new RegExp(pattern, 'u').test(text),
+  )
+  const unmatched = [...lengths, ...named(mismatches, 'does not match its pattern')]
+  if (isWholePattern(pattern)) return unmatched
   return [
-    ...lengths,
+    ...unmatched,
     ...named(['a\0b'], 'with NUL'),
     ...named(['a\ud800'], 'with half of a surrogate pair'),
   ]

@@ -76,12 +76,20 @@ function texts(schema: Schema): fc.Arbitrary<string> {
   const { format, pattern, minLength = 0, maxLength } = schema as Limits
   const takes = (text: string): boolean => accepts(schema, text)
   if (format !== undefined) return (FORMATS[format] ?? unknownFormat(format)).filter(takes)
-  if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern, 'u')).filter(takes)
+  if (isWholePattern(pattern)) return fc.stringMatching(new RegExp(pattern, 'u')).filter(takes)
   const size = { minLength, maxLength }
-  return fc.oneof(
-    fc.string({ unit: 'grapheme-ascii', ...size }),
-    fc.string({ unit: 'binary', ...size }).map(withoutNul),
-  )
+  return fc
+    .oneof(
+      fc.string({ unit: 'grapheme-ascii', ...size }),
+      fc.string({ unit: 'binary', ...size }).map(withoutNul),
+    )
+    .filter(takes)
+}
+
+/** Whether the pattern describes the whole text. Ordinary text usually matches other patterns, such as one
+ *  for a character that is not white space. */
+export function isWholePattern(pattern: string | undefined): pattern is string {
+  return /^\^.*\$$/s.test(pattern ?? '')
 }
 
 function unknownFormat(format: string): never {

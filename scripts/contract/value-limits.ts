@@ -100,7 +100,7 @@ const TIMES = [
 ]
 
 function textLimits(schema: Schema): NamedValue[] {
-  const { format, pattern, minLength = 0, maxLength } = schema as Limits
+  const { format, minLength = 0, maxLength } = schema as Limits
   if (format === 'date-time') return TIMES.map((value) => ({ what: value, value }))
   if (format === 'email')
     return [SAMPLES.email, toEmail(maxLength ?? 254)].map((value) => ({
@@ -110,10 +110,12 @@ function textLimits(schema: Schema): NamedValue[] {
   if (format === 'uuid') return [{ what: 'in upper case', value: SAMPLES.uuid?.toUpperCase() }]
   const lengths = maxLength === undefined ? [minLength] : [minLength, maxLength]
   // An emoji has two UTF-16 units and four bytes, so it detects a wrong count.
-  const fills = pattern === undefined ? ['x', '😀'] : ['x']
   return lengths
     .flatMap((length) =>
-      fills.map((fill) => ({ what: `${length} characters ${fill}`, value: fill.repeat(length) })),
+      ['x', '😀'].map((fill) => ({
+        what: `${length} characters ${fill}`,
+        value: fill.repeat(length),
+      })),
     )
     .filter(({ value }) => accepts(schema, value))
 }

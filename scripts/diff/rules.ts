@@ -88,6 +88,8 @@ export const SCHEMA_RULES = {
   'min-items-increased': { request: 'breaking', response: 'safe' },
   'min-items-decreased': { request: 'safe', response: 'breaking' },
   'pattern-added': { request: 'breaking', response: 'safe' },
+  // The only exception in docs/versioning.md: nobody means such text.
+  'blank-text-refused': { request: 'risky', response: 'safe' },
   'pattern-removed': { request: 'safe', response: 'risky' },
   'pattern-changed': { request: 'risky', response: 'risky' },
   'unique-items-added': { request: 'breaking', response: 'safe' },

@@ -39,6 +39,9 @@ export interface Schema {
   [keyword: string]: unknown
 }
 
+/** Patterns that refuse text of white space only. The second one accepts empty text. */
+export const NOT_BLANK_PATTERNS: readonly unknown[] = ['\\S', '^$|\\S']
+
 const SCHEMA_KEYWORDS = [
   ...['items', 'additionalProperties', 'not', 'contains', 'propertyNames'],
   ...['if', 'then', 'else'],

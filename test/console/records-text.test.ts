@@ -106,9 +106,9 @@ describe('text', () => {
   const KEPT: [slug: string, body: object][] = [
     [
       'participants',
-      { full_name: 'two\nlines', tags: ['a\nb', ' c '], external_id: ' "x",\t1 ', phone: '\r' },
+      { full_name: 'two\nlines', tags: ['a\nb', ' c '], external_id: ' "x",\t1 ', phone: '\r1' },
     ],
-    ['tasks', { title: ' ', description: '\r\n\n\rlast\n', due_at: '2027-03-02T09:30:01.234Z' }],
+    ['tasks', { title: ' T ', description: '\r\n\n\rlast\n', due_at: '2027-03-02T09:30:01.234Z' }],
     [
       'jobs',
       {

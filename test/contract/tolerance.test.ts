@@ -1,9 +1,10 @@
 /** What the service accepts beyond the form that the contract prefers, and what it refuses all the same. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OperationRow, operations } from '../../generated/operations.ts'
+import { resources } from '../../generated/resources.ts'
 import { newApplication } from '../handlers/new-records.ts'
 import { type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
-import { createOneOfEach } from '../resources.ts'
+import { createOneOfEach, fixtureFor } from '../resources.ts'
 
 let app: TestApp
 let client: Client
@@ -148,5 +149,52 @@ describe('application/merge-patch+json', () => {
       415,
       'application/json, application/merge-patch+json',
     ])
+  })
+})
+
+describe('text of white space only', () => {
+  const BLANKS = [' ', '\t\n', '\u00a0\u2003\u3000']
+  const question = { key: 'a', label: 'A', requirement: 'must_have', expected: true }
+  const questions = (label: string) => ({ screening_questions: [{ ...question, label }] })
+  const cases: [type: string, field: string, fields: (text: string) => object][] = [
+    ['participant', 'full_name', (full_name) => ({ full_name })],
+    ['participant', 'phone', (phone) => ({ phone })],
+    ['participant', 'tags.0', (tag) => ({ tags: [tag] })],
+    ['participant', 'external_id', (external_id) => ({ external_id })],
+    ['task', 'title', (title) => ({ title })],
+    ['task', 'description', (description) => ({ description })],
+    ['job', 'title', (title) => ({ title })],
+    ['job', 'description', (description) => ({ description })],
+    ['job', 'screening_questions.0.label', questions],
+    ['payment', 'note', (note) => ({ note })],
+  ]
+  const MAY_BE_EMPTY = ['description', 'note']
+
+  test.each(cases)('%s: %s → 422 at creation and update', async (type, field, fields) => {
+    const { slug } = resources.find((resource) => resource.type === type) ?? { slug: '' }
+    const valid = await fixtureFor({ type, slug }).newBody(client)
+    const { id } = (await client.post(`/${slug}`, valid)).body
+    const before = (await client.get(`/${slug}/${id}`)).text
+    for (const text of BLANKS)
+      for (const answer of [
+        await client.post(`/${slug}`, { ...valid, ...fields(text) }),
+        await client.patch(`/${slug}/${id}`, fields(text)),
+      ])
+        expect([answer.status, answer.body.errors]).toEqual([
+          422,
+          { [field]: ['must not be only white space.'] },
+        ])
+    expect((await client.get(`/${slug}/${id}`)).text).toBe(before)
+
+    const empty = await client.patch(`/${slug}/${id}`, fields(''))
+    if (MAY_BE_EMPTY.includes(field)) expect(empty.status).toBe(200)
+    else expect(empty.body.errors).toEqual({ [field]: ['must not be empty.'] })
+    expect((await client.patch(`/${slug}/${id}`, fields(' x\n'))).status).toBe(200)
+  })
+
+  test('answers may be: they are compared, not shown', async () => {
+    expect(await newApplication(client, { answers: { a: ' ' } })).toMatchObject({
+      answers: { a: ' ' },
+    })
   })
 })

@@ -96,7 +96,7 @@ const kinds: Kind[] = [
       { participant_id: null, due_at: null },
       { status: 'in_progress' },
       { due_at: '2028-02-29T00:00:00.000Z' },
-      { title: 'ä'.repeat(200), description: '\n'.repeat(10_000) },
+      { title: 'ä'.repeat(200), description: `${'\n'.repeat(9_999)}.` },
     ],
     before: { description: 'Some', due_at: '2026-03-09T17:00:00.000Z' },
     changes: [

@@ -231,6 +231,11 @@ export const REQUEST_CASES: Record<string, Case[]> = {
       back: ['breaking request-property-pattern-added'],
     },
     {
+      edit: ['old: { type: string }', "old: { type: string, pattern: '\\S' }"],
+      there: ['risky request-property-blank-text-refused'],
+      back: ['safe request-property-pattern-removed'],
+    },
+    {
       edit: ["pattern: '^x'", "pattern: '^y'"],
       there: ['risky request-property-pattern-changed'],
       back: ['risky request-property-pattern-changed'],

@@ -1,5 +1,5 @@
 /** Renders schemas: fields with their types, constraints and descriptions. */
-import { readDefault, type Schema } from '../../scripts/model/schema.ts'
+import { NOT_BLANK_PATTERNS, readDefault, type Schema } from '../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import type { Api } from './api.ts'
 
@@ -149,7 +149,7 @@ function describeOwnConstraints(schema: Schema): Content[] {
     range(minItems, maxItems, 'item'),
     range(undefined, maxProperties, 'entry', 'entries'),
     uniqueItems && 'no item twice',
-    pattern !== undefined && html`matches <code class="pattern">${pattern}</code>`,
+    pattern !== undefined && describePattern(pattern),
     readDefault(schema) !== undefined && html`default ${code(readDefault(schema))}`,
     options && descriptions && html`one of${optionList(options, descriptions)}`,
   ].filter((rule) => rule !== false && rule !== undefined)
@@ -158,6 +158,12 @@ function describeOwnConstraints(schema: Schema): Content[] {
 function optionList(options: unknown[], descriptions: readonly string[]): Html {
   const items = options.map((value, index) => html`<li>${code(value)}: ${descriptions[index]}</li>`)
   return html`<ul class="options">${items}</ul>`
+}
+
+function describePattern(pattern: string): Content {
+  return NOT_BLANK_PATTERNS.includes(pattern)
+    ? 'not only white space'
+    : html`matches <code class="pattern">${pattern}</code>`
 }
 
 function range(
