@@ -8,9 +8,15 @@ export interface components {
         DeliveryId: string;
         /** @description The participant that the event is about. */
         ParticipantReference: {
-            /** @constant */
+            /**
+             * @description The type of the record.
+             * @constant
+             */
             type: "participant";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
             id: string;
         };
         /** @description Always empty for this event. */
@@ -19,7 +25,10 @@ export interface components {
         /** @description A participant was created. */
         ParticipantCreated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "participant.created";
             resource: components["schemas"]["ParticipantReference"];
             data: components["schemas"]["NoData"];
@@ -27,7 +36,10 @@ export interface components {
         /** @description A participant was updated. */
         ParticipantUpdated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "participant.updated";
             resource: components["schemas"]["ParticipantReference"];
             data: components["schemas"]["NoData"];
@@ -35,22 +47,34 @@ export interface components {
         /** @description A participant was deleted. */
         ParticipantDeleted: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "participant.deleted";
             resource: components["schemas"]["ParticipantReference"];
             data: components["schemas"]["NoData"];
         };
         /** @description The task that the event is about. */
         TaskReference: {
-            /** @constant */
+            /**
+             * @description The type of the record.
+             * @constant
+             */
             type: "task";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
             id: string;
         };
         /** @description A task was created. */
         TaskCreated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "task.created";
             resource: components["schemas"]["TaskReference"];
             data: components["schemas"]["NoData"];
@@ -58,7 +82,10 @@ export interface components {
         /** @description A task was completed. */
         TaskCompleted: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "task.completed";
             resource: components["schemas"]["TaskReference"];
             data: components["schemas"]["NoData"];
@@ -66,7 +93,10 @@ export interface components {
         /** @description A task was updated. */
         TaskUpdated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "task.updated";
             resource: components["schemas"]["TaskReference"];
             data: components["schemas"]["NoData"];
@@ -74,22 +104,34 @@ export interface components {
         /** @description A task was deleted. */
         TaskDeleted: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "task.deleted";
             resource: components["schemas"]["TaskReference"];
             data: components["schemas"]["NoData"];
         };
         /** @description The job that the event is about. */
         JobReference: {
-            /** @constant */
+            /**
+             * @description The type of the record.
+             * @constant
+             */
             type: "job";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
             id: string;
         };
         /** @description A job was created. */
         JobCreated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "job.created";
             resource: components["schemas"]["JobReference"];
             data: components["schemas"]["NoData"];
@@ -97,7 +139,10 @@ export interface components {
         /** @description A job was updated. */
         JobUpdated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "job.updated";
             resource: components["schemas"]["JobReference"];
             data: components["schemas"]["NoData"];
@@ -105,16 +150,25 @@ export interface components {
         /** @description A job was deleted. */
         JobDeleted: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "job.deleted";
             resource: components["schemas"]["JobReference"];
             data: components["schemas"]["NoData"];
         };
         /** @description The job application that the event is about. */
         JobApplicationReference: {
-            /** @constant */
+            /**
+             * @description The type of the record.
+             * @constant
+             */
             type: "job_application";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
             id: string;
         };
         /**
@@ -122,6 +176,7 @@ export interface components {
          * @enum {string}
          */
         ScreeningResult: "meets_all" | "missing_must_have" | "missing_nice_to_have";
+        /** @description The data of the event of a new job application. */
         JobApplicationCreatedData: {
             /** @description The result of the screening questions when the application was created. Null if the job had no questions. */
             screening_outcome: components["schemas"]["ScreeningResult"] | null;
@@ -129,7 +184,10 @@ export interface components {
         /** @description A job application was created. */
         JobApplicationCreated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "job_application.created";
             resource: components["schemas"]["JobApplicationReference"];
             data: components["schemas"]["JobApplicationCreatedData"];
@@ -137,7 +195,10 @@ export interface components {
         /** @description The status of a job application changed. */
         JobApplicationStatusChanged: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "job_application.status_changed";
             resource: components["schemas"]["JobApplicationReference"];
             data: components["schemas"]["NoData"];
@@ -145,7 +206,10 @@ export interface components {
         /** @description A job application was updated. */
         JobApplicationUpdated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "job_application.updated";
             resource: components["schemas"]["JobApplicationReference"];
             data: components["schemas"]["NoData"];
@@ -153,22 +217,34 @@ export interface components {
         /** @description A job application was deleted. */
         JobApplicationDeleted: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "job_application.deleted";
             resource: components["schemas"]["JobApplicationReference"];
             data: components["schemas"]["NoData"];
         };
         /** @description The payment that the event is about. */
         PaymentReference: {
-            /** @constant */
+            /**
+             * @description The type of the record.
+             * @constant
+             */
             type: "payment";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
             id: string;
         };
         /** @description A payment was created. */
         PaymentCreated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "payment.created";
             resource: components["schemas"]["PaymentReference"];
             data: components["schemas"]["NoData"];
@@ -176,7 +252,10 @@ export interface components {
         /** @description A payment was paid. */
         PaymentPaid: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "payment.paid";
             resource: components["schemas"]["PaymentReference"];
             data: components["schemas"]["NoData"];
@@ -184,7 +263,10 @@ export interface components {
         /** @description A payment was updated. */
         PaymentUpdated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "payment.updated";
             resource: components["schemas"]["PaymentReference"];
             data: components["schemas"]["NoData"];
@@ -192,22 +274,34 @@ export interface components {
         /** @description A payment was deleted. */
         PaymentDeleted: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "payment.deleted";
             resource: components["schemas"]["PaymentReference"];
             data: components["schemas"]["NoData"];
         };
         /** @description The export that the event is about. */
         ExportReference: {
-            /** @constant */
+            /**
+             * @description The type of the record.
+             * @constant
+             */
             type: "export";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
             id: string;
         };
         /** @description An export was requested. */
         ExportCreated: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "export.created";
             resource: components["schemas"]["ExportReference"];
             data: components["schemas"]["NoData"];
@@ -215,7 +309,10 @@ export interface components {
         /** @description An export is ready. */
         ExportCompleted: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "export.completed";
             resource: components["schemas"]["ExportReference"];
             data: components["schemas"]["NoData"];
@@ -223,22 +320,34 @@ export interface components {
         /** @description An export failed. */
         ExportFailed: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "export.failed";
             resource: components["schemas"]["ExportReference"];
             data: components["schemas"]["NoData"];
         };
         /** @description The webhook that the event is about. */
         WebhookReference: {
-            /** @constant */
+            /**
+             * @description The type of the record.
+             * @constant
+             */
             type: "webhook";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description The ID of the record.
+             */
             id: string;
         };
         /** @description A test event for this webhook. */
         WebhookTest: {
             id: components["schemas"]["DeliveryId"];
-            /** @constant */
+            /**
+             * @description The type of the event.
+             * @constant
+             */
             event_type: "webhook.test";
             resource: components["schemas"]["WebhookReference"];
             data: components["schemas"]["NoData"];

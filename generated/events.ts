@@ -151,6 +151,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     resourceType: 'job_application',
     dataSchema: {
       type: 'object',
+      description: 'The data of the event of a new job application.',
       required: ['screening_outcome'],
       properties: {
         screening_outcome: {
@@ -159,7 +160,13 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
             {
               type: 'string',
               description: 'The result of the screening questions.',
+              'x-extensible-enum': true,
               enum: ['meets_all', 'missing_must_have', 'missing_nice_to_have'],
+              'x-enum-descriptions': [
+                'All answers are as expected.',
+                'At least one answer to a `must_have` question is missing or not as expected.',
+                'All answers to `must_have` questions are as expected, but not all answers to `nice_to_have` questions.',
+              ],
             },
             { type: 'null' },
           ],

@@ -657,6 +657,7 @@ export interface components {
         };
         /** @description A page of participants. */
         ParticipantList: {
+            /** @description The records of the page, in order. */
             data: components["schemas"]["Participant"][];
             meta: components["schemas"]["ListMeta"];
         };
@@ -722,6 +723,7 @@ export interface components {
         };
         /** @description A page of tasks. */
         TaskList: {
+            /** @description The records of the page, in order. */
             data: components["schemas"]["Task"][];
             meta: components["schemas"]["ListMeta"];
         };
@@ -807,6 +809,7 @@ export interface components {
         };
         /** @description A page of jobs. */
         JobList: {
+            /** @description The records of the page, in order. */
             data: components["schemas"]["Job"][];
             meta: components["schemas"]["ListMeta"];
         };
@@ -860,6 +863,7 @@ export interface components {
         };
         /** @description A page of job applications. */
         JobApplicationList: {
+            /** @description The records of the page, in order. */
             data: components["schemas"]["JobApplication"][];
             meta: components["schemas"]["ListMeta"];
         };
@@ -918,6 +922,7 @@ export interface components {
         };
         /** @description A page of exports. */
         ExportList: {
+            /** @description The records of the page, in order. */
             data: components["schemas"]["Export"][];
             meta: components["schemas"]["ListMeta"];
         };
@@ -959,6 +964,7 @@ export interface components {
         };
         /** @description A page of payments. */
         PaymentList: {
+            /** @description The records of the page, in order. */
             data: components["schemas"]["Payment"][];
             meta: components["schemas"]["ListMeta"];
         };
@@ -1198,6 +1204,7 @@ export interface components {
         DeliveryIds: components["schemas"]["Id"][];
         /** @description A page of events. */
         EventList: {
+            /** @description The records of the page, in order. */
             data: components["schemas"]["Event"][];
             meta: components["schemas"]["ListMeta"];
         };
@@ -1219,6 +1226,7 @@ export interface components {
         };
         /** @description A page of event types. */
         EventTypeList: {
+            /** @description The records of the page, in order. */
             data: components["schemas"]["EventTypeDescription"][];
             meta: components["schemas"]["ListMeta"];
         };

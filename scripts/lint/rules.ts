@@ -8,6 +8,7 @@ import { eventsOnChannel, eventTypesListed } from './events.ts'
 import { checkExamples } from './examples.ts'
 import { lists } from './lists.ts'
 import { errorSchema, statuses } from './responses.ts'
+import { described, portableDefaults, sameInBothFiles, selfContained } from './schemas.ts'
 
 /** Our rules by name. */
 export const rules: Record<string, (contract: Contract) => Finding[]> = {
@@ -21,6 +22,10 @@ export const rules: Record<string, (contract: Contract) => Finding[]> = {
   'event-on-channel': eventsOnChannel,
   'event-types-listed': eventTypesListed,
   lists,
+  described,
+  'portable-default': portableDefaults,
+  'self-contained': selfContained,
+  'same-in-both-files': sameInBothFiles,
   modules: findMissingModules,
   currencies,
   'sunset-in-time': sunsetInTime,

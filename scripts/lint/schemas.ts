@@ -1,0 +1,124 @@
+/** Rules that keep the schemas readable for people and for the generators of other languages. */
+import type { Contract } from '../model/contract.ts'
+import { inlineReferences } from '../model/references.ts'
+import { mapSubschemas, type Schema, toJsonSchema } from '../model/schema.ts'
+import { type Finding, isObject, type Path, type Source, valueAt } from '../model/source.ts'
+
+interface Component {
+  name: string
+  source: Source
+  path: Path
+  value: Schema
+}
+
+/** Some generators refuse `default` for an array or object. */
+export function portableDefaults({ sources }: Contract): Finding[] {
+  return Object.values(sources).flatMap((source) =>
+    listNodes(source)
+      .filter(({ value, path }) => path.at(-1) === 'default' && isObject(value))
+      .map(({ path }) => ({
+        source,
+        path,
+        problem: 'this default is an array or object, which some generators refuse: use x-default',
+      })),
+  )
+}
+
+/** AsyncAPI tools read asyncapi.yaml alone. */
+export function selfContained({ asyncapi }: Contract): Finding[] {
+  return listNodes(asyncapi)
+    .filter(({ path, value }) => path.at(-1) === '$ref' && !String(value).startsWith('#'))
+    .map(({ path, value }) => ({
+      source: asyncapi,
+      path,
+      problem: `refers to ${value} in another file: copy the schema to this file`,
+    }))
+}
+
+/** A schema that both files have under one name means the same in both. */
+export function sameInBothFiles({ sources, openapi, asyncapi }: Contract): Finding[] {
+  const others = new Map(listSchemas(openapi).map((component) => [component.name, component]))
+  return listSchemas(asyncapi).flatMap((component) => {
+    const other = others.get(component.name)
+    if (!other) return []
+    const [here, there] = [component, other].map((placed) =>
+      JSON.stringify(normalize(toJsonSchema(inlineReferences(sources, placed)))),
+    )
+    if (here === there) return []
+    const problem = `${component.name} differs from ${component.name} of ${openapi.file}: correct one, or rename it`
+    return [{ source: asyncapi, path: component.path, problem }]
+  })
+}
+
+/** Without annotations, and with one form for a constant and for a schema that allows null. */
+function normalize(schema: Schema): Schema {
+  const {
+    description: _description,
+    const: constant,
+    examples: _examples,
+    ...rest
+  } = mapSubschemas(schema, normalize)
+  const kept = Object.entries(rest).filter(([keyword]) => !keyword.startsWith('x-'))
+  const plain: Schema = Object.fromEntries(kept.sort(([a], [b]) => a.localeCompare(b)))
+  const [value, ...others] = (plain.oneOf ?? []).filter(({ type }) => type !== 'null')
+  if (value && others.length === 0) return normalize({ ...value, ...orNull(value) })
+  return constant === undefined ? plain : { enum: [constant], ...plain }
+}
+
+function orNull({ type, enum: options }: Schema): object {
+  return { type: [type, 'null'], ...(options && { enum: [...options, null] }) }
+}
+
+/** Each component schema, property and value of an enumeration has a description. */
+export function described({ openapi, asyncapi }: Contract): Finding[] {
+  return [openapi, asyncapi].flatMap((source) =>
+    listSchemas(source).flatMap(({ name, path, value }) => [
+      ...(value.description
+        ? []
+        : [{ source, path, problem: `${name} has no description: add one` }]),
+      ...findUndescribedParts(source, name, path, value),
+    ]),
+  )
+}
+
+function findUndescribedParts(source: Source, name: string, path: Path, schema: Schema): Finding[] {
+  const findings: Finding[] = []
+  const options = schema.enum?.length ?? 0
+  const described = valueAt(schema, ['x-enum-descriptions', 'length'])
+  if (options > 0 && options !== described)
+    findings.push({
+      source,
+      path: [...path, 'enum'],
+      problem: `${name} has ${options} values: describe each in x-enum-descriptions, in the same order`,
+    })
+  mapSubschemas(schema, (subschema, steps) => {
+    const here = [...path, ...steps]
+    const part = steps[0] === 'properties' ? `${name}.${steps[1]}` : name
+    if (steps[0] === 'properties' && !subschema.$ref && !subschema.description)
+      findings.push({ source, path: here, problem: `${part} has no description: add one` })
+    findings.push(...findUndescribedParts(source, part, here, subschema))
+    return subschema
+  })
+  return findings
+}
+
+function listSchemas(source: Source): Component[] {
+  const path = ['components', 'schemas']
+  const schemas = (valueAt(source.root, path) ?? {}) as Record<string, Schema>
+  return Object.entries(schemas).map(([name, value]) => ({
+    name,
+    source,
+    path: [...path, name],
+    value,
+  }))
+}
+
+function listNodes(source: Source): { path: Path; value: unknown }[] {
+  const visit = (value: unknown, path: Path): { path: Path; value: unknown }[] => [
+    { path, value },
+    ...(isObject(value)
+      ? Object.entries(value).flatMap(([key, child]) => visit(child, [...path, key]))
+      : []),
+  ]
+  return visit(source.root, [])
+}
