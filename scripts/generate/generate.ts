@@ -7,6 +7,7 @@ import { readContract } from '../model/yaml.ts'
 import { events } from './events.ts'
 import { listFiles } from './files.ts'
 import { handlers, listHandlers } from './handlers.ts'
+import { openapi31 } from './openapi-31.ts'
 import { operations } from './operations.ts'
 import { findOrphans } from './orphans.ts'
 import { resources } from './resources.ts'
@@ -115,23 +116,17 @@ async function writeNew(root: string, files: Record<string, string>): Promise<st
 
 async function makeOutputs(contract: Contract, written: string[]): Promise<Record<string, string>> {
   return {
-    'asyncapi.json': `${JSON.stringify(contract.asyncapi.root, replaceFile, 2)}\n`,
+    'asyncapi.json': `${JSON.stringify(contract.asyncapi.root, null, 2)}\n`,
     'asyncapi.ts': await asyncapi(contract),
     'events.ts': events(contract),
     'handlers.ts': handlers(contract, written),
     // Read at each start: JSON.parse takes 1.5 ms, the YAML parser 130.
     'openapi.json': `${JSON.stringify(contract.openapi.root, null, 2)}\n`,
+    'openapi-3.1.json': `${JSON.stringify(openapi31(contract), null, 2)}\n`,
     'openapi.ts': await openapi(contract),
     'operations.ts': operations(contract),
     'resources.ts': resources(contract),
     'validators.d.ts': validatorTypes(),
     'validators.js': validators(contract),
   }
-}
-
-/** asyncapi.json refers to openapi.json. */
-function replaceFile(key: string, value: unknown): unknown {
-  return key === '$ref' && typeof value === 'string'
-    ? value.replace('openapi.yaml#', 'openapi.json#')
-    : value
 }

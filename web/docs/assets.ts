@@ -39,15 +39,31 @@ const ASSET_FILES: Record<string, string[]> = {
   'geist-mono.woff2': [`${FONTS}/geist-mono/files/geist-mono-latin-wght-normal.woff2`],
 }
 
-const CONTRACT_FILES: Record<string, string[]> = {
-  'openapi.json': ['generated/openapi.json'],
-  'openapi.yaml': ['openapi.yaml'],
-  'asyncapi.json': ['generated/asyncapi.json'],
-  'asyncapi.yaml': ['asyncapi.yaml'],
+/** The served contracts, by name. */
+export const CONTRACT_FILES = {
+  'openapi.json': 'generated/openapi.json',
+  'openapi.yaml': 'openapi.yaml',
+  'openapi-3.1.json': 'generated/openapi-3.1.json',
+  'asyncapi.json': 'generated/asyncapi.json',
+  'asyncapi.yaml': 'asyncapi.yaml',
+} as const
+
+/** The contracts, with `baseUrl` as the server of the API. */
+export function readContracts(root: string, baseUrl: string): ReadonlyMap<string, Asset> {
+  return new Map(
+    Object.entries(CONTRACT_FILES).map(([name, file]) => {
+      const text = readFileSync(join(root, file), 'utf8')
+      const served = name.startsWith('openapi') ? replaceServer(text, baseUrl) : text
+      return [name, { type: TYPES[extname(name)] ?? '', bytes: Buffer.from(served) }]
+    }),
+  )
 }
 
-export function readContracts(root: string): Assets {
-  return readFiles(root, CONTRACT_FILES)
+/** The source names no host: its server is `/`. */
+function replaceServer(text: string, baseUrl: string): string {
+  return text
+    .replace('servers:\n  - url: /\n', `servers:\n  - url: ${baseUrl}\n`)
+    .replace('"url": "/"', `"url": ${JSON.stringify(baseUrl)}`)
 }
 
 /** The assets in one folder whose name is a hash of them, so that clients can cache them forever. */

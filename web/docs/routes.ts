@@ -5,15 +5,13 @@ import { gzip } from 'node:zlib'
 import Router from '@koa/router'
 import type { Context } from 'koa'
 import { ifNoneMatchHolds } from '../../operations/etag.ts'
-import type { Asset } from './assets.ts'
+import { type Asset, CONTRACT_FILES } from './assets.ts'
 import type { Site } from './site.ts'
 
 const MINUTE_S = 60
 const YEAR_S = 365 * 24 * 60 * MINUTE_S
 /** No page has a longer path. Longer paths get the plain 404 of the API. */
 const MAX_PATH_STEPS = 3
-
-const CONTRACTS = ['openapi.json', 'openapi.yaml', 'asyncapi.json', 'asyncapi.yaml']
 
 /** `baseUrl` is the URL at which clients reach the service. */
 export function docsRoutes({ baseUrl }: { baseUrl: string }): Router {
@@ -25,7 +23,8 @@ export function docsRoutes({ baseUrl }: { baseUrl: string }): Router {
     ctx.redirect('/docs/')
   })
   router.get(/^\/docs\/(.*)$/, (ctx) => docs.servePage(ctx))
-  for (const name of CONTRACTS) router.get(`/${name}`, (ctx) => docs.serveContract(ctx, name))
+  for (const name of Object.keys(CONTRACT_FILES))
+    router.get(`/${name}`, (ctx) => docs.serveContract(ctx, name))
   return router
 }
 

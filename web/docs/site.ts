@@ -55,7 +55,7 @@ export function openSite(options: SiteOptions): Site {
     },
     notFound: (path) => renderAt(path, notFoundPage),
     assets,
-    contracts: readContracts(root),
+    contracts: readContracts(root, options.baseUrl),
   }
 }
 

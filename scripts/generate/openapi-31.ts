@@ -1,0 +1,109 @@
+/** generated/openapi-3.1.json: openapi.yaml as OpenAPI 3.1, with a `webhooks` section from asyncapi.yaml.
+ *  Generators that read only OpenAPI get the types of the deliveries from it. */
+import type { Contract } from '../model/contract.ts'
+import type { EventMessage } from '../model/events.ts'
+import { locate, renameReferences } from '../model/references.ts'
+import { mapValues, type Schema, toJsonSchema } from '../model/schema.ts'
+import { isObject, type Located, type Sources } from '../model/source.ts'
+
+const WEBHOOKS_TAG = { name: 'Webhooks', description: 'Deliveries of events to your endpoint.' }
+
+export function openapi31(contract: Contract): object {
+  const {
+    openapi: _version,
+    tags,
+    paths,
+    components,
+    ...rest
+  } = toOpenapi31(contract.openapi.root) as Record<string, Record<string, object>>
+  const webhooks = Object.fromEntries(
+    contract.events.map((event) => [event.type, toWebhook(contract.sources, event)]),
+  )
+  const schemas = { ...listDeliverySchemas(contract), ...components?.schemas }
+  return {
+    openapi: '3.1.0',
+    ...rest,
+    tags: [...((tags ?? []) as object[]), WEBHOOKS_TAG],
+    paths,
+    webhooks,
+    components: { ...components, schemas },
+  }
+}
+
+/** A copy of the document's node with its schemas in JSON Schema 2020-12. */
+function toOpenapi31(node: unknown, key = ''): unknown {
+  if (Array.isArray(node)) return node.map((item) => toOpenapi31(item))
+  if (!isObject(node)) return node
+  if (EXAMPLES.has(key)) return node
+  if (key === 'schema') return toJsonSchema(node)
+  if (key === 'schemas') return mapValues(node as Record<string, Schema>, toSchema31)
+  return mapValues(node, toOpenapi31)
+}
+
+/** OpenAPI 3.1 keeps the discriminator, which JSON Schema does not have. */
+function toSchema31(schema: Schema): Schema {
+  const { discriminator } = schema
+  return { ...toJsonSchema(schema), ...(discriminator !== undefined && { discriminator }) }
+}
+
+const EXAMPLES = new Set(['example', 'examples'])
+
+/** The request that delivers the event, as an OpenAPI 3.1 Path Item Object. */
+function toWebhook(sources: Sources, event: EventMessage): object {
+  const headers = locateSchema(sources, event.headers)
+  const declared = Object.entries(headers.value.properties ?? {}).filter(
+    // OpenAPI 3.1, Parameter Object: `Content-Type` is ignored as a parameter.
+    ([name]) => name !== 'content-type',
+  )
+  return {
+    post: {
+      operationId: `on${event.payloadName}`,
+      tags: ['Webhooks'],
+      summary: event.summary,
+      description: event.description,
+      // The receiver verifies the signature in the headers.
+      security: [],
+      parameters: declared.map(([name, { description, ...schema }]) => ({
+        name,
+        in: 'header',
+        required: headers.value.required?.includes(name) ?? false,
+        description,
+        schema,
+      })),
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': {
+            schema: { $ref: `#/components/schemas/${event.payloadName}` },
+            example: event.example,
+          },
+        },
+      },
+      responses: {
+        '2XX': { description: 'You have received the event. Muster makes no further attempt.' },
+        default: { description: 'The attempt has failed. Muster makes the next attempt later.' },
+      },
+    },
+  }
+}
+
+/** The payloads and every schema that they refer to, by name. */
+function listDeliverySchemas({ sources, events }: Contract): Record<string, Schema> {
+  const schemas: Record<string, Schema> = {}
+  const add = (target: Located<Schema>): string => {
+    const name = String(target.path.at(-1))
+    if (!(name in schemas)) {
+      schemas[name] = {} // before its references: it may contain itself
+      schemas[name] = renameReferences(sources, target, add)
+    }
+    return `#/components/schemas/${name}`
+  }
+  for (const { payload } of events) renameReferences(sources, payload, add)
+  return schemas
+}
+
+function locateSchema(sources: Sources, { source, value, path }: Located<Schema>): Located<Schema> {
+  return value.$ref
+    ? (locate(sources, source, value.$ref) as Located<Schema>)
+    : { source, path, value }
+}

@@ -1,0 +1,104 @@
+/** Checks the contracts with the validators and linters that other teams use. Any error or warning fails.
+ *  Run by `npm run lint:contracts`; it needs the development dependencies and no network. */
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import SwaggerParser from '@apidevtools/swagger-parser'
+import { Parser } from '@asyncapi/parser'
+import spectralCore from '@stoplight/spectral-core'
+import spectralParsers from '@stoplight/spectral-parsers'
+import rulesets from '@stoplight/spectral-rulesets'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+const OPENAPI = ['openapi.yaml', 'generated/openapi-3.1.json']
+const ASYNCAPI = ['asyncapi.yaml', 'generated/asyncapi.json']
+
+interface Tool {
+  name: string
+  files: string[]
+  /** The errors and warnings of the tool, one line each. */
+  check(file: string): Promise<string[]>
+}
+
+/** The severities of Spectral and of the AsyncAPI parser. */
+const WARNING = 1
+
+const TOOLS: Tool[] = [
+  { name: 'Redocly recommended-strict', files: [...OPENAPI, 'asyncapi.yaml'], check: redocly },
+  { name: 'Spectral oas', files: OPENAPI, check: (file) => spectral(file, rulesets.oas) },
+  {
+    name: 'Spectral asyncapi',
+    files: ASYNCAPI,
+    check: (file) => spectral(file, rulesets.asyncapi),
+  },
+  { name: 'swagger-parser', files: OPENAPI, check: swaggerParser },
+  { name: '@asyncapi/parser', files: ASYNCAPI, check: asyncapiParser },
+]
+
+async function redocly(file: string): Promise<string[]> {
+  const cli = createRequire(import.meta.url).resolve('@redocly/cli/package.json')
+  const args = [join(dirname(cli), 'bin/cli.js'), 'lint', file, '--extends=recommended-strict']
+  // No telemetry and no update check: nothing here may need a network.
+  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [...args, '--format=stylish'],
+      { cwd: ROOT, env },
+      (error, stdout, stderr) => resolve(error ? [`${stdout}${stderr}`.trim()] : []),
+    )
+  })
+}
+
+/** JSON is YAML, too. */
+const YAML = spectralParsers.Yaml
+
+async function spectral(file: string, ruleset: unknown): Promise<string[]> {
+  const linter = new spectralCore.Spectral()
+  linter.setRuleset({ extends: [ruleset as spectralCore.RulesetDefinition] })
+  const document = new spectralCore.Document(await read(file), YAML, join(ROOT, file))
+  return listProblems(await linter.run(document))
+}
+
+async function swaggerParser(file: string): Promise<string[]> {
+  return SwaggerParser.validate(join(ROOT, file)).then(
+    () => [],
+    (error: Error) => [error.message],
+  )
+}
+
+/** On the text alone, as tools get it that download the file. */
+async function asyncapiParser(file: string): Promise<string[]> {
+  const { document, diagnostics } = await new Parser().parse(await read(file))
+  return [...(document ? [] : ['is no AsyncAPI document']), ...listProblems(diagnostics)]
+}
+
+interface Diagnostic {
+  severity: number
+  code: string | number
+  path: (string | number)[]
+  message: string
+}
+
+function listProblems(diagnostics: Diagnostic[]): string[] {
+  return diagnostics
+    .filter(({ severity }) => severity <= WARNING)
+    .map(({ code, path, message }) => `${path.join('.')} ${code}: ${message}`)
+}
+
+function read(file: string): Promise<string> {
+  return readFile(join(ROOT, file), 'utf8')
+}
+
+let failures = 0
+for (const { name, files, check } of TOOLS)
+  for (const file of files) {
+    const problems = await check(file)
+    failures += problems.length
+    console.log(`${problems.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${file}`)
+    for (const problem of problems) console.log(`     ${problem}`)
+  }
+if (failures > 0) process.exitCode = 1
