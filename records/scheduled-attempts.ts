@@ -52,7 +52,6 @@ export async function listUnqueuedWithinQuota(
   queued: ReadonlyMap<string, number>,
 ): Promise<Attempt[]> {
   const { dialect } = db
-  const unqueued = UNQUEUED_BY_WEBHOOK
   const [isNotSkipped, ids] = noneOf(dialect, skip)
   const free = [...queued].map(([webhook_id, count]) => ({ webhook_id, free: quota - count }))
   const entries =
@@ -63,21 +62,21 @@ export async function listUnqueuedWithinQuota(
   const text = `
     with recursive backlog(webhook_id) as (
       select * from (
-        select webhook_id from deliveries where ${unqueued} order by webhook_id limit 1
+        select webhook_id from deliveries where ${UNQUEUED_BY_WEBHOOK} order by webhook_id limit 1
       ) as first
       union all
       select (
-        select webhook_id from deliveries where ${unqueued} and webhook_id > backlog.webhook_id
+        select webhook_id from deliveries where ${UNQUEUED_BY_WEBHOOK} and webhook_id > backlog.webhook_id
         order by webhook_id limit 1
       ) from backlog where webhook_id is not null)
     select webhook_id, (
       select ${entries} from (
-        select id, attempts, next_attempt_at, row_number() over (order by next_attempt_at, id) as place
+        select id, attempts, next_attempt_at, row_number() over (order by next_attempt_at, id) as position
         from deliveries
         where webhook_id = below_quota.webhook_id and queued_at is null and next_attempt_at <= ?
           and ${isNotSkipped}
         order by next_attempt_at, id limit ?
-      ) as candidates where place <= below_quota.free
+      ) as candidates where position <= below_quota.free
     ) as due
     from (
       select backlog.webhook_id, coalesce(input.free, ?) as free

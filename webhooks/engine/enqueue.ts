@@ -152,10 +152,7 @@ export class Enqueuer {
     const announced = this.#announced.filter(({ deliveryId }) => !inFlight.unmarked.has(deliveryId))
     this.#announced = []
     const due = this.#takeQuota(
-      announced.filter(
-        ({ webhookId, scheduledAt }) =>
-          scheduledAt <= at.getTime() && !this.#fill.full.has(webhookId),
-      ),
+      announced.filter((attempt) => isDue(attempt, at) && !this.#fill.full.has(attempt.webhookId)),
       at,
     )
     // The rest are not due yet, or must wait behind the backlog of their webhook.
@@ -186,7 +183,7 @@ export class Enqueuer {
       : await listUnqueued(db, until, skip, BATCH_SIZE)
     if (backlog.length === 0) return false
     const selected = this.#takeQuota(backlog, at)
-    const later = selected.filter(({ scheduledAt }) => scheduledAt > at.getTime())
+    const later = selected.filter((attempt) => !isDue(attempt, at))
     await this.#enqueue(selected, at)
     if (later.length > 0) await transaction(db, (trx) => markQueued(trx, later, at))
     // Later attempts take no quota, so there may be others behind them.
@@ -197,7 +194,7 @@ export class Enqueuer {
   async #enqueue(attempts: Attempt[], at: Date): Promise<void> {
     const { db, queue, inFlight, worker } = this.#options
     await queue.attempts.add(attempts, at)
-    const due = attempts.filter(({ scheduledAt }) => scheduledAt <= at.getTime())
+    const due = attempts.filter((attempt) => isDue(attempt, at))
     inFlight.unmarked.add(due)
     if (due.length > 0) {
       worker.wake()
@@ -230,8 +227,7 @@ export class Enqueuer {
     const countedAtMs = performance.now()
     if (this.#fill.full.size > 0) await this.#peers.removeFinished()
     const byWebhook = await countQueued(db, now())
-    for (const { webhookId } of inFlight.unmarked.list())
-      byWebhook.set(webhookId, (byWebhook.get(webhookId) ?? 0) + 1)
+    addCounts(byWebhook, inFlight.unmarked.list())
     const quota = queueQuota(byWebhook.size)
     this.#fill = { byWebhook, quota, full: webhooksAtQuota(byWebhook, quota), countedAtMs }
   }
@@ -240,8 +236,10 @@ export class Enqueuer {
   #takeQuota(attempts: Attempt[], at: Date): Attempt[] {
     const { byWebhook, quota } = this.#fill
     const selected = selectWithinQuota(attempts, byWebhook, quota, at.getTime())
-    for (const { webhookId, scheduledAt } of selected)
-      if (scheduledAt <= at.getTime()) byWebhook.set(webhookId, (byWebhook.get(webhookId) ?? 0) + 1)
+    addCounts(
+      byWebhook,
+      selected.filter((attempt) => isDue(attempt, at)),
+    )
     return selected
   }
 
@@ -272,4 +270,13 @@ export class Enqueuer {
     // One more millisecond: a timer may fire a fraction too early.
     this.#timers.set('due', setTimeout(onDue, Math.max(nextAt - at + 1, MIN_TIMER_MS)))
   }
+}
+
+function isDue({ scheduledAt }: Attempt, at: Date): boolean {
+  return scheduledAt <= at.getTime()
+}
+
+function addCounts(byWebhook: Map<string, number>, attempts: Attempt[]): void {
+  for (const { webhookId } of attempts)
+    byWebhook.set(webhookId, (byWebhook.get(webhookId) ?? 0) + 1)
 }

@@ -33,6 +33,7 @@ const NEW_ENDPOINT: EndpointHealth = {
 /** The state that the stages of the engine share: the attempts in flight in this process, and the
  *  health of their endpoints. */
 export class InFlight {
+  /** Here, because a finished attempt needs no mark. */
   readonly unmarked = new Unmarked()
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
@@ -152,7 +153,7 @@ export class InFlight {
     this.#changeHealth(webhookId, ({ inFlight }) => ({ inFlight: inFlight - 1 }))
   }
 
-  /** Empties the ledger at a stop: no lease is renewed any more. */
+  /** Forgets all attempts at a stop: their leases are not renewed any more. */
   clear(): void {
     this.#entries.clear()
     this.#byDelivery.clear()
