@@ -12,6 +12,7 @@ import { transaction } from '../records/database/transaction.ts'
 import type { MergePatch } from '../records/merge-patch.ts'
 import { assertValid } from '../validation.ts'
 import { emit, emitMany } from '../webhooks/emit.ts'
+import { assertBodyRules, assertDistinctSorts } from './request-rules.ts'
 import type { ResponseChecker } from './response-check.ts'
 
 /** The input of a client or a form, before validation. Its text is storable: see `assertStorable`. */
@@ -33,7 +34,9 @@ export function validate<Id extends OperationId>(
   { path = {}, query = {}, spellings, headers, body }: RawInput,
 ): ValidInput<Id> {
   const expected = validators.params[id]
-  assertValid(expected.query, query, ([name = '']) => spellings?.get(name) ?? name)
+  const spell = (name: string): string => spellings?.get(name) ?? name
+  assertValid(expected.query, query, ([name = '']) => spell(name))
+  assertDistinctSorts(query.sort, spell('sort'))
   if (expected.headers && headers) {
     const { names, validator } = expected.headers
     assertValid(
@@ -44,6 +47,7 @@ export function validate<Id extends OperationId>(
   }
   const bodyValidator = validators.bodies[id]
   if (bodyValidator) assertValid(bodyValidator, body)
+  assertBodyRules(id, body)
   if (!expected.path(path)) throw new StatusError(404, 'There is no such record.')
   return { path, query, input: body } as ValidInput<Id>
 }

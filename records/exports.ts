@@ -83,14 +83,11 @@ export function assertExportPermitted(
     )
 }
 
-/** Throws `InvalidInput` for filters that the list operation of the resource does not declare. */
 export async function insertExport(
   scope: Scope,
   { resource, format, filters }: NewExport,
   now: Date,
 ): Promise<Export> {
-  // Only validates: the filters are stored as the client sent them.
-  readFilters(resource, filters)
   const at = now.getTime()
   const row: ExportRow = {
     id: uuidv7(),
@@ -149,6 +146,14 @@ const CONTENTS = {
   },
   payments: { list: 'listPayments', record: 'Payment', listing: paymentListing, batchRows: 500 },
 } as const
+
+/** Throws `InvalidInput` for filters that the list operation of the resource does not declare. */
+export function assertExportFilters({
+  resource,
+  filters,
+}: Pick<NewExport, 'resource' | 'filters'>): void {
+  readFilters(resource, filters)
+}
 
 /** Converts and validates the filters like a query of the list operation. Throws `InvalidInput`, keyed
  *  `filters.<name>`. */

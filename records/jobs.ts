@@ -6,7 +6,7 @@ import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { countNoun, countRows, findRow } from './references.ts'
-import { assertScreeningQuestions, withOperator } from './screening.ts'
+import { withOperator } from './screening.ts'
 
 export type Job = components['schemas']['Job']
 type NewJob = Body<'createJob'>
@@ -58,10 +58,8 @@ export async function findJob(
 const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>): string =>
   foldText(`${title}\n${description}`)
 
-/** Throws `InvalidInput` for invalid screening questions. */
 export async function insertJob(scope: Scope, input: NewJob, now: Date): Promise<Job> {
   const questions = input.screening_questions ?? []
-  assertScreeningQuestions(questions)
   const row: JobRow = {
     id: uuidv7(),
     title: input.title,
@@ -76,7 +74,7 @@ export async function insertJob(scope: Scope, input: NewJob, now: Date): Promise
   return job
 }
 
-/** Throws `InvalidInput` for an impossible status or invalid screening questions. */
+/** Throws `InvalidInput` for an impossible status. */
 export async function updateJobFields(
   scope: Scope,
   current: Job,
@@ -85,7 +83,6 @@ export async function updateJobFields(
 ): Promise<Job> {
   assertMove(MOVES, current.status, changes.status)
   const { screening_questions: questions, ...columns } = changes
-  if (questions) assertScreeningQuestions(questions)
   const changed = { ...current, ...changes }
   const updated_at = nextUpdatedAt(current, now)
   const row = {

@@ -63,14 +63,15 @@ export async function findTask(
 const FIRST_MILLIS = Date.UTC(1000, 0)
 const END_MILLIS = Date.UTC(3000, 0)
 
-function dueMillis(time: string): number {
-  const millis = toMillis(time)
+/** Throws `InvalidInput` for a time out of bounds. */
+export function assertDueTime({ due_at }: { due_at?: string | null }): void {
+  if (!due_at) return
+  const millis = toMillis(due_at)
   if (millis < FIRST_MILLIS || millis >= END_MILLIS)
     throw new InvalidInput({ due_at: ['must be in the years 1000 to 2999, in UTC.'] })
-  return millis
 }
 
-/** Throws InvalidInput for a participant that is not the account's, or a time out of bounds. */
+/** Throws InvalidInput for a participant that is not the account's. */
 export async function insertTask(scope: Scope, input: NewTask, now: Date): Promise<Task> {
   const { participant_id = null } = withStoredIds(input)
   await assertReference(scope, 'participant_id', 'participants', participant_id)
@@ -80,7 +81,7 @@ export async function insertTask(scope: Scope, input: NewTask, now: Date): Promi
     description: input.description ?? '',
     status: input.status ?? 'open',
     participant_id,
-    due_at: input.due_at ? dueMillis(input.due_at) : null,
+    due_at: input.due_at ? toMillis(input.due_at) : null,
     completed_at: null,
     created_at: now.getTime(),
     updated_at: now.getTime(),
@@ -100,7 +101,7 @@ export async function updateTaskFields(
   await assertReference(scope, 'participant_id', 'participants', changes.participant_id)
   const row = {
     ...changes,
-    ...(changes.due_at && { due_at: dueMillis(changes.due_at) }),
+    ...(changes.due_at && { due_at: toMillis(changes.due_at) }),
     ...(changes.status === 'completed' && { completed_at: now.getTime() }),
     updated_at: nextUpdatedAt(current, now),
   }

@@ -1,0 +1,30 @@
+/** Rules of requests that JSON Schema cannot say and that need no record. The service, the console and the
+ *  mock check them with the schemas. */
+import { InvalidInput } from '../errors.ts'
+import type { Body, OperationId } from '../generated/operations.ts'
+import { assertExportFilters } from '../records/exports.ts'
+import { assertScreeningQuestions } from '../records/screening.ts'
+import { assertDueTime } from '../records/tasks.ts'
+
+type BodyRules = { [Id in OperationId]?: (body: Body<Id>) => void }
+
+const BODY_RULES: BodyRules = {
+  createTask: assertDueTime,
+  updateTask: assertDueTime,
+  createJob: ({ screening_questions = [] }) => assertScreeningQuestions(screening_questions),
+  updateJob: ({ screening_questions = [] }) => assertScreeningQuestions(screening_questions),
+  createExport: assertExportFilters,
+}
+
+/** Throws `InvalidInput`. The body is valid by its schema. */
+export function assertBodyRules<Id extends OperationId>(id: Id, body: unknown): void {
+  BODY_RULES[id]?.(body as Body<Id>)
+}
+
+/** Throws `InvalidInput` on `field` for a sort that names a field twice. */
+export function assertDistinctSorts(sorts: unknown, field: string): void {
+  if (!Array.isArray(sorts)) return
+  const fields = sorts.map((sort) => String(sort).replace(/^-/, ''))
+  if (new Set(fields).size < fields.length)
+    throw new InvalidInput({ [field]: ['must not name a field twice.'] })
+}

@@ -1,0 +1,136 @@
+/** The mock refuses what the service refuses, with the same status and messages. */
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createMock } from '../../scripts/mock/mock.ts'
+import { type HttpServer, listen } from '../../server/http.ts'
+import { serviceParts } from '../../server/service-parts.ts'
+import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { createOneOfEach } from '../resources.ts'
+
+let app: TestApp
+let account: TestAccount
+let ids: Record<string, string>
+let mock: HttpServer
+
+beforeAll(async () => {
+  app = await startApp()
+  account = await app.newAccount()
+  ids = await createOneOfEach(app.as(account))
+  const koa = await createMock({ service: serviceParts, log: pino({ level: 'silent' }) })
+  mock = await listen(koa.callback(), { host: '127.0.0.1', port: 0 })
+})
+afterAll(async () => {
+  await mock?.stop(0)
+  await app?.[Symbol.asyncDispose]()
+})
+
+interface Request {
+  method?: string
+  /** `{task}` stands for the ID of a task. */
+  path: string
+  body?: unknown
+  headers?: Record<string, string>
+}
+
+async function send(url: string, { method, path, body, headers }: Request): Promise<unknown> {
+  const filled = path.replace(/\{(.*?)\}/, (_, type) => ids[type] ?? '')
+  const response = await fetch(`${url}/public/v1${filled}`, {
+    method: method ?? (body === undefined ? 'GET' : 'POST'),
+    headers: {
+      Authorization: `Bearer ${account.key}`,
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...headers,
+    },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text === '' ? '' : JSON.parse(text) }
+}
+
+const question = { key: 'a', label: 'A', requirement: 'must_have', expected: true }
+const twins = { screening_questions: [question, { ...question, label: 'B' }] }
+const mismatched = { screening_questions: [{ ...question, operator: 'at_least' }] }
+const exported = (resource: string, filters: object): Request => ({
+  path: '/exports',
+  body: { resource, format: 'csv', filters },
+})
+const MERGE_PATCH = { 'Content-Type': 'application/merge-patch+json' }
+
+const REFUSED: [what: string, request: Request, status: number][] = [
+  ['a sort that names a field twice', { path: '/tasks?sort=title,-title' }, 422],
+  ['the same in brackets', { path: '/events?sort[]=created_at&sort[]=-created_at' }, 422],
+  ['the same option twice', { path: '/tasks?filter[status]=open&filter[status]=open' }, 422],
+  ['a repeated parameter with one value', { path: '/tasks?page[size]=1&page[size]=2' }, 422],
+  ['an unknown filter of an export', exported('tasks', { shoe_size: '43' }), 422],
+  ['a filter of another resource', exported('payments', { due_after: '2026-01-01' }), 422],
+  ['an invalid filter of an export', exported('tasks', { status: 'open,bogus' }), 422],
+  ['twin question keys', { path: '/jobs', body: { title: 'J', ...twins } }, 422],
+  ['twin question keys in an update', { method: 'PATCH', path: '/jobs/{job}', body: twins }, 422],
+  ['an operator without its value', { path: '/jobs', body: { title: 'J', ...mismatched } }, 422],
+  [
+    'a time that is out of range in UTC',
+    { path: '/tasks', body: { title: 'T', due_at: '2999-12-31T23:00:00-02:00' } },
+    422,
+  ],
+  [
+    'the same in an update',
+    { method: 'PATCH', path: '/tasks/{task}', body: { due_at: '1000-01-01T00:00:00+02:00' } },
+    422,
+  ],
+  ['white space only', { path: '/tasks', body: { title: ' ' } }, 422],
+  [
+    'a merge patch for a creation',
+    { path: '/tasks', body: { title: 'T' }, headers: MERGE_PATCH },
+    415,
+  ],
+  [
+    'an invalid merge patch',
+    {
+      method: 'PATCH',
+      path: '/job-applications/{job_application}',
+      body: { answers: { a: [] } },
+      headers: MERGE_PATCH,
+    },
+    422,
+  ],
+  [
+    'an empty If-Match',
+    { method: 'DELETE', path: '/tasks/{task}', headers: { 'If-Match': '' } },
+    412,
+  ],
+]
+
+describe('the mock and the service refuse', () => {
+  test.each(REFUSED)('%s', async (_, request, status) => {
+    const own = await send(app.url, request)
+    expect(own).toMatchObject({ status })
+    expect(await send(`http://127.0.0.1:${mock.port}`, request)).toMatchObject({
+      status,
+      // The example of a 412 has a message of its own.
+      ...(status === 412 ? {} : (own as object)),
+    })
+  })
+})
+
+const ACCEPTED: [what: string, request: Request][] = [
+  ['repeated options', { path: '/tasks?filter[status]=open&filter[status]=completed' }],
+  ['bracketed options', { path: '/tasks?filter[status][]=open&sort[]=title,%20due_at' }],
+  ['the filters of an export', exported('tasks', { status: 'open, completed' })],
+  [
+    'a merge patch that removes an answer',
+    {
+      method: 'PATCH',
+      path: '/job-applications/{job_application}',
+      body: { answers: { a: null, b: 1 } },
+      headers: MERGE_PATCH,
+    },
+  ],
+]
+
+describe('the mock and the service accept', () => {
+  test.each(ACCEPTED)('%s', async (_, request) => {
+    const { status } = (await send(app.url, request)) as { status: number }
+    expect([200, 201]).toContain(status)
+    expect(await send(`http://127.0.0.1:${mock.port}`, request)).toMatchObject({ status })
+  })
+})
