@@ -637,7 +637,7 @@ export interface components {
          * @description The type of an event. `listEventTypes` describes each type.
          * @enum {string}
          */
-        EventType: "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed";
+        EventTypeName: "participant.created" | "participant.updated" | "participant.deleted" | "task.created" | "task.completed" | "task.updated" | "task.deleted" | "job.created" | "job.updated" | "job.deleted" | "job_application.created" | "job_application.status_changed" | "job_application.updated" | "job_application.deleted" | "payment.created" | "payment.paid" | "payment.updated" | "payment.deleted" | "export.created" | "export.completed" | "export.failed";
         /** @description A person you work with. */
         Participant: {
             id: components["schemas"]["Id"];
@@ -1215,7 +1215,7 @@ export interface components {
         EventResourceType: "participant" | "task" | "job" | "job_application" | "payment" | "export";
         /** @description A description of an event type. */
         EventTypeDescription: {
-            name: components["schemas"]["EventType"];
+            name: components["schemas"]["EventTypeName"];
             /** @description When the event happens, for people. */
             description: string;
             resource_type: components["schemas"]["EventResourceType"];
@@ -1232,13 +1232,13 @@ export interface components {
         };
         /** @description An API key, its owner, its account and its rate limit. */
         Me: {
-            api_key: components["schemas"]["ApiKey"];
+            api_key: components["schemas"]["ApiKeyInfo"];
             user: components["schemas"]["User"];
             account: components["schemas"]["Account"];
             rate_limit: components["schemas"]["RequestLimit"];
         };
         /** @description The API key of this request. */
-        ApiKey: {
+        ApiKeyInfo: {
             id: components["schemas"]["Id"];
             /** @description The name of the key in the web interface. */
             name: string;
@@ -2706,7 +2706,7 @@ export type ExportFormat = components['schemas']['ExportFormat'];
 export type ExportResource = components['schemas']['ExportResource'];
 export type PaymentStatus = components['schemas']['PaymentStatus'];
 export type Currency = components['schemas']['Currency'];
-export type EventType = components['schemas']['EventType'];
+export type EventTypeName = components['schemas']['EventTypeName'];
 export type Participant = components['schemas']['Participant'];
 export type ParticipantList = components['schemas']['ParticipantList'];
 export type ParticipantCreate = components['schemas']['ParticipantCreate'];
@@ -2771,7 +2771,7 @@ export type EventResourceType = components['schemas']['EventResourceType'];
 export type EventTypeDescription = components['schemas']['EventTypeDescription'];
 export type EventTypeList = components['schemas']['EventTypeList'];
 export type Me = components['schemas']['Me'];
-export type ApiKey = components['schemas']['ApiKey'];
+export type ApiKeyInfo = components['schemas']['ApiKeyInfo'];
 export type AccessLevel = components['schemas']['AccessLevel'];
 export type User = components['schemas']['User'];
 export type UserRole = components['schemas']['UserRole'];
@@ -3817,7 +3817,7 @@ export interface operations {
                  */
                 "page[size]"?: components["parameters"]["PageSize"];
                 /** @description Only events of these types. */
-                "filter[event_type]"?: components["schemas"]["EventType"][];
+                "filter[event_type]"?: components["schemas"]["EventTypeName"][];
                 /** @description Only events about this record. */
                 "filter[resource_id]"?: string;
                 /** @description Only events after this time. */

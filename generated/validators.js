@@ -2949,7 +2949,7 @@ return errors === 0;
 }
 
 const listEvents_query = validate72;
-const schema38 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[event_type]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventType"}},"filter[resource_id]":{"type":"string","format":"uuid"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventSort"}}},"required":[],"additionalProperties":false};
+const schema38 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[event_type]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventTypeName"}},"filter[resource_id]":{"type":"string","format":"uuid"},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/EventSort"}}},"required":[],"additionalProperties":false};
 const schema39 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
 
 function validate73(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -14000,7 +14000,7 @@ const closed_openapi_schemas_Event = validate219;
 
 const closed_openapi_schemas_EventTypeList = validate314;
 const schema141 = {"additionalProperties":false,"type":"object","required":["data","meta"],"properties":{"data":{"type":"array","items":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeDescription"}},"meta":{"$ref":"/closed/openapi.yaml/components/schemas/ListMeta"}}};
-const schema142 = {"additionalProperties":false,"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/closed/openapi.yaml/components/schemas/EventType"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"additionalProperties":true,"type":"object"}}};
+const schema142 = {"additionalProperties":false,"type":"object","required":["name","description","resource_type","data_schema"],"properties":{"name":{"$ref":"/closed/openapi.yaml/components/schemas/EventTypeName"},"description":{"type":"string"},"resource_type":{"$ref":"/closed/openapi.yaml/components/schemas/EventResourceType"},"data_schema":{"additionalProperties":true,"type":"object"}}};
 const schema143 = {"type":"string","enum":["participant.created","participant.updated","participant.deleted","task.created","task.completed","task.updated","task.deleted","job.created","job.updated","job.deleted","job_application.created","job_application.status_changed","job_application.updated","job_application.deleted","payment.created","payment.paid","payment.updated","payment.deleted","export.created","export.completed","export.failed"]};
 
 function validate316(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -14251,7 +14251,7 @@ return errors === 0;
 }
 
 const closed_openapi_schemas_Me = validate322;
-const schema145 = {"additionalProperties":false,"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKey"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}}};
+const schema145 = {"additionalProperties":false,"type":"object","required":["api_key","user","account","rate_limit"],"properties":{"api_key":{"$ref":"/closed/openapi.yaml/components/schemas/ApiKeyInfo"},"user":{"$ref":"/closed/openapi.yaml/components/schemas/User"},"account":{"$ref":"/closed/openapi.yaml/components/schemas/Account"},"rate_limit":{"$ref":"/closed/openapi.yaml/components/schemas/RequestLimit"}}};
 const schema146 = {"additionalProperties":false,"type":"object","required":["id","name","access_level"],"properties":{"id":{"$ref":"/closed/openapi.yaml/components/schemas/Id"},"name":{"type":"string"},"access_level":{"$ref":"/closed/openapi.yaml/components/schemas/AccessLevel"}}};
 const schema147 = {"type":"string","enum":["full_access","read_only"]};
 

@@ -23,10 +23,10 @@ export function eventsOnChannel({ sources, events }: Contract): Finding[] {
     }))
 }
 
-/** The EventType schema lists the subscribable events of asyncapi.yaml. */
+/** The schema EventTypeName lists the subscribable events of asyncapi.yaml. */
 export function eventTypesListed({ sources, events }: Contract): Finding[] {
   const openapi = sources['openapi.yaml'] as Source
-  const path = ['components', 'schemas', 'EventType', 'enum']
+  const path = ['components', 'schemas', 'EventTypeName', 'enum']
   const listed = valueAt(openapi.root, path)
   if (!Array.isArray(listed)) return []
   const known = events.filter(({ isSubscribable }) => isSubscribable).map(({ type }) => type)
@@ -36,12 +36,12 @@ export function eventTypesListed({ sources, events }: Contract): Finding[] {
     ...missing.map((type) => ({
       source: openapi,
       path,
-      problem: `EventType does not list ${type} of asyncapi.yaml: add it`,
+      problem: `EventTypeName does not list ${type} of asyncapi.yaml: add it`,
     })),
     ...unknown.map((type) => ({
       source: openapi,
       path,
-      problem: `EventType lists ${type}, which asyncapi.yaml does not have: remove it`,
+      problem: `EventTypeName lists ${type}, which asyncapi.yaml does not have: remove it`,
     })),
   ]
 }

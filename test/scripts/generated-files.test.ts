@@ -200,7 +200,7 @@ describe('generated/validators.js', () => {
   test('openapi.yaml and asyncapi.yaml of this repository name the same event types', async () => {
     const { eventTypes } = await import('../../generated/events.ts')
     const { components } = JSON.parse(await readFile(join(ROOT, 'generated/openapi.json'), 'utf8'))
-    expect(components.schemas.EventType.enum.toSorted()).toEqual(Object.keys(eventTypes).sort())
+    expect(components.schemas.EventTypeName.enum.toSorted()).toEqual(Object.keys(eventTypes).sort())
   })
 
   test('every event example of this repository is valid', async () => {

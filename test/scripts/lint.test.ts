@@ -171,10 +171,10 @@ const CASES: Case[] = [
     name: 'an event type that the API does not list',
     file: 'openapi.yaml',
     change: ['        - payment.paid\n', ''],
-    after: '    EventType:\n',
+    after: '    EventTypeName:\n',
     line: ' enum:',
-    want: 'event-types-listed — EventType does not list payment.paid of asyncapi.yaml: add it',
-    also: 'described — EventType has 20 values: describe each in x-enum-descriptions, in the same order',
+    want: 'event-types-listed — EventTypeName does not list payment.paid of asyncapi.yaml: add it',
+    also: 'described — EventTypeName has 20 values: describe each in x-enum-descriptions, in the same order',
   },
   {
     name: 'a list of which nobody knows who may see it',

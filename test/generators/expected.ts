@@ -1,0 +1,78 @@
+/** What the program of each client must report. */
+import assert from 'node:assert/strict'
+import type { Generator } from './generators.ts'
+import { NEW_STATUS } from './service.ts'
+
+export interface Report {
+  /** The active and inactive participants, one on each page. */
+  names: string[]
+  /** The message of the 404. */
+  not_found: string
+  /** The errors of the 422 for an email that is taken. */
+  invalid: Record<string, string[]>
+  /** Above 2^31. */
+  amount_minor: number
+  event_types: string[]
+  /** The status that only the proxy knows, or the error of the client. */
+  new_status: string | { error: string }
+  /** The message of the 429. */
+  too_many_requests: string
+  /** The headers of the 429, with the types that the client gives them. */
+  headers: Record<string, string | number>
+}
+
+const NUMERIC_HEADERS = [
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'Retry-After',
+]
+
+/** What a program makes of the delivery for a new participant. */
+export interface DeliveryReport {
+  event_type: string
+  resource_type: string
+  /** The number of values in `data`. */
+  data: number
+}
+
+export function assertDelivery(report: DeliveryReport): void {
+  assert.deepEqual(report, {
+    event_type: 'participant.created',
+    resource_type: 'participant',
+    data: 0,
+  })
+}
+
+/** Throws if the report of a client differs from what the service sent, or the guide lacks its error. */
+export function assertReport(
+  report: Report,
+  { name, newStatus = NEW_STATUS }: Generator,
+  guide: string,
+): void {
+  const { headers, new_status, too_many_requests, ...rest } = report
+  assert.deepEqual(
+    { ...rest, event_types: new Set(report.event_types) },
+    {
+      names: ['Ada', 'Grace'],
+      not_found: 'There is no such participant.',
+      invalid: { email: ['is used by another participant.'] },
+      amount_minor: 3_000_000_000,
+      event_types: new Set(['participant.created', 'payment.created']),
+    },
+  )
+  assert.match(too_many_requests, /^Too many requests/)
+  for (const header of NUMERIC_HEADERS) assert.match(String(headers[header]), /^\d+$/, header)
+  assert.equal(Number(headers['X-RateLimit-Limit']), 60)
+  assert.equal(Number(headers['X-RateLimit-Remaining']), 0)
+  assert.match(String(headers.RateLimit), /^"default";r=0;t=\d+$/)
+  assert.equal(headers['RateLimit-Policy'], '"default";q=60;w=60')
+
+  if (typeof newStatus === 'string') {
+    assert.equal(new_status, newStatus)
+    return
+  }
+  assert(typeof new_status === 'object', `${name} accepts a new status: update the guide`)
+  assert(new_status.error.includes(newStatus.error), new_status.error)
+  assert(guide.includes(newStatus.error), `The guide lacks the error of ${name}`)
+}

@@ -1,0 +1,91 @@
+/** The service that the programs of this folder call. */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Muster, newMuster, PASSWORD } from '../cli/muster.ts'
+
+/** A status that no contract knows. */
+export const NEW_STATUS = 'frozen'
+
+const SETTINGS = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
+
+export interface Service extends AsyncDisposable {
+  url: string
+  /** The URL of a proxy that gives each participant `NEW_STATUS`. */
+  proxyUrl: string
+  /** Creates an account, because each user has a rate limit. Returns a Full Access key of its Owner. */
+  newKey(name: string): Promise<string>
+  /** Returns the body of the delivery for a new participant. */
+  receiveDelivery(): Promise<string>
+}
+
+/** Starts `muster serve` in embedded mode on a free loopback port. */
+export async function startService(): Promise<Service> {
+  const muster = await newMuster()
+  const { process, output, ended } = muster.start(['serve', '--json'], {
+    environment: { ...SETTINGS, PORT: '0', LOG_LEVEL: 'warn' },
+  })
+  const { url } = await new Promise<{ url: string }>((resolve, reject) => {
+    process.stdout?.on('data', () => {
+      if (output.stdout.includes('\n')) resolve(JSON.parse(output.stdout))
+    })
+    ended.then(({ stderr }) => reject(new Error(stderr)), reject)
+  })
+  const proxy = await startProxy(url)
+  return {
+    url,
+    proxyUrl: urlOf(proxy),
+    newKey: async (name) => (await newAccount(muster, name)).key,
+    receiveDelivery: () => receiveDelivery(muster, url),
+    async [Symbol.asyncDispose]() {
+      proxy.close()
+      await muster[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function urlOf(server: Server): string {
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function newAccount(muster: Muster, name: string): Promise<{ id: string; key: string }> {
+  const email = `${name.replace(/\W+/g, '-')}@example.com`
+  const owner = ['--name', name, '--email', email, '--password', PASSWORD]
+  const { account_id: id } = await muster.json(['account', 'create', ...owner])
+  const options = ['--email', email, '--name', 'Test', '--access', 'full_access']
+  const { token } = await muster.json(['key', 'create', ...options])
+  return { id, key: token }
+}
+
+/** Forwards GET requests, and replaces the status of each participant in the response. */
+async function startProxy(target: string): Promise<Server> {
+  const proxy = createServer(async (request, response) => {
+    const authorization = request.headers.authorization ?? ''
+    const answer = await fetch(target + request.url, { headers: { authorization } })
+    const body = (await answer.text()).replaceAll(/"status":"\w+"/g, `"status":"${NEW_STATUS}"`)
+    response.writeHead(answer.status, { 'Content-Type': 'application/json' }).end(body)
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  return proxy
+}
+
+async function receiveDelivery(muster: Muster, url: string): Promise<string> {
+  const { id, key } = await newAccount(muster, 'delivery')
+  const receiver = createServer().listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  try {
+    const webhook = ['--account', id, '--url', urlOf(receiver), '--events', '*']
+    await muster.json(['webhook', 'create', ...webhook], { environment: SETTINGS })
+    await fetch(`${url}/public/v1/participants`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' },
+      body: '{"full_name":"Ada Lovelace"}',
+    })
+    const [request, response] = await once(receiver, 'request')
+    const body = Buffer.concat(await request.toArray()).toString()
+    response.writeHead(204).end()
+    return body
+  } finally {
+    receiver.close()
+  }
+}
