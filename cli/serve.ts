@@ -161,16 +161,19 @@ function formatFirstAccount({ accountId, email, password, token }: FirstAccount)
   return `This is the first start, so Muster created an account for you.
 Save these values: they are shown only once.
 
-  Account   ${accountId}
   Email     ${email}
   Password  ${password}
-  API key   ${token}
+
+The account and its API key, to paste into each terminal that you use:
+
+  export ACCOUNT=${accountId}
+  export KEY=${token}
 `
 }
 
 function formatReady(url: string, first: FirstAccount | undefined): string {
   const ready = `Muster is ready.\n\n  Console   ${url}/console\n  API       ${url}/public/v1\n`
   if (!first) return ready
-  const call = `curl -H 'Authorization: Bearer ${first.token}' ${url}/public/v1/participants`
-  return `${ready}\nYour first call:\n\n  ${call}\n`
+  const call = `curl ${url}/public/v1/me -H "Authorization: Bearer $KEY"`
+  return `${ready}\nYour first call, in a terminal with KEY:\n\n  ${call}\n`
 }

@@ -16,9 +16,10 @@ import {
   orderings,
   type Webhook,
 } from '../records/webhooks.ts'
+import type { Config } from '../server/config.ts'
 import { DEFAULT_RATE, MAX_RATE, missedBy, startBulkJob } from '../webhooks/bulk.ts'
 import { emitTest } from '../webhooks/emit.ts'
-import { assertWebhookUrl } from '../webhooks/transport/egress.ts'
+import { assertWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { assertPeriod, formatPreview, formatStarted, parseRate, parseTime } from './bulk.ts'
 import { assertAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
@@ -89,7 +90,7 @@ function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
   return shell.withDatabase(async ({ db, config }) => {
     const eventTypes = parseEventTypes(options.events)
     await assertAccount(db, account)
-    const url = assertWebhookUrl(options.url, config.webhookAllowedRanges)
+    const url = readWebhookUrl(options.url, config)
     const secret = newSecret()
     const { id } = await transaction(db, async (trx) => {
       const scope = writeScope(trx, account)
@@ -114,6 +115,21 @@ function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
       ].join('\n'),
     }
   })
+}
+
+/** Throws `Refused`. Tells the operator which setting permits a URL that is not public. */
+function readWebhookUrl(text: string, { webhookAllowedRanges }: Config): string {
+  try {
+    return assertWebhookUrl(text, webhookAllowedRanges)
+  } catch (error) {
+    if (!(error instanceof UnpermittedUrl)) throw error
+    throw new Refused(
+      `${error.message}\nTo permit addresses that are not public, and http to them, set ` +
+        'WEBHOOK_ALLOW_ADDRESSES for this command and for the service. For this machine:\n' +
+        '  export WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8',
+      { cause: error },
+    )
+  }
 }
 
 /** `*` stands for all event types, including ones added later. */

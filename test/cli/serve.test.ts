@@ -1,6 +1,9 @@
+import { execFile, spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { until } from '../helpers.ts'
 import { type Muster, newMuster, type RunOptions, type Started } from './muster.ts'
 
 interface Ready {
@@ -32,6 +35,8 @@ async function startServing(
   })
   return { ...started, ready }
 }
+
+const canRunCurl = spawnSync('curl', ['--version']).status === 0
 
 const list = (url: string, token: string) =>
   fetch(`${url}/public/v1/participants`, { headers: { Authorization: `Bearer ${token}` } })
@@ -84,6 +89,27 @@ describe('serve', { timeout: 120_000 }, () => {
     expect(JSON.parse(stdout)).toEqual(again.ready)
   })
 
+  it.runIf(canRunCurl)(
+    'prints lines for a shell: they set KEY and ACCOUNT, and make a call',
+    async () => {
+      await using muster = await newMuster()
+      const { output } = muster.start(['serve'], { environment: ENVIRONMENT })
+      const text = await until(
+        'the first call is printed',
+        () => /Your first call.*\n$/s.test(output.stdout) && output.stdout,
+        60_000,
+      )
+      const commands = text.match(/^ {2}(export|curl) .*$/gm) ?? []
+      const script = [...commands, 'echo " $ACCOUNT"'].join('\n')
+      const { stdout } = await promisify(execFile)('sh', ['-c', script])
+      const [, body = '', account] = /^(.*) (.*)\n$/.exec(stdout) ?? []
+      expect([commands.length, JSON.parse(body).account]).toEqual([
+        3,
+        { id: account, name: 'My account' },
+      ])
+    },
+  )
+
   it('prints the first account even if the port is in use', async () => {
     await using muster = await newMuster()
     const taken = createServer()
@@ -95,7 +121,7 @@ describe('serve', { timeout: 120_000 }, () => {
     await new Promise((resolve) => taken.close(resolve))
     expect(status).toBe(1)
     expect(stdout).toMatch(
-      /Email +owner@muster\.local\n +Password +(\w{5}-){3}\w{5}\n +API key +mst_\w{43}_\w{6}\n/,
+      /Email +owner@muster\.local\n +Password +(\w{5}-){3}\w{5}\n.* export ACCOUNT=[\w-]{36}\n +export KEY=mst_\w{43}_\w{6}\n/s,
     )
     expect(stderr).toBe(`Port ${port} of 127.0.0.1 is already in use. Set PORT to another port.\n`)
   })

@@ -137,11 +137,15 @@ describe('webhook create', () => {
       '--events',
       '*',
     ]
-    expect(await muster.run(args)).toMatchObject({
+    const refused = await muster.run(args)
+    expect(refused).toMatchObject({
       status: 1,
       stdout: '',
-      stderr: expect.stringContaining('127.0.0.1'),
+      stderr: expect.stringContaining('127.0.0.1 is not public'),
     })
+    expect(refused.stderr).toContain('export WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8')
+    const unfit = await muster.run(args.with(5, 'ftp://example.com/'))
+    expect(unfit.stderr).toBe('The URL must begin with https://.\n')
     expect(
       await muster.json(args, { environment: { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' } }),
     ).toHaveProperty('secret')

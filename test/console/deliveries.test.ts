@@ -121,8 +121,10 @@ describe('a delivery', () => {
     const { office, webhookId, address } = sent
     const post = async (verb: string): Promise<string> =>
       textOf((await office.visitor.submit(`${address}/${verb}`)).text)
-    expect(textOf((await office.visitor.get(address)).text)).toContain('Retry now')
-    expect(await post('attempt')).toContain('Making the next attempt now.')
+    expect(textOf((await office.visitor.get(address)).text)).toMatch(
+      /Retry now.*Attempt 2 in .*\. Retry now brings this attempt forward and adds no other one\./s,
+    )
+    expect(await post('attempt')).toContain('Making the scheduled attempt now.')
     await until(
       'the second attempt has failed',
       async () => (await office.newest(webhookId, 'retrying')).attempts === 2,

@@ -14,8 +14,8 @@ export function pill(tone: Tone, label: Content): Html {
   return html`<span class="pill ${tone}">${label}</span>`
 }
 
-export function button(label: Content, style: ButtonStyle = ''): Html {
-  return html`<button class="button ${style}">${label}</button>`
+export function button(label: Content, style: ButtonStyle = '', title?: string): Html {
+  return html`<button class="button ${style}"${title && html` title="${title}"`}>${label}</button>`
 }
 
 /** A link that looks like a button. `to` is below /console. */
@@ -193,6 +193,8 @@ interface ActionOptions {
   /** Below /console. */
   to: string
   label: Content
+  /** What the button does, if its label does not say enough. */
+  title?: string
   style?: ButtonStyle
   fields?: Record<string, string>
   /** The ID of the element that htmx replaces. Without it, the browser opens the next page. */
@@ -200,12 +202,13 @@ interface ActionOptions {
 }
 
 /** A form with one button and hidden fields. */
-export function action({ to, label, style = '', fields = {}, target }: ActionOptions): Html {
+export function action(options: ActionOptions): Html {
+  const { to, label, title, style = '', fields = {}, target } = options
   const path = `/console${to}`
   const htmx = target && replace(target, { method: 'post', path, also: '#toast' })
   return html`<form class="action" method="post" action="${path}"${htmx}>
     ${Object.entries(fields).map(([name, value]) => hiddenInput(name, value))}
-    ${button(label, style)}
+    ${button(label, style, title)}
   </form>`
 }
 

@@ -25,6 +25,11 @@ export class UnacceptableUrl extends Refused {
   override name = 'UnacceptableUrl'
 }
 
+/** The operator can permit the URL with WEBHOOK_ALLOW_ADDRESSES. */
+export class UnpermittedUrl extends UnacceptableUrl {
+  override name = 'UnpermittedUrl'
+}
+
 const MAX_URL_LENGTH = 2_048
 
 type Verdict = 'public' | 'allowed' | 'blocked'
@@ -85,20 +90,20 @@ export function assertWebhookUrl(text: string, allow: Cidr[]): string {
     // RFC 6761 §6.3: localhost is always loopback, so it is checked here like a literal.
     const loopback = /^(.*\.)?localhost$/i.test(host) ? '127.0.0.1' : undefined
     if (loopback && judgeAddress(loopback, allow) !== 'allowed')
-      throw new UnacceptableUrl('The URL must point to a public IP address.')
+      throw new UnpermittedUrl('The URL must point to a public IP address.')
     // With http every IP address of the name must be allowed when connecting, so without ranges it
     // can only fail.
     if (url.protocol === 'http:' && allow.length === 0)
-      throw new UnacceptableUrl('The URL must begin with https://.')
+      throw new UnpermittedUrl('The URL must begin with https://.')
     return url.href
   }
   const verdict = judgeAddress(host, allow)
   if (verdict === 'blocked')
-    throw new UnacceptableUrl(
+    throw new UnpermittedUrl(
       `The URL must point to a public IP address, and ${host} is not public.`,
     )
   if (verdict === 'public' && url.protocol === 'http:')
-    throw new UnacceptableUrl('The URL must begin with https://.')
+    throw new UnpermittedUrl('The URL must begin with https://.')
   return url.href
 }
 

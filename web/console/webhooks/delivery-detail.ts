@@ -11,7 +11,13 @@ import type { Visit } from '../page.ts'
 import { action, codeBlock, confirmed, copyableId, facts, note, timeElement } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { deliveryProof } from './delivery-proof.ts'
-import { attemptResult, deliveryPath, isInProgress, nextAttempt } from './delivery-rows.ts'
+import {
+  attemptResult,
+  deliveryPath,
+  isInProgress,
+  nextAttempt,
+  RETRY_NOW,
+} from './delivery-rows.ts'
 
 const MAX_ATTEMPTS_SHOWN = 20
 
@@ -63,7 +69,7 @@ function standing(
   if (nextAttemptAt !== null || state === 'pending') {
     const text =
       nextAttemptAt !== null
-        ? nextAttempt(delivery, now)
+        ? html`${nextAttempt(delivery, now)}. ${mayManage(user, {}) && webhook.enabled && RETRY_NOW}`
         : 'Waiting until an earlier event of the same record is delivered.'
     return html`<div class="note ${nextAttemptAt !== null ? 'warn' : 'busy'} next-attempt">
       <span>${text}</span>

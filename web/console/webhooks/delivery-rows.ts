@@ -131,6 +131,8 @@ export function isInProgress({ nextAttemptAt }: Delivery, now: Date): boolean {
   return nextAttemptAt !== null && nextAttemptAt <= now.getTime() + ABOUT_TO_START_MS
 }
 
+export const RETRY_NOW = 'Retry now brings this attempt forward and adds no other one.'
+
 function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: LogRow): Content {
   const { id, state, nextAttemptAt } = delivery
   if (isInProgress(delivery, now)) return html`<span class="muted nowrap">Sending …</span>`
@@ -142,7 +144,7 @@ function rowAction({ user, now }: Visit, webhook: Webhook, { delivery, view }: L
   if (state === 'failed') return action({ to: `${to}/retry`, label: 'Retry', ...inPlace })
   if (state === 'delivered')
     return action({ to: `${to}/resend`, label: 'Resend', style: 'quiet', ...inPlace })
-  return action({ to: `${to}/attempt`, label: 'Retry now', ...inPlace })
+  return action({ to: `${to}/attempt`, label: 'Retry now', title: RETRY_NOW, ...inPlace })
 }
 
 const MAX_RELOAD_SECONDS = 60

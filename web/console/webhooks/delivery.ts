@@ -67,7 +67,7 @@ const ACTIONS = {
   attempt: {
     run: attemptNow,
     auditVerb: 'delivery_attempted',
-    notice: 'Making the next attempt now.',
+    notice: 'Making the scheduled attempt now.',
   },
   cancel: {
     run: cancelDelivery,
