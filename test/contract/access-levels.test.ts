@@ -1,0 +1,103 @@
+/** What a key may do by its access level, and by the permissions of its owner: service-spec §5. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
+import { resources } from '../../generated/resources.ts'
+import { modules } from '../../records/users.ts'
+import { newPerson, visitor } from '../console/visitors.ts'
+import { expectSuccess, operationExample } from '../handlers/new-records.ts'
+import {
+  type Answer,
+  type Client,
+  operationIds,
+  startApp,
+  type TestAccount,
+  type TestApp,
+} from '../helpers.ts'
+import { createOneOfEach, fixtureFor } from '../resources.ts'
+
+let app: TestApp
+let account: TestAccount
+let client: Client
+/** A record of each resource of the account, by its type. */
+let ids: Record<string, string>
+beforeAll(async () => {
+  app = await startApp()
+  account = await app.newAccount()
+  client = app.as(account)
+  ids = await createOneOfEach(client)
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+const operationOf = (id: OperationId): OperationRow => operations[id]
+const operationsWith = (access: 'read' | 'write'): OperationId[] =>
+  operationIds.filter((id) => operationOf(id).access === access)
+
+/** Sends a valid request of the operation to the record of its resource. */
+function request(key: string, id: OperationId): Promise<Answer> {
+  const { method, path } = operationOf(id)
+  const url = path.replace(/\{(.*?)(_id)?\}/, (_, type: string) => ids[type] ?? '')
+  return app.call(method.toUpperCase(), url, { key, body: operationExample(operations[id]) })
+}
+
+describe('Full Access', () => {
+  test.each(resources)('$slug: creates, reads, updates and deletes', async (resource) => {
+    const path = `/${resource.slug}`
+    const created = await client.post(path, await fixtureFor(resource).newBody(client))
+    expect(created.status).toBe(201)
+    const own = `${path}/${created.body.id}`
+    expect((await client.get(path)).status).toBe(200)
+    expect((await client.get(own)).status).toBe(200)
+    if (resource.operations.update) expect((await client.patch(own, {})).status).toBe(200)
+    expect((await client.delete(own)).status).toBe(204)
+  })
+})
+
+describe('Read Only', () => {
+  test.each(operationsWith('read'))('%s: permitted', async (id) => {
+    const { status } = await request(await app.newKey(account, 'read_only'), id)
+    // The file of a queued export does not exist yet.
+    expect(status).toBe(id === 'getExportFile' ? 409 : 200)
+  })
+
+  test.each(operationsWith('write'))('%s: 403, and nothing changes', async (id) => {
+    const eventCount = async (): Promise<number> =>
+      (await expectSuccess(client.get('/events'))).meta.total
+    const before = await eventCount()
+    expect((await request(await app.newKey(account, 'read_only'), id)).status).toBe(403)
+    expect(await eventCount()).toBe(before)
+  })
+})
+
+describe('the permissions of the key’s owner', () => {
+  const isFinance = (id: OperationId): boolean => operationOf(id).permission === 'finance'
+
+  test('no permission in the web interface: all data by API, except Finance', async () => {
+    const permissions = Object.fromEntries(modules.map((module) => [module, 'none'] as const))
+    const person = await newPerson(app, account.accountId, { role: 'member', permissions })
+    const key = await app.newKey(person)
+    const theirs = await visitor(app, person)
+    for (const { slug, type, operations } of resources) {
+      expect([slug, (await theirs.get(`/records/${slug}/${ids[type]}`)).status]).toEqual([
+        slug,
+        404,
+      ])
+      const statuses = [await request(key, operations.list), await request(key, operations.get)]
+      const want = isFinance(operations.list) ? 403 : 200
+      expect([slug, ...statuses.map(({ status }) => status)]).toEqual([slug, want, want])
+    }
+    expect((await app.as({ key }).post('/tasks', { title: 'Call' })).status).toBe(201)
+  })
+
+  const finance = operationIds.filter(isFinance)
+  test.each(['none', 'read', 'write'] as const)('Finance: %s', async (permission) => {
+    const user = await app.newUser(account.accountId, { finance: permission })
+    const key = await app.newKey({ ...account, ...user })
+    expect(finance.length).toBeGreaterThan(0)
+    for (const id of finance) {
+      const permitted = { none: [], read: ['read'], write: ['read', 'write'] }[permission]
+      const { status } = await request(key, id)
+      const isRefused = !(permitted as string[]).includes(operationOf(id).access)
+      expect([id, status === 403]).toEqual([id, isRefused])
+    }
+  })
+})
