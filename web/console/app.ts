@@ -2,7 +2,7 @@
 import Router, { type RouterContext } from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import { validate as isUuid } from 'uuid'
-import { readConsoleAssets, sendAsset } from './assets.ts'
+import { readConsoleAssets, sendConsoleAsset } from './assets.ts'
 import { assertSameOrigin } from './csrf.ts'
 import { answerError } from './errors.ts'
 import { MAX_FORM_BYTES, MAX_GUEST_FORM_BYTES, readForm } from './form.ts'
@@ -44,7 +44,7 @@ export function consoleRoutes(services: ConsoleServices): Middleware {
     ctx.set(HEADERS)
     ctx.cookies.secure = hasTls(config)
     try {
-      if (ctx.path.startsWith('/console/assets/')) return await sendAsset(ctx, assets)
+      if (ctx.path.startsWith('/console/assets/')) return await sendConsoleAsset(ctx, assets)
       assertSameOrigin(ctx, config.baseUrl)
       await router(ctx as RouterContext, async () => {})
       if (ctx.status === 404 && ctx.body == null) {

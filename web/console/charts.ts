@@ -1,11 +1,8 @@
 /** SVG charts. The content security policy forbids inline styles, so x is in percent and y in pixels. */
 import { type Content, type Html, html } from '../shared/html.ts'
+import { DAY, MINUTE } from './client/times.js'
 import { count } from './format.ts'
 import { table } from './ui.ts'
-
-const MINUTE = 60_000
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
 
 export type ChartTone = 'first' | 'second' | 'third'
 

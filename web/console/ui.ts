@@ -2,7 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import { codeFrame } from '../shared/code-block.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
-import { relative, remaining, utc } from './format.ts'
+import { relative, remaining } from './client/times.js'
+import { utc } from './format.ts'
 import { replace } from './htmx.ts'
 import { icon } from './icons.ts'
 

@@ -23,7 +23,7 @@ export function highlightedCode(code: string, language: string, label = 'Code'):
   return codeFrame(
     label,
     highlight(code.trimEnd(), language),
-    html`<button type="button" class="copy" data-copy>Copy</button>`,
+    html`<button type="button" class="button copy" data-copy>Copy</button>`,
   )
 }
 

@@ -69,7 +69,6 @@ ${options.edition === 'static' && html`<meta http-equiv="Content-Security-Policy
 <meta name="description" content="${page.summary}">
 <link rel="icon" href="${asset('icon.svg')}" type="image/svg+xml">
 <link rel="preload" href="${asset('geist.woff2')}" as="font" type="font/woff2" crossorigin>
-<link rel="stylesheet" href="${asset('tokens.css')}">
 <link rel="stylesheet" href="${asset('docs.css')}">
 <script src="${asset('theme.js')}"></script>
 <script type="module" src="${asset('docs.js')}"></script>
@@ -89,19 +88,19 @@ function icon(shapes: string): Html {
 
 function header(context: PageContext, asset: (name: string) => string): Html {
   return html`<header class="bar">
-<button type="button" class="icon-button menu-button" popovertarget="menu" aria-label="Menu">
+<button type="button" class="button icon-button menu-button" popovertarget="menu" aria-label="Menu">
 ${MENU_ICON}
 </button>
 <a class="brand" href="${context.link('index')}">
 <img src="${asset('icon.svg')}" alt="" width="20" height="20">
 ${context.api.title}
 </a>
-<button type="button" class="search-button" data-search aria-haspopup="dialog">
+<button type="button" class="button search-button" data-search aria-haspopup="dialog">
 ${SEARCH_ICON}
 <span>Search</span>
 <kbd aria-hidden="true">/</kbd>
 </button>
-<button type="button" class="icon-button theme-button" data-theme-toggle
+<button type="button" class="button icon-button theme-button" data-theme-toggle
 aria-label="Dark theme" aria-pressed="false">
 ${THEME_ICON}
 </button>
@@ -113,7 +112,7 @@ const SEARCH_DIALOG = html`<dialog class="search" aria-label="Search">
 <input type="search" role="combobox" aria-expanded="true" aria-controls="results" aria-autocomplete="list"
 aria-label="Search the documentation" placeholder="Operations, events, fields, guides …"
 autocomplete="off" spellcheck="false">
-<button class="small" value="close">Close</button>
+<button class="button" value="close">Close</button>
 </form>
 <ul id="results" role="listbox" aria-label="Results"></ul>
 <p class="search-note" role="status"></p>

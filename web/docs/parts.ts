@@ -6,12 +6,17 @@ import { renderMarkdown } from './markdown.ts'
 import type { PageContext } from './page.ts'
 import { constraintList, formatType } from './schema.ts'
 
+const METHOD_TONES: Record<string, string> = { GET: 'ok', POST: 'busy', DELETE: 'bad' }
+/** By the first digit of the status. */
+const STATUS_TONES: Record<number, string> = { 2: 'ok', 3: 'busy', 4: 'warn' }
+
 export function methodBadge({ method }: Pick<Operation, 'method'>): Html {
-  return html`<span class="method ${method.toLowerCase()}">${method}</span>`
+  return html`<span class="pill method ${METHOD_TONES[method] ?? 'warn'}">${method}</span>`
 }
 
 export function statusBadge(status: number): Html {
-  return html`<span class="status s${Math.floor(status / 100)}">${status}</span>`
+  const tone = STATUS_TONES[Math.floor(status / 100)] ?? 'bad'
+  return html`<span class="pill ${tone}">${status}</span>`
 }
 
 export function deprecationNote(deprecation: Deprecation | null): Content {

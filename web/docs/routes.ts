@@ -1,15 +1,11 @@
 /** Serves the documentation at /docs, and the contracts. */
-import { createHash } from 'node:crypto'
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import Router from '@koa/router'
 import type { Context } from 'koa'
-import { ifNoneMatchHolds } from '../../operations/etag.ts'
-import { type Asset, CONTRACT_FILES } from './assets.ts'
+import { type Asset, CACHE_FOREVER, sendAsset } from '../shared/assets.ts'
+import { CONTRACT_FILES } from './assets.ts'
 import type { Site } from './site.ts'
 
 const MINUTE_S = 60
-const YEAR_S = 365 * 24 * 60 * MINUTE_S
 /** No page has a longer path. Longer paths get the plain 404 of the API. */
 const MAX_PATH_STEPS = 3
 
@@ -28,16 +24,10 @@ export function docsRoutes({ baseUrl }: { baseUrl: string }): Router {
   return router
 }
 
-interface Encoded {
-  bytes: Buffer
-  etag: string
-}
-
-/** Opens the site at the first request, and renders and compresses each page once. */
+/** Opens the site at the first request, and renders each page once. */
 class DocsServer {
   readonly #baseUrl: string
   readonly #pages = new Map<string, Asset>()
-  readonly #encoded = new Map<Asset, Map<string, Promise<Encoded>>>()
   #site: Promise<Site> | undefined
 
   constructor(baseUrl: string) {
@@ -50,8 +40,8 @@ class DocsServer {
     const path = ctx.path.slice('/docs/'.length)
     const asset = site.assets.get(path)
     if (asset) {
-      ctx.set('Cache-Control', `public, max-age=${YEAR_S}, immutable`)
-      return this.#send(ctx, asset)
+      ctx.set('Cache-Control', CACHE_FOREVER)
+      return sendAsset(ctx, asset)
     }
     const id = path === '' ? 'index' : path
     const hasPage = path !== 'index' && site.pages.includes(id)
@@ -60,7 +50,7 @@ class DocsServer {
     ctx.set('Referrer-Policy', 'same-origin')
     ctx.set('Cross-Origin-Opener-Policy', 'same-origin')
     ctx.set('Cache-Control', 'no-cache')
-    if (hasPage) return this.#send(ctx, this.#renderOnce(site, id))
+    if (hasPage) return sendAsset(ctx, this.#renderOnce(site, id))
     ctx.status = 404
     ctx.type = 'html'
     ctx.body = site.notFound(path)
@@ -72,7 +62,7 @@ class DocsServer {
     ctx.set('Access-Control-Expose-Headers', 'ETag')
     ctx.set('Cross-Origin-Resource-Policy', 'cross-origin')
     ctx.set('Cache-Control', `public, max-age=${MINUTE_S}`)
-    await this.#send(ctx, (await this.#openSite()).contracts.get(name) as Asset)
+    await sendAsset(ctx, (await this.#openSite()).contracts.get(name) as Asset)
   }
 
   #openSite(): Promise<Site> {
@@ -89,37 +79,4 @@ class DocsServer {
     this.#pages.set(id, page)
     return page
   }
-
-  #encodeOnce(asset: Asset, encoding: string): Promise<Encoded> {
-    const encodings = this.#encoded.get(asset) ?? new Map<string, Promise<Encoded>>()
-    this.#encoded.set(asset, encodings)
-    const encoded = encodings.get(encoding) ?? encode(asset, encoding)
-    encodings.set(encoding, encoded)
-    return encoded
-  }
-
-  async #send(ctx: Context, asset: Asset): Promise<void> {
-    // Fonts are already compressed.
-    const encoding =
-      asset.type === 'font/woff2'
-        ? 'identity'
-        : ctx.acceptsEncodings('gzip', 'identity') || 'identity'
-    const { bytes, etag } = await this.#encodeOnce(asset, encoding)
-    ctx.vary('Accept-Encoding')
-    ctx.set('ETag', etag)
-    if (ifNoneMatchHolds(ctx.get('If-None-Match'), etag)) {
-      ctx.status = 304
-      return
-    }
-    if (encoding === 'gzip') ctx.set('Content-Encoding', 'gzip')
-    ctx.set('Content-Type', asset.type)
-    ctx.body = bytes
-  }
-}
-
-/** Each encoding has its own ETag (RFC 9110 §8.8.3.3). */
-async function encode(asset: Asset, encoding: string): Promise<Encoded> {
-  const bytes = encoding === 'gzip' ? await promisify(gzip)(asset.bytes, { level: 9 }) : asset.bytes
-  const hash = createHash('sha256').update(bytes).digest('base64url')
-  return { bytes, etag: `"${hash.slice(0, 22)}"` }
 }

@@ -1,9 +1,9 @@
 /** The documentation site. It depends only on the two contracts, docs/ and CHANGELOG.md.
  *  The same input gives the same bytes. */
-import { fileURLToPath } from 'node:url'
+import { type Asset, ROOT } from '../shared/assets.ts'
 import { html } from '../shared/html.ts'
 import { type Api, readApi } from './api.ts'
-import { type Asset, readAssets, readContracts } from './assets.ts'
+import { readContracts, readDocsAssets } from './assets.ts'
 import { type Guide, readGuides } from './guides.ts'
 import { renderLayout } from './layout.ts'
 import { renderMarkdown } from './markdown.ts'
@@ -32,15 +32,13 @@ export interface Site {
 
 type RenderPage = (context: PageContext) => DocsPage
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-
 export function openSite(options: SiteOptions): Site {
   const root = options.root ?? ROOT
   const api = readApi(root)
   const guides = readGuides(root)
   const pages = listPages(api, guides, root)
   const suffix = options.edition === 'static' ? '.html' : ''
-  const { folder, assets } = readAssets(root, searchIndex(api, guides))
+  const { folder, assets } = readDocsAssets(root, searchIndex(api, guides))
 
   const newContext = (id: string) => newPageContext({ id, api, guides, options, pages, suffix })
   const renderAt = (id: string, render: RenderPage): string => {

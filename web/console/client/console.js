@@ -1,4 +1,5 @@
 /** Browser behaviour of the console: copying, showing passwords, live times, chart tooltips. */
+import { relative, remaining } from './times.js'
 
 document.documentElement.classList.add('js')
 
@@ -18,37 +19,6 @@ document.addEventListener('click', (event) => {
   input.type = isHidden ? 'text' : 'password'
   button.firstChild.data = isHidden ? 'Hide' : 'Show'
 })
-
-const MINUTE = 60_000
-const HOUR = 60 * MINUTE
-const DAY = 24 * HOUR
-
-/** Must return the same text as `relative` in ui.ts. */
-function relative(ms) {
-  const size = Math.abs(ms)
-  if (size < 1_000) return 'now'
-  const [unit, name] =
-    size < MINUTE
-      ? [1_000, 's']
-      : size < HOUR
-        ? [MINUTE, 'min']
-        : size < DAY
-          ? [HOUR, 'h']
-          : [DAY, 'd']
-  const text = `${Math.floor(size / unit)} ${name}`
-  return ms < 0 ? `${text} ago` : `in ${text}`
-}
-
-/** Must return the same text as `remaining` in ui.ts. */
-function remaining(ms) {
-  const seconds = Math.floor(ms / 1_000)
-  if (seconds < 1) return 'now'
-  if (ms < MINUTE) return `in ${seconds} s`
-  if (ms < HOUR) return `in ${Math.floor(ms / MINUTE)} min ${seconds % 60} s`
-  return ms < DAY
-    ? `in ${Math.floor(ms / HOUR)} h ${Math.floor((ms % HOUR) / MINUTE)} min`
-    : `in ${Math.floor(ms / DAY)} d ${Math.floor((ms % DAY) / HOUR)} h`
-}
 
 function updateTimes() {
   for (const time of document.querySelectorAll('time[datetime]:not(.exact)')) {

@@ -196,7 +196,7 @@ function phaseBar(phases: Phases, durationMs: number): Html {
     return html`<rect class="phase-${name}" x="${x}%" width="${width}%" height="8"/>`
   })
   return html`<svg class="phases" width="100%" height="8" aria-hidden="true">${segments}</svg>
-    <ul class="phase-names">
+    <ul class="legend">
       ${measured.map(
         ({ name, ms }) =>
           html`<li><i class="phase-${name}"></i>${PHASE_NAMES[name]} ${duration(ms)}</li>`,

@@ -102,9 +102,9 @@ export function attemptResult({
   outcome,
   status,
 }: Pick<AttemptSummary, 'outcome' | 'status'>): Html {
-  if (outcome === 'success') return html`<span class="ok-text mono">${status}</span>`
-  if (outcome === 'http_error') return html`<span class="bad-text mono">${status}</span>`
-  return html`<span class="bad-text nowrap">${NO_RESPONSE[outcome]}</span>`
+  if (outcome === 'success') return html`<span class="tone ok mono">${status}</span>`
+  if (outcome === 'http_error') return html`<span class="tone bad mono">${status}</span>`
+  return html`<span class="tone bad nowrap">${NO_RESPONSE[outcome]}</span>`
 }
 
 function eventCell({ delivery, view }: LogRow): Html {

@@ -1,6 +1,8 @@
 /** Sends the request of a "Try it" form and shows the response. */
 const KEY_ITEM = 'muster-try-key'
 const MAX_SHOWN_CHARACTERS = 20_000
+/** By the first digit of the status. */
+const TONES = { 2: 'ok', 3: 'busy', 4: 'warn' }
 
 for (const form of document.querySelectorAll('[data-try]')) {
   const output = form.parentElement.querySelector('[data-answer]')
@@ -87,7 +89,7 @@ function formatBody(text) {
 
 function show(output, { status, title, headers, text }) {
   const heading = document.createElement('p')
-  heading.className = `status s${status ? Math.floor(status / 100) : 5}`
+  heading.className = `pill ${TONES[Math.floor(status / 100)] ?? 'bad'}`
   heading.textContent = title
   const parts = [heading]
   if (text !== '') parts.push(codeBlock(text, 'Response'))
@@ -107,7 +109,7 @@ function codeBlock(text, label) {
   block.className = 'code-block'
   const copy = document.createElement('button')
   copy.type = 'button'
-  copy.className = 'copy'
+  copy.className = 'button copy'
   copy.dataset.copy = ''
   copy.textContent = 'Copy'
   const pre = document.createElement('pre')

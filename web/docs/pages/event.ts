@@ -15,7 +15,7 @@ export function eventPage(context: PageContext, event: ApiEvent): DocsPage {
     isWide: true,
     crumbs: crumbs(context, event),
     body: html`
-<p class="endpoint"><span class="method post">POST</span> <code>your webhook's URL</code></p>
+<p class="endpoint">${methodBadge({ method: 'POST' })} <code>your webhook's URL</code></p>
 ${deprecationNote(event.deprecation)}
 <div class="columns">
 <div class="column">

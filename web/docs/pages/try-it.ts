@@ -23,7 +23,7 @@ autocomplete="off" spellcheck="false" required>
 </div>
 ${parameters.map((parameter) => parameterInput(context, parameter))}
 ${body && bodyInput(body.example)}
-<p><button type="submit" class="primary">Send ${method}</button></p>
+<p><button type="submit" class="button primary">Send ${method}</button></p>
 </form>
 <div class="answer" data-answer role="status" hidden></div>
 </details>`
