@@ -63,10 +63,11 @@ export class ResultStore {
     const deadline = setTimeout(() => this.#stopDeadline.abort(), graceMs)
     this.#loop.wake()
     await this.#loop.stop()
-    await Promise.all(this.#transactions)
     await this.#store(this.#waiting.splice(0))
+    await Promise.all(this.#transactions)
+    clearTimeout(this.#rejectedTimer)
     await this.#store(this.#rejected.splice(0))
-    await Promise.all(this.#completions)
+    await Promise.all([...this.#transactions, ...this.#completions])
     for (const timer of [deadline, this.#timer, this.#rejectedTimer]) clearTimeout(timer)
   }
 
@@ -107,8 +108,7 @@ export class ResultStore {
     this.#rejected.push(...batch.map(withoutResponse))
     this.#rejectedTimer ??= setTimeout(() => {
       this.#rejectedTimer = undefined
-      this.#waiting.push(...this.#rejected.splice(0))
-      this.#loop.wake()
+      track(this.#transactions, this.#store(this.#rejected.splice(0)))
     }, RETRY_MS)
   }
 
