@@ -5,7 +5,7 @@ export interface Language {
   /** Fails if the toolchain is missing. */
   probe: string
   /** Installs the generators. Runs once, in the language's folder. */
-  install: string
+  install?: string
 }
 
 export const languages = {
@@ -15,10 +15,9 @@ export const languages = {
     probe: 'python3 -c "import ensurepip, venv"',
     install: 'python3 -m venv .venv && .venv/bin/pip install -q -r requirements.txt',
   },
-  java: { probe: 'javac --version && mvn --version', install: 'true' },
+  java: { probe: 'javac --version && mvn --version' },
   rust: {
     probe: 'cargo --version && javac --version && mvn --version && jq --version',
-    install: 'true',
   },
 } satisfies Record<string, Language>
 
@@ -45,7 +44,7 @@ export const generators: Generator[] = [
     name: 'oapi-codegen',
     language: 'go',
     generate:
-      'mkdir oapi-codegen/muster && go tool oapi-codegen -config oapi-codegen/config.yaml ../contracts/openapi.yaml',
+      'mkdir -p oapi-codegen/muster && go tool oapi-codegen -config oapi-codegen/config.yaml ../contracts/openapi.yaml',
     compile: 'go vet ./oapi-codegen/...',
     run: 'go run ./oapi-codegen',
     newStatus: NEW_STATUS,
@@ -95,7 +94,8 @@ export const generators: Generator[] = [
   {
     name: 'openapi-fetch',
     language: 'typescript',
-    generate: 'npx openapi-typescript ../contracts/openapi.yaml -o generated/openapi-fetch.ts',
+    generate:
+      'npx openapi-typescript ../contracts/openapi.yaml --default-non-nullable=false -o generated/openapi-fetch.ts',
     compile: `${TSC} openapi-fetch.ts`,
     run: 'npx tsx openapi-fetch.ts',
     newStatus: NEW_STATUS,

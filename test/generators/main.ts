@@ -8,7 +8,13 @@ import { fileURLToPath } from 'node:url'
 import { Command, Option } from 'commander'
 import { parseList } from '../../cli/shell.ts'
 import { assertDelivery, assertReport } from './expected.ts'
-import { type Generator, generators, type LanguageName, languages } from './generators.ts'
+import {
+  type Generator,
+  generators,
+  type Language,
+  type LanguageName,
+  languages,
+} from './generators.ts'
 import { type Service, startService } from './service.ts'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
@@ -39,6 +45,8 @@ const options: Options = new Command('npm run test:generators --')
   .option('--folder <path>', 'keep the generated files in this folder (default: a temporary one)')
   .parse()
   .opts()
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 
 const guide = await readFile(GUIDE, 'utf8')
 const installed = new Set<LanguageName>()
@@ -75,7 +83,8 @@ async function test(generator: Generator, service: Service): Promise<void> {
   console.log(`\n${name} (${language})`)
   if (!(await hasToolchain(language))) return
   try {
-    if (!installed.has(language)) await step(language, 'install', languages[language].install)
+    const { install }: Language = languages[language]
+    if (install && !installed.has(language)) await step(language, 'install', install)
     installed.add(language)
     await step(language, 'generate', generator.generate)
     await step(language, 'compile', generator.compile)
@@ -84,8 +93,8 @@ async function test(generator: Generator, service: Service): Promise<void> {
       MUSTER_PROXY_URL: service.proxyUrl,
       MUSTER_API_KEY: await service.newKey(name),
     })
-    // Maven prints escape sequences before it.
-    const report = JSON.parse(output.slice(output.indexOf('{')))
+    // Maven prints escape sequences around it.
+    const report = JSON.parse(/\{.*\}/.exec(output)?.[0] ?? '')
     if (generator.newStatus) assertReport(report, generator, guide)
     else assertDelivery(report)
     passed++

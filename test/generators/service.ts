@@ -22,11 +22,17 @@ export interface Service extends AsyncDisposable {
 /** Starts `muster serve` in embedded mode on a free loopback port. */
 export async function startService(): Promise<Service> {
   const muster = await newMuster()
-  const { process, output, ended } = muster.start(['serve', '--json'], {
+  const {
+    process: server,
+    output,
+    ended,
+  } = muster.start(['serve', '--json'], {
     environment: { ...SETTINGS, PORT: '0', LOG_LEVEL: 'warn' },
   })
+  // Without this listener a signal would leave the service running.
+  process.once('exit', () => server.kill())
   const { url } = await new Promise<{ url: string }>((resolve, reject) => {
-    process.stdout?.on('data', () => {
+    server.stdout?.on('data', () => {
       if (output.stdout.includes('\n')) resolve(JSON.parse(output.stdout))
     })
     ended.then(({ stderr }) => reject(new Error(stderr)), reject)

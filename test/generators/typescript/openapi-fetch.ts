@@ -53,6 +53,10 @@ const events = await client.GET('/public/v1/events')
 const proxy = createClient<paths>({ baseUrl: proxyUrl, headers })
 const changed = await proxy.GET('/public/v1/participants')
 
+// A field with a default is optional in a request.
+const task: components['schemas']['TaskCreate'] = { title: 'Call Ada' }
+assert.equal(task.description, undefined)
+
 let limited = await client.GET('/public/v1/participants')
 while (limited.response.status !== 429) limited = await client.GET('/public/v1/participants')
 
