@@ -1776,14 +1776,14 @@ export interface components {
                  *         "status": "active"
                  *       },
                  *       "status": "completed",
-                 *       "row_count": 1815,
-                 *       "byte_size": 240113,
-                 *       "sha256": "5f8f04f6a3a892aaabbddb6cf273894493773960d4a325b105fee46eef4304f1",
+                 *       "row_count": 1,
+                 *       "byte_size": 234,
+                 *       "sha256": "b22aae3351b1c4255f2ec2c3b4556c51dcccc71e8c6e09d37aa994515df9995e",
                  *       "error": null,
                  *       "completed_at": "2026-03-02T09:30:04.000Z",
                  *       "expires_at": "2026-03-09T09:30:04.000Z",
                  *       "created_at": "2026-03-02T09:30:00.000Z",
-                 *       "updated_at": "2026-03-02T09:30:00.000Z"
+                 *       "updated_at": "2026-03-02T09:30:04.000Z"
                  *     }
                  */
                 "application/json": components["schemas"]["Export"];
@@ -1812,13 +1812,13 @@ export interface components {
                  *       "filters": {
                  *         "status": "active"
                  *       },
-                 *       "status": "completed",
-                 *       "row_count": 1815,
-                 *       "byte_size": 240113,
-                 *       "sha256": "5f8f04f6a3a892aaabbddb6cf273894493773960d4a325b105fee46eef4304f1",
+                 *       "status": "queued",
+                 *       "row_count": null,
+                 *       "byte_size": null,
+                 *       "sha256": null,
                  *       "error": null,
-                 *       "completed_at": "2026-03-02T09:30:04.000Z",
-                 *       "expires_at": "2026-03-09T09:30:04.000Z",
+                 *       "completed_at": null,
+                 *       "expires_at": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "updated_at": "2026-03-02T09:30:00.000Z"
                  *     }
@@ -1849,14 +1849,14 @@ export interface components {
                  *             "status": "active"
                  *           },
                  *           "status": "completed",
-                 *           "row_count": 1815,
-                 *           "byte_size": 240113,
-                 *           "sha256": "5f8f04f6a3a892aaabbddb6cf273894493773960d4a325b105fee46eef4304f1",
+                 *           "row_count": 1,
+                 *           "byte_size": 234,
+                 *           "sha256": "b22aae3351b1c4255f2ec2c3b4556c51dcccc71e8c6e09d37aa994515df9995e",
                  *           "error": null,
                  *           "completed_at": "2026-03-02T09:30:04.000Z",
                  *           "expires_at": "2026-03-09T09:30:04.000Z",
                  *           "created_at": "2026-03-02T09:30:00.000Z",
-                 *           "updated_at": "2026-03-02T09:30:00.000Z"
+                 *           "updated_at": "2026-03-02T09:30:04.000Z"
                  *         }
                  *       ],
                  *       "meta": {
@@ -2072,7 +2072,7 @@ export interface components {
                  *       "data": [
                  *         {
                  *           "name": "participant.created",
-                 *           "description": "Sent once for each new participant.",
+                 *           "description": "Sent once for each new participant, whether the API or the web interface created it.",
                  *           "resource_type": "participant",
                  *           "data_schema": {
                  *             "type": "array",
@@ -2169,7 +2169,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "message": "The body is not valid JSON."
+                 *       "message": "The body is not valid JSON: look at position 1 (line 1 column 2)."
                  *     }
                  */
                 "application/json": components["schemas"]["ApiError"];
@@ -2332,6 +2332,21 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
+        /** @description The URL is longer than 8 KiB. */
+        UriTooLong: {
+            headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "message": "The URL is longer than 8 KiB."
+                 *     }
+                 */
+                "application/json": components["schemas"]["ApiError"];
+            };
+        };
         /** @description The `Content-Type` is not JSON in UTF-8. */
         UnsupportedMediaType: {
             headers: {
@@ -2347,7 +2362,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "message": "The body must be application/json."
+                 *       "message": "The body must be application/json, not text/plain."
                  *     }
                  */
                 "application/json": components["schemas"]["ApiError"];
@@ -2671,7 +2686,7 @@ export interface components {
         "Content-Disposition": string;
         /**
          * @description The SHA-256 of the file in base64 (RFC 9530), equal to the `sha256` of the export.
-         * @example sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:
+         * @example sha-256=:siquM1GxxCVfLsLDtFVsUdzMxx6MbgnTeqmUUV35mV4=:
          */
         "Repr-Digest": string;
     };
@@ -2811,6 +2826,7 @@ export type ResponseExportNotReady = components['responses']['ExportNotReady'];
 export type ResponseExportExpired = components['responses']['ExportExpired'];
 export type ResponsePreconditionFailed = components['responses']['PreconditionFailed'];
 export type ResponsePayloadTooLarge = components['responses']['PayloadTooLarge'];
+export type ResponseUriTooLong = components['responses']['UriTooLong'];
 export type ResponseUnsupportedMediaType = components['responses']['UnsupportedMediaType'];
 export type ResponseValidationFailed = components['responses']['ValidationFailed'];
 export type ResponseTooManyRequests = components['responses']['TooManyRequests'];
@@ -2887,6 +2903,7 @@ export interface operations {
             200: components["responses"]["ParticipantList"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -2911,6 +2928,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["IdempotencyConflict"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -2941,6 +2959,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -2971,6 +2990,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3002,6 +3022,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3042,6 +3063,7 @@ export interface operations {
             200: components["responses"]["TaskList"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3066,6 +3088,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["IdempotencyConflict"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3096,6 +3119,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3126,6 +3150,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3157,6 +3182,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3193,6 +3219,7 @@ export interface operations {
             200: components["responses"]["JobList"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3217,6 +3244,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["IdempotencyConflict"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3247,6 +3275,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3277,6 +3306,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3308,6 +3338,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3348,6 +3379,7 @@ export interface operations {
             200: components["responses"]["JobApplicationList"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3372,6 +3404,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["IdempotencyConflict"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3402,6 +3435,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3432,6 +3466,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3463,6 +3498,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3499,6 +3535,7 @@ export interface operations {
             200: components["responses"]["ExportList"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3523,6 +3560,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["IdempotencyConflict"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3553,6 +3591,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3583,6 +3622,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3627,7 +3667,16 @@ export interface operations {
                      * @example [
                      *       {
                      *         "id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
-                     *         "full_name": "Ada Lovelace"
+                     *         "full_name": "Ada Lovelace",
+                     *         "email": "ada@example.com",
+                     *         "phone": "+44 20 7946 0000",
+                     *         "status": "active",
+                     *         "tags": [
+                     *           "vip"
+                     *         ],
+                     *         "external_id": "crm-1815",
+                     *         "created_at": "2026-03-02T09:30:00.000Z",
+                     *         "updated_at": "2026-03-02T09:30:00.000Z"
                      *       }
                      *     ]
                      */
@@ -3642,6 +3691,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["ExportNotReady"];
             410: components["responses"]["ExportExpired"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3680,6 +3730,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3704,6 +3755,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             409: components["responses"]["IdempotencyConflict"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3735,6 +3787,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3765,6 +3818,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3796,6 +3850,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
+            414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
@@ -3836,6 +3891,7 @@ export interface operations {
             200: components["responses"]["EventList"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3865,6 +3921,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             404: components["responses"]["NotFound"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3894,6 +3951,7 @@ export interface operations {
             200: components["responses"]["EventTypeList"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -3912,6 +3970,7 @@ export interface operations {
             200: components["responses"]["Me"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            414: components["responses"]["UriTooLong"];
             422: components["responses"]["ValidationFailed"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];

@@ -18669,6 +18669,7 @@ export const responses = {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ParticipantList } },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18684,6 +18685,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -18699,6 +18701,7 @@ export const responses = {
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18715,6 +18718,7 @@ export const responses = {
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -18731,6 +18735,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18743,6 +18748,7 @@ export const responses = {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_TaskList } },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18758,6 +18764,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -18773,6 +18780,7 @@ export const responses = {
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18789,6 +18797,7 @@ export const responses = {
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -18805,6 +18814,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18817,6 +18827,7 @@ export const responses = {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_JobList } },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18832,6 +18843,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -18847,6 +18859,7 @@ export const responses = {
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18863,6 +18876,7 @@ export const responses = {
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -18879,6 +18893,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18894,6 +18909,7 @@ export const responses = {
     },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18909,6 +18925,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -18924,6 +18941,7 @@ export const responses = {
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18940,6 +18958,7 @@ export const responses = {
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -18956,6 +18975,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18968,6 +18988,7 @@ export const responses = {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ExportList } },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -18983,6 +19004,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -18998,6 +19020,7 @@ export const responses = {
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -19013,6 +19036,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -19029,6 +19053,7 @@ export const responses = {
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     409: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     410: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -19042,6 +19067,7 @@ export const responses = {
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -19057,6 +19083,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     409: { headers: createParticipant_409_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -19073,6 +19100,7 @@ export const responses = {
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -19089,6 +19117,7 @@ export const responses = {
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     413: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     415: { headers: createParticipant_415_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
@@ -19105,6 +19134,7 @@ export const responses = {
     403: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     412: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -19117,6 +19147,7 @@ export const responses = {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_EventList } },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -19131,6 +19162,7 @@ export const responses = {
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     404: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -19143,6 +19175,7 @@ export const responses = {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_EventTypeList } },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },
@@ -19155,6 +19188,7 @@ export const responses = {
     200: { headers: listParticipants_200_headers, body: { 'application/json': closed_openapi_schemas_Me } },
     400: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     401: { headers: listParticipants_401_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
+    414: { headers: listParticipants_400_headers, body: { 'application/json': closed_openapi_schemas_ApiError } },
     422: {
       headers: listParticipants_200_headers,
       body: { 'application/json': closed_openapi_schemas_ApiValidationError },

@@ -108,8 +108,13 @@ export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator
       yield expectStatus(what, operation.path.replace(/\{.*?\}/, wrong), 404)
   }
   yield expectStatus('a broken percent-encoding', `${path}?x=%E0%A4%A`, 400)
+  if (operation.responses.some(({ status }) => status === 414))
+    yield expectStatus('a long URL', `${path}?${'x'.repeat(LONG_URL_CHARACTERS)}`, 414)
   yield* methodChecks(run, operation, path)
 }
+
+/** More than servers commonly accept in a URL. The default limit of Node for all headers is 16 KiB. */
+const LONG_URL_CHARACTERS = 9000
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 

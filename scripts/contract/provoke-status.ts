@@ -66,6 +66,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 /** Exports expire after a week. */
 const EXPIRED_AGE_MS = 8 * DAY_MS
 const TOO_MANY_BODY_BYTES = 1024 * 1024
+const LONG_URL_CHARACTERS = 8 * 1024 + 1
 
 interface Situation {
   servers: Servers
@@ -121,6 +122,7 @@ const BY_STATUS: Record<number, Provoke> = {
   413: ({ transaction: { request } }) => {
     request.body = JSON.stringify({ full_name: 'x'.repeat(TOO_MANY_BODY_BYTES) })
   },
+  414: ({ transaction }) => addQuery(transaction, 'x'.repeat(LONG_URL_CHARACTERS)),
   415: ({ transaction: { request } }) => {
     request.headers['Content-Type'] = 'text/plain'
   },

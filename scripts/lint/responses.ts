@@ -18,8 +18,8 @@ const takesHeader =
       (parameter) => parameter.in === 'header' && parameter.name.toLowerCase() === name,
     )
 
-/** Statuses that the server returns before or instead of the handler. 405 and 414 belong to the URL and
- *  not to an operation; 501 occurs in development only. */
+/** Statuses that the server returns before or instead of the handler. `x-unmatched-requests` has 405, which no
+ *  operation returns; 501 occurs in development only. */
 const SERVER_STATUSES: ServerStatus[] = [
   {
     status: 304,
@@ -37,6 +37,7 @@ const SERVER_STATUSES: ServerStatus[] = [
   { status: 409, applies: takesHeader('idempotency-key'), because: 'it takes an Idempotency-Key' },
   { status: 412, applies: takesHeader('if-match'), because: 'it takes If-Match' },
   { status: 413, applies: ({ body }) => body !== null, because: 'it takes a body' },
+  { status: 414, applies: always, because: 'any URL can be too long' },
   { status: 415, applies: ({ body }) => body !== null, because: 'it takes a body' },
   { status: 422, applies: always, because: 'it refuses unknown query parameters' },
   { status: 429, applies: ({ isPublic }) => !isPublic, because: 'it is rate limited' },

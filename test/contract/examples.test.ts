@@ -1,0 +1,233 @@
+/** The examples of openapi.yaml are what the service responds with. */
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newDatabaseChanges } from '../../cli/contract-service.ts'
+import contract from '../../generated/openapi.json' with { type: 'json' }
+import { requestExample } from '../handlers/new-records.ts'
+import { type Answer, type Client, startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { newTenant } from '../webhooks/harness.ts'
+
+const { responses, headers } = contract.components
+type ResponseName = keyof typeof responses
+
+const UNMATCHED = {
+  UnknownPath: contract['x-unmatched-requests']['404'],
+  MethodNotAllowed: contract['x-unmatched-requests']['405'],
+}
+
+interface ResponseObject {
+  content?: Record<string, { example?: unknown }>
+}
+
+let app: TestApp
+let account: TestAccount
+let client: Client
+
+beforeAll(async () => {
+  app = await startApp()
+  account = await app.newAccount()
+  client = app.as(account)
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+// biome-ignore lint/suspicious/noExplicitAny: an example may be any JSON.
+function exampleOf(name: string): any {
+  const response = { ...responses, ...UNMATCHED }[name as ResponseName] as ResponseObject
+  return response.content?.['application/json']?.example
+}
+
+/** The body with each ID, time and hash replaced by its kind. */
+function shapeOf(body: unknown): unknown {
+  const text = JSON.stringify(body)
+    .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<id>')
+    .replace(/\d{4}-\d{2}-\d{2}T[\d:.]+Z/g, '<time>')
+    .replace(/[0-9a-f]{64}/g, '<sha256>')
+  return JSON.parse(text)
+}
+
+function expectExample(answer: Answer, name: string): void {
+  expect({ name, body: shapeOf(answer.body) }).toEqual({ name, body: shapeOf(exampleOf(name)) })
+}
+
+describe('records: the examples of the requests lead to the examples of the responses', () => {
+  /** Creates the record and expects the examples `NameCreated`, `Name` and `NameList`. Returns its ID. */
+  async function expectRecord(path: string, name: string, body: object): Promise<string> {
+    const created = await client.post(path, body)
+    expectExample(created, `${name}Created`)
+    expectExample(await client.get(`${path}/${created.body.id}`), name)
+    expectExample(await client.get(path), `${name}List`)
+    return created.body.id
+  }
+
+  let participant_id: string
+  let job_id: string
+
+  beforeAll(async () => {
+    const tenant = await newTenant({ ...app, newAccount: async () => account })
+    await tenant.subscribe('https://hooks.example.com/')
+    participant_id = await expectRecord(
+      '/participants',
+      'Participant',
+      requestExample('ParticipantCreateBody'),
+    )
+    job_id = await expectRecord('/jobs', 'Job', requestExample('JobCreateBody'))
+  })
+
+  test('tasks', () =>
+    expectRecord('/tasks', 'Task', { ...requestExample('TaskCreateBody'), participant_id }))
+
+  test('payments', () =>
+    expectRecord('/payments', 'Payment', {
+      ...requestExample('PaymentCreateBody'),
+      participant_id,
+    }))
+
+  test('job applications and their event', async () => {
+    const id = await expectRecord('/job-applications', 'JobApplication', {
+      ...requestExample('JobApplicationCreateBody'),
+      participant_id,
+      job_id,
+    })
+    const events = await client.get(`/events?filter[resource_id]=${id}`)
+    expectExample(events, 'EventList')
+    expectExample(await client.get(`/events/${events.body.data[0].id}`), 'Event')
+  })
+
+  test('exports: queued at first, then complete with the file of the example', async () => {
+    const created = await client.post('/exports', requestExample('ExportCreateBody'))
+    expectExample(created, 'ExportCreated')
+    const { id } = created.body
+    expectExample(await client.get(`/exports/${id}/file`), 'ExportNotReady')
+    const changes = newDatabaseChanges(app.db)
+    await changes.finishExport(id, new Date())
+    expectExample(await client.get(`/exports/${id}`), 'Export')
+    expectExample(await client.get('/exports'), 'ExportList')
+    const { content } = contract.paths['/public/v1/exports/{export_id}/file'].get.responses['200']
+    const csv = await client.get(`/exports/${id}/file`)
+    expect(shapeOf(csv.text)).toBe(shapeOf(content['text/csv'].example))
+    const json = await client.post('/exports', {
+      ...requestExample('ExportCreateBody'),
+      format: 'json',
+    })
+    await changes.finishExport(json.body.id, new Date())
+    const { body } = await client.get(`/exports/${json.body.id}/file`)
+    expect(shapeOf(body)).toEqual(shapeOf(content['application/json'].example))
+  })
+
+  test('event types: the first of the list', async () => {
+    const { body } = await client.get('/event-types')
+    const [first] = exampleOf('EventTypeList').data
+    expect(body.data).toContainEqual(first)
+  })
+
+  test('the key', async () => {
+    const { body } = await client.get('/me')
+    expect(Object.keys(body)).toEqual(Object.keys(exampleOf('Me')))
+  })
+})
+
+describe('the examples agree with each other', () => {
+  test('a record is updated when it is created or later, and an export when it is complete', () => {
+    for (const name of Object.keys(responses)) {
+      const { created_at, updated_at, completed_at } = exampleOf(name) ?? {}
+      if (updated_at === undefined) continue
+      expect(updated_at, name).toBe(completed_at ?? created_at)
+    }
+  })
+
+  test('the size and hash of an export are those of the example of its file', () => {
+    const { content } = contract.paths['/public/v1/exports/{export_id}/file'].get.responses['200']
+    const file = Buffer.from(content['text/csv'].example)
+    const hash = createHash('sha256').update(file)
+    const { byte_size, sha256, completed_at, expires_at } = exampleOf('Export')
+    expect([byte_size, sha256]).toEqual([file.length, hash.copy().digest('hex')])
+    expect(headers['Repr-Digest'].example).toBe(`sha-256=:${hash.digest('base64')}:`)
+    expect(Date.parse(expires_at) - Date.parse(completed_at)).toBe(7 * 24 * 60 * 60 * 1000)
+  })
+})
+
+describe('errors: the messages of the examples', () => {
+  const rejected = (answer: Answer, status: number, name: string) =>
+    expect({ status: answer.status, ...answer.body }).toEqual({ status, ...exampleOf(name) })
+  const path = '/public/v1/participants'
+  const unknown = '/participants/0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81'
+
+  test('400', async () => rejected(await client.post('/participants', '{'), 400, 'BadRequest'))
+
+  test('401', async () => rejected(await app.call('GET', path), 401, 'Unauthorized'))
+
+  test('403', async () => {
+    const reader = app.as({ ...account, key: await app.newKey(account, 'read_only') })
+    rejected(await reader.post('/participants', {}), 403, 'Forbidden')
+  })
+
+  test('404', async () => rejected(await client.get(unknown), 404, 'NotFound'))
+
+  test('404 of an unknown path', async () =>
+    rejected(await client.get('/nothing'), 404, 'UnknownPath'))
+
+  test('405', async () =>
+    rejected(await app.call('PUT', path, { key: account.key }), 405, 'MethodNotAllowed'))
+
+  test('409 of an idempotency key', async () => {
+    const body = JSON.stringify(requestExample('ParticipantCreateBody'))
+    const request = { method: 'POST', url: path, body }
+    await newDatabaseChanges(app.db).claimIdempotencyKey(account.userId, 'in-progress', request)
+    const answer = await client.post('/participants', body, { 'Idempotency-Key': 'in-progress' })
+    rejected(answer, 409, 'IdempotencyConflict')
+  })
+
+  test('410', async () => {
+    const { body } = await client.post('/exports', { resource: 'tasks', format: 'csv' })
+    const longAgo = new Date(Date.now() - 8 * 24 * 60 * 60 * 1000)
+    await newDatabaseChanges(app.db).finishExport(body.id, longAgo)
+    rejected(await client.get(`/exports/${body.id}/file`), 410, 'ExportExpired')
+  })
+
+  test('412', async () => {
+    const { body } = await client.post('/participants', { full_name: 'Grace Hopper' })
+    const stale = { 'If-Match': '"stale"' }
+    const answer = await client.patch(`/participants/${body.id}`, { full_name: 'Grace' }, stale)
+    rejected(answer, 412, 'PreconditionFailed')
+  })
+
+  test('413', async () =>
+    rejected(
+      await client.post('/participants', { full_name: 'x'.repeat(1024 * 1024) }),
+      413,
+      'PayloadTooLarge',
+    ))
+
+  test('414', async () =>
+    rejected(await client.get(`/participants?${'x'.repeat(9000)}`), 414, 'UriTooLong'))
+
+  test('415', async () =>
+    rejected(
+      await client.post('/participants', 'text', { 'Content-Type': 'text/plain' }),
+      415,
+      'UnsupportedMediaType',
+    ))
+
+  test('422', async () => rejected(await client.post('/participants', {}), 422, 'ValidationFailed'))
+
+  test('429, except for the number of seconds', async () => {
+    await using limited = await startApp({
+      database: app.database,
+      environment: { RATE_LIMIT_PER_MINUTE: '1' },
+    })
+    await limited.as(account).get('/me')
+    const { body } = await limited.as(account).get('/me')
+    const withoutNumber = (message: string) => message.replace(/\d+ seconds?/, 'seconds')
+    expect(withoutNumber(body.message)).toBe(withoutNumber(exampleOf('TooManyRequests').message))
+  })
+
+  test('500, except for the request ID, and 503', async () => {
+    await using broken = await startApp()
+    const { key } = await broken.newAccount()
+    await broken.db.write.raw('alter table participants rename to lost_participants')
+    const { status, body } = await broken.as({ key }).get('/participants')
+    expect([status, shapeOf(body)]).toEqual([500, shapeOf(exampleOf('InternalError'))])
+    await broken.db.close()
+    rejected(await broken.as({ key }).get('/participants'), 503, 'Unavailable')
+  })
+})
