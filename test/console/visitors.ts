@@ -1,5 +1,6 @@
-/** People who use the console: signed in, by HTTP or in a browser. */
+/** Users of the console, by HTTP or in a browser. */
 import { randomUUID } from 'node:crypto'
+import { request } from 'node:http'
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { hashPassword } from '../../auth/password.ts'
 import { startSession } from '../../auth/session.ts'
@@ -51,28 +52,28 @@ export interface ConsoleAnswer {
   status: number
   headers: Headers
   text: string
-  /** Of a redirection, below /console. */
+  /** The target of a redirect, below /console. */
   to: string | undefined
 }
 
 export interface Visitor {
-  /** `path` is below /console. Follows nothing. */
+  /** `path` is below /console. Does not follow redirects. */
   get(path: string, headers?: Record<string, string>): Promise<ConsoleAnswer>
-  /** A list is a field given several times. */
+  /** A list sends its field several times. */
   post(
     path: string,
     fields?: Record<string, string | string[]>,
     headers?: Record<string, string>,
   ): Promise<ConsoleAnswer>
-  /** As `post`, and then the page that it leads to, which says what was done. */
+  /** Posts and follows the redirect. */
   submit(path: string, fields?: Record<string, string | string[]>): Promise<ConsoleAnswer>
   cookie: string
 }
 
-/** Somebody who is signed in: a session as signing in makes it, without its throttle. Undefined: nobody is. */
+/** A signed-in user, without the throttle of the sign-in page. Without `person`, a guest. */
 export async function visitor(app: TestApp, person?: Person): Promise<Visitor> {
   const cookie = person ? `muster-session=${await sessionToken(app, person)}` : ''
-  async function request(
+  async function send(
     method: string,
     path: string,
     headers: Record<string, string>,
@@ -93,7 +94,7 @@ export async function visitor(app: TestApp, person?: Person): Promise<Visitor> {
         [value].flat().map((one): [string, string] => [name, one]),
       ),
     )
-    return request(
+    return send(
       'POST',
       path,
       { 'Content-Type': 'application/x-www-form-urlencoded', ...headers },
@@ -102,11 +103,11 @@ export async function visitor(app: TestApp, person?: Person): Promise<Visitor> {
   }
   return {
     cookie,
-    get: (path, headers = {}) => request('GET', path, headers),
+    get: (path, headers = {}) => send('GET', path, headers),
     post,
     async submit(path, fields) {
       const answer = await post(path, fields)
-      return answer.to === undefined ? answer : request('GET', answer.to, {})
+      return answer.to === undefined ? answer : send('GET', answer.to, {})
     },
   }
 }
@@ -120,11 +121,11 @@ async function sessionToken(app: TestApp, { accountId, userId }: Person): Promis
 export interface BrowserVisit extends AsyncDisposable {
   page: Page
   context: BrowserContext
-  /** What the browser complained about, breaches of the content security policy among it, and requests to elsewhere. */
+  /** Errors in the browser's console, such as violations of the content security policy, and requests to other hosts. */
   troubles: string[]
 }
 
-/** Somebody in a browser, signed in unless `person` is left out, at a path below /console. */
+/** Opens a path below /console in a browser. Without `person`, as a guest. */
 export async function visit(
   app: TestApp,
   browser: Browser,
@@ -155,4 +156,52 @@ export async function visit(
   })
   await page.goto(`${app.url}/console${path}`, { waitUntil: 'load' })
   return { page, context, troubles, [Symbol.asyncDispose]: () => context.close() }
+}
+
+/** The permissions of a form: none. */
+export const NO_ACCESS = {
+  participants: 'none',
+  tasks: 'none',
+  jobs: 'none',
+  exports: 'none',
+  finance: 'none',
+}
+
+/** The path of the one-time link on a page, below /console. Throws if there is none. */
+export function linkIn({ text, status }: ConsoleAnswer): string {
+  const [, token] = text.match(/\/console\/invitation\/([\w-]{43})/) ?? []
+  if (status !== 200 || token === undefined) throw new Error(`No link on the page: ${text}`)
+  return `/invitation/${token}`
+}
+
+/** The header with the session cookie of a response that signed a user in. */
+export function sessionOf({ headers }: ConsoleAnswer): Record<string, string> {
+  return { Cookie: headers.get('set-cookie')?.split(';')[0] ?? '' }
+}
+
+/** The actions in the audit log, oldest first. */
+export async function listActions(app: TestApp, accountId: string): Promise<string[]> {
+  return app.db.read('audit_log').where({ account_id: accountId }).orderBy('id').pluck('action')
+}
+
+/** Posts from another loopback address. Returns the status. */
+export function postFrom(
+  localAddress: string,
+  app: TestApp,
+  path: string,
+  fields: Record<string, string>,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const message = request(`${app.url}/console${path}`, {
+      method: 'POST',
+      localAddress,
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+    })
+    message.on('response', (response) => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    })
+    message.on('error', reject)
+    message.end(new URLSearchParams(fields).toString())
+  })
 }

@@ -1,0 +1,93 @@
+/** The account pages in a browser. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { assertReadable, openBrowser } from '../browser.ts'
+import { startApp, type TestApp } from '../helpers.ts'
+import { newPerson, PASSWORD, visit } from './visitors.ts'
+
+const NEW_PASSWORD = 'a different horse entirely'
+
+describe('account pages in a browser', () => {
+  let app: TestApp
+  let browser: Browser
+  beforeAll(async () => {
+    app = await startApp()
+    browser = await openBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await app?.[Symbol.asyncDispose]()
+  })
+
+  it('change the password: signs out the other browser', async () => {
+    const { accountId } = await app.newAccount()
+    const person = await newPerson(app, accountId)
+    await using here = await visit(app, browser, '/me', { person })
+    await using there = await visit(app, browser, '/me', { person })
+    await here.page.getByRole('link', { name: 'Change password' }).click()
+    await here.page.getByLabel('Current password').fill(PASSWORD)
+    const field = here.page.getByLabel('New password')
+    await field.fill(NEW_PASSWORD)
+    await here.page.getByRole('button', { name: 'Show the password' }).last().click()
+    expect(await field.getAttribute('type')).toBe('text')
+    await here.page.getByRole('button', { name: 'Change password' }).click()
+    await here.page.getByText('Password updated. 1 other session was signed out.').waitFor()
+    await there.page.reload()
+    await there.page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    expect([...here.troubles, ...there.troubles]).toEqual([])
+  })
+
+  it('transfer the ownership: the next page of both users shows their new access', async () => {
+    const { accountId, userId } = await app.newAccount()
+    const owner = await newPerson(app, accountId, { fullName: 'Mara Keller' })
+    await app.db.write('users').where({ id: userId }).update({ role: 'admin' })
+    await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
+    const newOwner = await newPerson(app, accountId, { fullName: 'Jonas Weber', role: 'member' })
+    await using old = await visit(app, browser, '/settings', { person: owner })
+    await using next = await visit(app, browser, '/me', { person: newOwner })
+    expect(await next.page.getByRole('link', { name: 'People' }).count()).toBe(0)
+    await old.page.getByRole('link', { name: 'Transfer ownership' }).click()
+    await old.page.getByLabel('New Owner').selectOption(newOwner.userId)
+    await old.page.getByLabel('Your password').fill(PASSWORD)
+    await old.page.getByRole('button', { name: 'Transfer ownership' }).click()
+    await old.page.getByText('Jonas Weber is now the Account Owner').waitFor()
+    expect(await old.page.getByRole('link', { name: 'People' }).count()).toBe(0)
+    await next.page.reload()
+    await next.page.getByRole('link', { name: 'People' }).click()
+    await next.page.getByRole('heading', { name: 'People' }).waitFor()
+    expect([...old.troubles, ...next.troubles]).toEqual([])
+  })
+
+  // The pages are the same on both databases.
+  it.runIf(inject('database') === 'sqlite')(
+    'every page: readable on wide light and on narrow dark screens',
+    async () => {
+      const account = await app.newAccount()
+      await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
+      for (const options of [
+        { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
+        { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
+      ] as const) {
+        for (const path of ['/sign-in', '/sign-up']) {
+          await using visited = await visit(app, browser, path, options)
+          await assertReadable(visited.page, path)
+          await visited.page.getByRole('button').last().click()
+          await visited.page.getByText('Please fix the fields marked below.').waitFor()
+          await assertReadable(visited.page, `${path}, with errors`)
+        }
+        await using visited = await visit(app, browser, '/me', { ...options, person: account })
+        for (const path of [
+          '/me',
+          '/me/email',
+          '/me/password',
+          '/settings',
+          '/settings/transfer',
+        ]) {
+          await visited.page.goto(`${app.url}/console${path}`)
+          await assertReadable(visited.page, path)
+        }
+        expect(visited.troubles).toEqual([])
+      }
+    },
+  )
+})

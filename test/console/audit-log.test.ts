@@ -1,0 +1,125 @@
+/** The audit log. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { insertAuditEntry } from '../../records/audit-log.ts'
+import { writeScope } from '../../records/database/scope.ts'
+import { transaction } from '../../records/database/transaction.ts'
+import { startApp, type TestApp } from '../helpers.ts'
+import { visitor } from './visitors.ts'
+
+describe('audit log', () => {
+  let app: TestApp
+  beforeAll(async () => {
+    app = await startApp()
+  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
+
+  async function write(
+    accountId: string,
+    count: number,
+    name = (n: number) => `Key ${n}`,
+    userId: string | null = null,
+  ): Promise<void> {
+    await transaction(app.db, async (trx) => {
+      for (let n = 0; n < count; n++) {
+        const target = {
+          type: 'api_key',
+          id: '0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
+          name: name(n),
+        } as const
+        const user = userId === null ? null : { id: userId, fullName: 'Mara Keller' }
+        await insertAuditEntry(
+          writeScope(trx, accountId),
+          { user, action: 'api_key.revoked', target, ip: '203.0.113.9' },
+          new Date(),
+        )
+      }
+    })
+  }
+
+  it('no entries: says what appears here', async () => {
+    const owner = await visitor(app, await app.newAccount())
+    expect((await owner.get('/audit-log')).text).toContain('No entries yet')
+  })
+
+  it('an entry: a sentence with the user and the IP address', async () => {
+    const account = await app.newAccount()
+    await write(account.accountId, 1, () => 'CI & <b>', account.userId)
+    const { text } = await (await visitor(app, account)).get('/audit-log')
+    expect(text).toMatch(/Revoked the API key “<a [^>]*>CI &#38; &#60;b&#62;<\/a>”/)
+    expect(text).toContain('Mara Keller')
+    expect(text).toContain('203.0.113.9')
+  })
+
+  it('120 entries: pages of 50 in both directions, each entry once', async () => {
+    const account = await app.newAccount()
+    await write(account.accountId, 120)
+    const owner = await visitor(app, account)
+    const read = async (address: string) => {
+      const { text } = await owner.get(address)
+      const link = (label: string) =>
+        text.match(new RegExp(`href="/console([^"]*)">${label}`))?.[1]?.replaceAll('&#38;', '&')
+      return {
+        names: [...text.matchAll(/>(Key \d+)</g)].map(([, name]) => name),
+        previous: link('Previous'),
+        next: link('Next'),
+      }
+    }
+    const all = Array.from({ length: 120 }, (_, n) => `Key ${119 - n}`)
+    const first = await read('/audit-log?kind=api_key')
+    const second = await read(first.next ?? '')
+    const third = await read(second.next ?? '')
+    expect([...first.names, ...second.names, ...third.names]).toEqual(all)
+    expect(first.previous).toBeUndefined()
+    expect(third.next).toBeUndefined()
+    expect(third.previous).toContain('kind=api_key')
+    const back = await read(third.previous ?? '')
+    expect(back.names).toEqual(second.names)
+    const start = await read(back.previous ?? '')
+    expect(start).toMatchObject({ names: first.names, previous: undefined })
+  })
+
+  it('filters by user, kind and target, and ignores invalid filters', async () => {
+    const account = await app.newAccount()
+    const owner = await visitor(app, account)
+    await write(account.accountId, 1, () => 'By the operator')
+    await write(account.accountId, 1, () => 'By the Owner', account.userId)
+    await owner.post('/settings', { name: 'Northwind' })
+    const names = async (query: string) => {
+      const { text, status } = await owner.get(`/audit-log?${query}`)
+      expect(status, query).toBe(200)
+      return ['By the operator', 'By the Owner', '<strong>Northwind</strong>'].map((name) =>
+        text.includes(name),
+      )
+    }
+    expect(await names('')).toEqual([true, true, true])
+    expect(await names(`user=${account.userId}`)).toEqual([false, true, true])
+    expect(await names('user=command-line')).toEqual([true, false, false])
+    expect(await names('kind=api_key')).toEqual([true, true, false])
+    expect(await names('kind=account')).toEqual([false, false, true])
+    expect(await names('kind=webhook')).toEqual([false, false, false])
+    expect(await names(`kind=account&user=command-line`)).toEqual([false, false, false])
+    expect(await names(`target=${account.accountId}`)).toEqual([false, false, true])
+    for (const query of [
+      'user=x',
+      'kind=constructor',
+      "target='",
+      'before=%00',
+      'after=x&before=y',
+      'kind=api_key%25',
+    ])
+      expect(await names(query), query).toEqual([true, true, true])
+    expect((await owner.get('/audit-log?kind=webhook')).text).toContain('No matching entries')
+  })
+
+  it('another account: sees none of the entries', async () => {
+    const [account, other] = [await app.newAccount(), await app.newAccount()]
+    await write(account.accountId, 1, () => 'Secret name', account.userId)
+    const stranger = await visitor(app, other)
+    for (const query of [
+      '',
+      `?user=${account.userId}`,
+      '?target=0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
+    ])
+      expect((await stranger.get(`/audit-log${query}`)).text).not.toContain('Secret name')
+  })
+})

@@ -1,0 +1,246 @@
+/** Inviting users, and the one-time links that set a password. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import {
+  linkIn,
+  NO_ACCESS,
+  newPerson,
+  PASSWORD,
+  sessionOf,
+  type Visitor,
+  visitor,
+} from './visitors.ts'
+
+const DAY_MS = 86_400_000
+const GONE = 'This link cannot be used'
+
+describe('invitations', () => {
+  let app: TestApp
+  let account: TestAccount
+  let owner: Visitor
+  let nobody: Visitor
+  let now = Date.now()
+  let count = 0
+  beforeAll(async () => {
+    app = await startApp({ now: () => new Date(now) })
+    account = await app.newAccount()
+    owner = await visitor(app, account)
+    nobody = await visitor(app)
+  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
+
+  async function invite(fields: Record<string, string | string[]> = {}) {
+    const email = `invited-${count++}@example.com`
+    const answer = await owner.post('/people/invite', {
+      full_name: 'Jonas Weber',
+      email,
+      role: 'member',
+      ...NO_ACCESS,
+      ...fields,
+    })
+    const [user] = await app.db.read('users').where({ email })
+    return { email, answer, link: linkIn(answer), userId: user?.id as string, user }
+  }
+
+  it('invite with role, grants and permissions: the link sets a password and signs in', async () => {
+    const { email, link, user } = await invite({
+      role: 'admin',
+      grants: ['webhooks'],
+      participants: 'write',
+      finance: 'read',
+    })
+    expect(user).toMatchObject({
+      role: 'admin',
+      participants_permission: 'write',
+      tasks_permission: 'none',
+      finance_permission: 'read',
+      password_hash: null,
+    })
+    expect([user.can_manage_api_keys, user.can_manage_webhooks].map(Boolean)).toEqual([false, true])
+    expect((await owner.get('/people')).text).toContain('Invited')
+
+    const page = await nobody.get(link)
+    expect(page.text).toContain('Join Test account')
+    expect(page.text).toContain(email)
+    expect((await nobody.post(link, { password: 'short' })).text).toContain(
+      'must be at least 8 characters long.',
+    )
+    const joined = await nobody.post(link, { password: PASSWORD })
+    expect(joined).toMatchObject({ status: 303, to: '' })
+    const { text } = await nobody.get('', sessionOf(joined))
+    expect(text).toContain('Welcome to Test account.')
+    expect(text).toContain('<small>Admin</small>')
+    expect((await nobody.post('/sign-in', { email, password: PASSWORD })).status).toBe(303)
+  })
+
+  it('two requests with one link at the same time: one signs in, the other gets 404', async () => {
+    const { link } = await invite()
+    const answers = await Promise.all([
+      nobody.post(link, { password: PASSWORD }),
+      nobody.post(link, { password: `${PASSWORD}!` }),
+    ])
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 404])
+    for (const answer of [await nobody.get(link), await nobody.post(link, { password: PASSWORD })])
+      expect(answer).toMatchObject({ status: 404, text: expect.stringContaining(GONE) })
+  })
+
+  it('GET of the link: does not use it up', async () => {
+    const { link } = await invite()
+    for (let n = 0; n < 3; n++) expect((await nobody.get(link)).status).toBe(200)
+    expect((await nobody.post(link, { password: PASSWORD })).status).toBe(303)
+  })
+
+  it('a link after seven days: 404, until the owner creates another', async () => {
+    const { link, userId } = await invite()
+    const before = now
+    try {
+      now += 7 * DAY_MS - 60_000
+      expect((await nobody.get(link)).status).toBe(200)
+      now += 60_000
+      expect((await nobody.get(link)).status).toBe(404)
+      expect((await nobody.post(link, { password: PASSWORD })).status).toBe(404)
+      expect((await owner.get(`/people/${userId}`)).text).toContain('Invitation expired')
+      const renewed = linkIn(await owner.post(`/people/${userId}/link`))
+      expect(renewed).not.toBe(link)
+      expect((await nobody.post(renewed, { password: PASSWORD })).status).toBe(303)
+    } finally {
+      now = before
+    }
+  })
+
+  it('a new link: the previous one gets 404', async () => {
+    const { link, userId } = await invite()
+    const renewed = linkIn(await owner.post(`/people/${userId}/link`))
+    expect((await nobody.get(link)).status).toBe(404)
+    expect((await nobody.get(renewed)).status).toBe(200)
+  })
+
+  it('deactivate an invited user: the link gets 404, also after a reactivation', async () => {
+    const { link, userId } = await invite()
+    await owner.post(`/people/${userId}/deactivate`)
+    expect((await nobody.post(link, { password: PASSWORD })).status).toBe(404)
+    expect((await owner.submit(`/people/${userId}/link`)).text).not.toContain('/invitation/')
+    await owner.post(`/people/${userId}/reactivate`)
+    expect((await nobody.post(link, { password: PASSWORD })).status).toBe(404)
+    expect(linkIn(await owner.post(`/people/${userId}/link`))).not.toBe(link)
+  })
+
+  it('the token of a link: shown once, and in no table', async () => {
+    const { link, userId } = await invite()
+    const token = link.split('/').at(-1) ?? ''
+    for (const table of ['invitations', 'audit_log', 'users', 'sessions'])
+      expect(JSON.stringify(await app.db.read(table).select('*'))).not.toContain(token)
+    expect((await owner.get(`/people/${userId}`)).text).not.toContain(token)
+  })
+
+  it.each(['x', '', 'x'.repeat(43), '%00'])('an invalid token (%s): 400 or 404', async (token) => {
+    expect([400, 404]).toContain((await nobody.get(`/invitation/${token}`)).status)
+    expect([400, 404, 405]).toContain(
+      (await nobody.post(`/invitation/${token}`, { password: PASSWORD })).status,
+    )
+  })
+
+  it('a link opened by a signed-in user: warns, then switches the user', async () => {
+    const { link } = await invite()
+    const other = await visitor(
+      app,
+      await newPerson(app, account.accountId, { fullName: 'Priya Raman' }),
+    )
+    expect((await other.get(link)).text).toContain(
+      'You are signed in as Priya Raman. This switches to Jonas Weber.',
+    )
+    expect((await other.post(link, { password: PASSWORD })).status).toBe(303)
+    expect((await other.get('/me')).status).toBe(303)
+  })
+
+  it('invite an email in use: tells only whether this account uses it, and keeps the input', async () => {
+    const foreign = await newPerson(app, (await app.newAccount()).accountId)
+    const own = await newPerson(app, account.accountId)
+    const input = {
+      full_name: 'Jonas <Weber>',
+      role: 'admin',
+      grants: ['api_keys'],
+      ...NO_ACCESS,
+      tasks: 'write',
+    }
+    const refused = await owner.post('/people/invite', {
+      ...input,
+      email: foreign.email.toUpperCase(),
+    })
+    expect(refused).toMatchObject({
+      status: 422,
+      text: expect.stringContaining('This email cannot be used. Enter another one.'),
+    })
+    expect((await owner.post('/people/invite', { ...input, email: own.email })).text).toContain(
+      'A user of your account already has this email.',
+    )
+    // The form keeps the input.
+    expect(refused.text).toContain('value="Jonas &#60;Weber&#62;"')
+    expect(refused.text).toContain('value="admin" checked')
+    expect(refused.text).toContain('value="api_keys" checked')
+    expect(refused.text).toMatch(/name="tasks" value="write" checked/)
+  })
+
+  it('invite with invalid fields: 422 with the problem of each field, and no new user', async () => {
+    const before = await app.db.read('users').count({ total: '*' })
+    const { status, text } = await owner.post('/people/invite', {
+      full_name: ' ',
+      email: 'x',
+      role: 'owner',
+      ...NO_ACCESS,
+      finance: 'all',
+    })
+    expect(status).toBe(422)
+    for (const wrong of [
+      'The name must not be empty.',
+      'is not an email: use the form name@example.com.',
+      'Choose a role.',
+      'Choose a permission.',
+    ])
+      expect(text).toContain(wrong)
+    expect(await app.db.read('users').count({ total: '*' })).toEqual(before)
+  })
+
+  it('invite a Member with grants: the grants are ignored', async () => {
+    const { user } = await invite({ role: 'member', grants: ['api_keys', 'webhooks'] })
+    expect([user.can_manage_api_keys, user.can_manage_webhooks].map(Boolean)).toEqual([
+      false,
+      false,
+    ])
+  })
+
+  it('withdraw: the link gets 404 and the email can be invited again; refused for a user who has joined', async () => {
+    const { link, userId, email } = await invite()
+    expect((await owner.submit(`/people/${userId}/withdraw`)).text).toContain(
+      'The invitation of Jonas Weber is withdrawn.',
+    )
+    expect((await nobody.get(link)).status).toBe(404)
+    const second = await owner.post('/people/invite', {
+      full_name: 'Jonas Weber',
+      email,
+      role: 'member',
+      ...NO_ACCESS,
+    })
+    await nobody.post(linkIn(second), { password: PASSWORD })
+    const [joined] = await app.db.read('users').where({ email })
+    await owner.post(`/people/${joined.id}/withdraw`)
+    expect(await app.db.read('users').where({ email }).pluck('id')).toEqual([joined.id])
+  })
+
+  it('a link for a user who has joined: sets a new password and ends all sessions', async () => {
+    const person = await newPerson(app, account.accountId)
+    const session = await visitor(app, person)
+    const link = linkIn(await owner.post(`/people/${person.userId}/link`))
+    expect((await session.get('/me')).status).toBe(200)
+    expect((await nobody.get(link)).text).toContain('Choose a new password')
+    expect((await nobody.post(link, { password: 'a different horse' })).status).toBe(303)
+    expect((await session.get('/me')).status).toBe(303)
+    expect(
+      (await nobody.post('/sign-in', { email: person.email, password: PASSWORD })).status,
+    ).toBe(401)
+    expect(
+      (await nobody.post('/sign-in', { email: person.email, password: 'a different horse' }))
+        .status,
+    ).toBe(303)
+  })
+})

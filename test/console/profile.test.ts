@@ -1,0 +1,177 @@
+/** The profile of the signed-in user: name, password, email, sessions, theme. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { listActions, newPerson, PASSWORD, visitor } from './visitors.ts'
+
+const NEW_PASSWORD = 'a different horse entirely'
+
+describe('profile', () => {
+  let app: TestApp
+  let account: TestAccount
+  beforeAll(async () => {
+    app = await startApp()
+    account = await app.newAccount()
+  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
+
+  const signInStatus = async (email: string, password: string) =>
+    (await (await visitor(app)).post('/sign-in', { email, password })).status
+
+  it('change the name: 422 for an empty one, then shown everywhere', async () => {
+    const person = await newPerson(app, account.accountId, { role: 'member' })
+    const own = await visitor(app, person)
+    expect((await own.post('/me', { full_name: ' ' })).text).toContain(
+      'Your name must not be empty.',
+    )
+    expect((await own.submit('/me', { full_name: ' Ada Lovelace ' })).text).toContain(
+      '<strong>Ada Lovelace</strong>',
+    )
+  })
+
+  it('change the password: needs the current one, and signs out other devices', async () => {
+    const person = await newPerson(app, account.accountId)
+    const [here, there] = [await visitor(app, person), await visitor(app, person)]
+    const change = (current_password: string, new_password: string) =>
+      here.submit('/me/password', { current_password, new_password })
+    expect((await change('wrong', NEW_PASSWORD)).text).toContain(
+      'This is not your current password.',
+    )
+    expect((await change(PASSWORD, 'short')).text).toContain('must be at least 8 characters long.')
+    expect((await there.get('/me')).status).toBe(200)
+    expect((await change(PASSWORD, NEW_PASSWORD)).text).toContain(
+      'Password updated. 1 other session was signed out.',
+    )
+    expect((await there.get('/me')).status).toBe(303)
+    expect((await here.get('/me')).status).toBe(200)
+    expect(await signInStatus(person.email, PASSWORD)).toBe(401)
+    expect(await signInStatus(person.email, NEW_PASSWORD)).toBe(303)
+  })
+
+  it('password link: unusable after a change of the password or a transfer of ownership', async () => {
+    const { accountId, userId } = await app.newAccount()
+    const [owner, person] = [await newPerson(app, accountId), await newPerson(app, accountId)]
+    await app.db.write('users').where({ id: userId }).update({ role: 'admin' })
+    await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
+    const [theirs, mine, nobody] = [
+      await visitor(app, person),
+      await visitor(app, owner),
+      await visitor(app),
+    ]
+    const newLink = async () =>
+      (await mine.post(`/people/${person.userId}/link`)).text.match(
+        /\/invitation\/[\w-]{43}/,
+      )?.[0] ?? ''
+    const statusOf = async (link: string) => (await nobody.get(link)).status
+    const first = await newLink()
+    expect(await statusOf(first)).toBe(200)
+    await theirs.post('/me/password', { current_password: PASSWORD, new_password: NEW_PASSWORD })
+    expect(await statusOf(first)).toBe(404)
+    const second = await newLink()
+    expect(await statusOf(second)).toBe(200)
+    expect(
+      (await mine.post('/settings/transfer', { user: person.userId, current_password: PASSWORD }))
+        .status,
+    ).toBe(303)
+    expect(await statusOf(second)).toBe(404)
+  })
+
+  it('five wrong current passwords: refused even with the right one, but not for another user', async () => {
+    const person = await newPerson(app, account.accountId)
+    const own = await visitor(app, person)
+    const guess = (current_password: string) =>
+      own.post('/me/password', { current_password, new_password: NEW_PASSWORD })
+    for (let n = 0; n < 5; n++)
+      expect((await guess(`wrong ${n}`)).text).toContain('This is not your current password.')
+    expect((await guess(PASSWORD)).text).toContain('Too many attempts.')
+    const other = await newPerson(app, account.accountId)
+    expect(
+      (
+        await (
+          await visitor(app, other)
+        ).post('/me/password', { current_password: PASSWORD, new_password: NEW_PASSWORD })
+      ).status,
+    ).toBe(303)
+  })
+
+  it('change the email: needs the password and an email that no account uses', async () => {
+    const person = await newPerson(app, account.accountId)
+    const taken = await newPerson(app, (await app.newAccount()).accountId)
+    const own = await visitor(app, person)
+    const change = (email: string, current_password = PASSWORD) =>
+      own.submit('/me/email', { email, current_password })
+    const email = `new-${person.email}`
+    expect((await change(email, 'wrong')).text).toContain('This is not your current password.')
+    const refused = await change(taken.email.toUpperCase())
+    expect(refused).toMatchObject({
+      status: 422,
+      text: expect.stringContaining('This email cannot be used. Enter another one.'),
+    })
+    expect(refused.text).toContain(`value="${taken.email.toUpperCase()}"`)
+    expect((await change('nobody')).text).toContain(
+      'is not an email: use the form name@example.com.',
+    )
+    expect((await change(email)).text).toContain(`From now on, sign in as ${email}.`)
+    expect(await signInStatus(person.email, PASSWORD)).toBe(401)
+    expect(await signInStatus(email, PASSWORD)).toBe(303)
+  })
+
+  it('sessions: shows device and IP address, marks this one, and ends one or all others', async () => {
+    const person = await newPerson(app, account.accountId)
+    const own = await visitor(app, person)
+    const [first, second, third] = [
+      await visitor(app, person),
+      await visitor(app, person),
+      await visitor(app, person),
+    ]
+    const ids = async (): Promise<string[]> =>
+      [...(await own.get('/me')).text.matchAll(/\/me\/sessions\/([0-9a-f-]{36})\/end/g)].map(
+        ([, id]) => id ?? '',
+      )
+    await app.db.write('sessions').where({ user_id: person.userId }).update({
+      user_agent: 'Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0',
+      ip: '203.0.113.9',
+    })
+    const { text } = await own.get('/me')
+    expect(text.match(/Firefox on Linux/g)).toHaveLength(4)
+    expect(text.match(/This device/g)).toHaveLength(1)
+    expect(text).toContain('203.0.113.9')
+    expect(await ids()).toHaveLength(3)
+
+    expect((await own.submit(`/me/sessions/${(await ids())[0]}/end`)).text).toContain(
+      'Firefox on Linux is signed out.',
+    )
+    const statuses = async () =>
+      (await Promise.all([first, second, third].map((one) => one.get('/me'))))
+        .map(({ status }) => status)
+        .sort()
+    expect(await statuses()).toEqual([200, 200, 303])
+    expect((await own.submit('/me/sessions/end-others')).text).toContain(
+      '2 other sessions were signed out.',
+    )
+    expect(await statuses()).toEqual([303, 303, 303])
+    expect((await own.get('/me')).status).toBe(200)
+    expect(await listActions(app, account.accountId)).toEqual(
+      expect.arrayContaining(['session.ended', 'session.others_ended']),
+    )
+  })
+
+  it('end a session of another user: 404', async () => {
+    const [person, other] = [
+      await newPerson(app, account.accountId),
+      await newPerson(app, account.accountId),
+    ]
+    const theirs = await visitor(app, other)
+    const [id] = await app.db.read('sessions').where({ user_id: other.userId }).pluck('id')
+    expect((await (await visitor(app, person)).post(`/me/sessions/${id}/end`)).status).toBe(404)
+    expect((await theirs.get('/me')).status).toBe(200)
+  })
+
+  it('choose a theme: the browser keeps it', async () => {
+    const own = await visitor(app, await newPerson(app, account.accountId))
+    const { headers } = await own.post('/theme', { theme: 'dark' })
+    const cookie = `${own.cookie}; ${headers.get('set-cookie')?.split(';')[0]}`
+    const { text } = await own.get('/me', { Cookie: cookie })
+    expect(text).toContain('<html lang="en" data-theme="dark">')
+    expect(text).toContain('<option value="dark" selected>')
+  })
+})

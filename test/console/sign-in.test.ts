@@ -1,0 +1,117 @@
+/** Signing in to the console. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { newPerson, PASSWORD, postFrom, type Visitor, visitor } from './visitors.ts'
+
+const WRONG = 'The email or the password is wrong.'
+
+const median = (values: number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+
+describe('sign-in', () => {
+  let app: TestApp
+  let account: TestAccount
+  let nobody: Visitor
+  beforeAll(async () => {
+    app = await startApp()
+    account = await app.newAccount()
+    nobody = await visitor(app)
+  })
+  afterAll(() => app?.[Symbol.asyncDispose]())
+
+  const signIn = (email: string, password: string) => nobody.post('/sign-in', { email, password })
+
+  it('a wrong password, an unknown email, a deactivated and an invited user: the same 401', async () => {
+    const known = await newPerson(app, account.accountId)
+    const gone = await newPerson(app, account.accountId)
+    const invited = await newPerson(app, account.accountId)
+    await app.db.write('users').where({ id: gone.userId }).update({ status: 'deactivated' })
+    await app.db.write('users').where({ id: invited.userId }).update({ password_hash: null })
+    const answers = []
+    for (const [email, password] of [
+      [known.email, 'wrong'],
+      ['nobody@example.com', PASSWORD],
+      [gone.email, PASSWORD],
+      [invited.email, ''.padEnd(8)],
+    ] as const) {
+      const { status, text, headers } = await signIn(email, password)
+      expect(headers.has('set-cookie')).toBe(false)
+      answers.push({ status, text: text.replaceAll(email, '') })
+    }
+    expect(answers[0]?.status).toBe(401)
+    expect(answers[0]?.text).toContain(WRONG)
+    for (const answer of answers) expect(answer).toEqual(answers[0])
+  })
+
+  it('an unknown email: takes as long as a wrong password', async () => {
+    const took = async (email: string): Promise<number> => {
+      const start = performance.now()
+      expect((await signIn(email, 'wrong')).status).toBe(401)
+      return performance.now() - start
+    }
+    const known: number[] = []
+    const unknown: number[] = []
+    for (let n = 0; n < 7; n++) {
+      known.push(await took((await newPerson(app, account.accountId)).email))
+      unknown.push(await took(`nobody-${n}@example.com`))
+    }
+    expect(median(unknown)).toBeGreaterThan(median(known) / 2)
+    expect(median(unknown)).toBeLessThan(median(known) * 2)
+  })
+
+  it('empty fields: 422, and no attempt counted', async () => {
+    for (let n = 0; n < 6; n++) {
+      const { status, text } = await signIn(' ', '')
+      expect(status).toBe(422)
+      expect(text).toContain('Enter your email.')
+      expect(text).toContain('Enter your password.')
+    }
+  })
+
+  it('after five wrong passwords: 429 even for the right one, but not for another user or IP address', async () => {
+    await using own = await startApp()
+    const { accountId } = await own.newAccount()
+    const [person, other] = [await newPerson(own, accountId), await newPerson(own, accountId)]
+    const somebody = await visitor(own)
+    const attempt = (email: string, password: string) =>
+      somebody.post('/sign-in', { email, password })
+    for (let n = 0; n < 5; n++) expect((await attempt(person.email, 'wrong')).status).toBe(401)
+    const refused = await attempt(person.email.toUpperCase(), PASSWORD)
+    expect(refused.status).toBe(429)
+    expect(refused.text).toMatch(/Too many attempts\. Try again in 1[45] minutes\./)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(14 * 60)
+    expect((await attempt(other.email, PASSWORD)).status).toBe(303)
+    expect(
+      await postFrom('127.0.0.9', own, '/sign-in', { email: person.email, password: PASSWORD }),
+    ).toBe(303)
+    expect((await attempt(person.email, PASSWORD)).status).toBe(429)
+  })
+
+  it('the right password: resets the count', async () => {
+    const { email } = await newPerson(app, account.accountId)
+    for (let round = 0; round < 2; round++) {
+      for (let n = 0; n < 4; n++) expect((await signIn(email, 'wrong')).status).toBe(401)
+      expect((await signIn(email, PASSWORD)).status).toBe(303)
+    }
+  })
+
+  it('an email of 16,000 characters: 401', async () => {
+    expect((await signIn(`${'x'.repeat(16_000)}@example.com`, 'wrong')).status).toBe(401)
+  })
+
+  it('a user who is signed in: redirects to `next`', async () => {
+    const owner = await visitor(app, account)
+    expect(await owner.get('/sign-in?next=%2Fconsole%2Fme')).toMatchObject({
+      status: 303,
+      to: '/me',
+    })
+    expect(await owner.get('/sign-up')).toMatchObject({ status: 303, to: '' })
+  })
+
+  it('a second user in the same browser: ends the session of the first', async () => {
+    const before = await visitor(app, account)
+    const { email } = await newPerson(app, account.accountId)
+    expect((await before.post('/sign-in', { email, password: PASSWORD })).status).toBe(303)
+    expect((await before.get('/me')).status).toBe(303)
+  })
+})
