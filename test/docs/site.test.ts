@@ -147,7 +147,9 @@ describe('the documentation', () => {
   it('describes each value of an enumeration with descriptions', () => {
     const { enum: values, 'x-enum-descriptions': texts } =
       contract.components.schemas.ScreeningOperator
-    const items = values.map((value, index) => `<li><code>${value}</code>: ${texts[index]}</li>`)
+    const items = values.map(
+      (value, index) => `<li><code>${value}</code>: <p>${texts[index]}</p>\n</li>`,
+    )
     expect(texts).toHaveLength(values.length)
     expect(pageAt('operations/createJob')?.text).toContain(items.join(''))
   })

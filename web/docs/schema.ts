@@ -25,7 +25,7 @@ export function fieldList(
   if (schema.items) return fieldList(context, schema.items, path)
   const branches = [...(schema.oneOf ?? []), ...(schema.anyOf ?? []), ...(schema.allOf ?? [])]
   if (branches.length > 0) {
-    const lists = branches.map((branch) => fieldList(context, branch, path)).filter(Boolean)
+    const lists = branches.map((branch) => alternative(context, branch, path)).filter(Boolean)
     return lists.length > 0 ? lists : undefined
   }
   if (!schema.properties) return undefined
@@ -34,6 +34,17 @@ export function fieldList(
     fieldItem(context, { name, schema: property, isRequired: required.has(name) }, path),
   )
   return html`<ul class="fields">${fields}</ul>`
+}
+
+/** The fields of an alternative. Those of a component are folded below its name. */
+function alternative(context: SchemaContext, branch: Schema, path: Schema[]): Content {
+  const fields = fieldList(context, branch, path)
+  const name = componentName(branch)
+  if (!fields || name === undefined) return fields
+  return html`<details class="children">
+<summary><code>${name}</code></summary>
+${fields}
+</details>`
 }
 
 export interface FieldInput {
@@ -120,14 +131,14 @@ function describeConstraints(context: SchemaContext, reference: Schema): Content
     const link = context.schemaLink(component)
     if (link !== undefined) return [html`one of the values of <a href="${link}">${component}</a>`]
   }
-  return describeOwnConstraints(schema)
+  return describeOwnConstraints(context, schema)
 }
 
 function componentName({ $ref }: Schema): string | undefined {
   return $ref?.split('/').at(-1)
 }
 
-function describeOwnConstraints(schema: Schema): Content[] {
+function describeOwnConstraints(context: SchemaContext, schema: Schema): Content[] {
   const {
     minLength,
     maxLength,
@@ -151,12 +162,18 @@ function describeOwnConstraints(schema: Schema): Content[] {
     uniqueItems && 'no item twice',
     pattern !== undefined && describePattern(pattern),
     readDefault(schema) !== undefined && html`default ${code(readDefault(schema))}`,
-    options && descriptions && html`one of${optionList(options, descriptions)}`,
+    options && descriptions && html`one of${optionList(context, options, descriptions)}`,
   ].filter((rule) => rule !== false && rule !== undefined)
 }
 
-function optionList(options: unknown[], descriptions: readonly string[]): Html {
-  const items = options.map((value, index) => html`<li>${code(value)}: ${descriptions[index]}</li>`)
+function optionList(
+  context: SchemaContext,
+  options: unknown[],
+  descriptions: readonly string[],
+): Html {
+  const items = options.map(
+    (value, index) => html`<li>${code(value)}: ${context.markdown(descriptions[index] ?? '')}</li>`,
+  )
   return html`<ul class="options">${items}</ul>`
 }
 
