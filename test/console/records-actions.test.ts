@@ -4,6 +4,7 @@ import { makeExport } from '../../operations/export-job.ts'
 import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { errorsIn, fill, filledIn, formOf, madeBy, newOwner, textOf, type Values } from './forms.ts'
+import { newPerson, visitor } from './visitors.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -233,5 +234,24 @@ describe('Delete of an export', () => {
     )
     expect(answer.status).toBe(303)
     expect((await client.get(`/exports/${created.id}`)).status).toBe(404)
+  })
+
+  it('403 for a user who cannot view its records, and no button', async () => {
+    const { account, client } = await newOwner(app)
+    const { body: created } = await client.post('/exports', { resource: 'payments', format: 'csv' })
+    const person = await newPerson(app, account.accountId, {
+      role: 'admin',
+      permissions: { finance: 'none', exports: 'write' },
+    })
+    const visits = await visitor(app, person)
+    const path = `/records/exports/${created.id}`
+    expect((await visits.get(path)).text).not.toContain(`${path}/delete`)
+    const page = await visits.get(`${path}/delete`)
+    const answer = await visits.post(`${path}/delete`, filledIn(formOf(page.text), {}))
+    expect([answer.status, textOf(answer.text)]).toEqual([
+      403,
+      expect.stringContaining('You do not have access to the records of this export'),
+    ])
+    expect((await client.get(`/exports/${created.id}`)).status).toBe(200)
   })
 })

@@ -8,6 +8,7 @@ import { capital } from '../format.ts'
 import { type ConsolePage, type PageResult, redirect, type Visit } from '../page.ts'
 import { hiddenInput } from '../ui.ts'
 import { VERSION_FIELD } from './edit-record.ts'
+import { canViewExported } from './export-file.ts'
 import { label, noun } from './labels.ts'
 import { recordTitle } from './record-page.ts'
 import { findRecord, loadReferences } from './references.ts'
@@ -45,6 +46,9 @@ function emitsEvents({ operations: { delete: id } }: Resource): boolean {
   return id !== null && operations[id].emits.length > 0
 }
 
+const HIDDEN_RECORDS =
+  'You do not have access to the records of this export, so you cannot delete it.'
+
 export async function deleteRecord(
   visit: Visit,
   resource: Resource,
@@ -52,6 +56,8 @@ export async function deleteRecord(
 ): Promise<PageResult> {
   const operation = resource.operations.delete
   if (operation === null) return visit.ctx.throw(404)
+  if (!canViewExported(visit.user, item))
+    return { ...(await deletePage(visit, resource, item, HIDDEN_RECORDS)), status: 403 }
   try {
     await visit.call(operation, {
       path: { [resource.idParameter]: item.id },

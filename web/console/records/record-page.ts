@@ -102,6 +102,7 @@ function recordActions({ user }: Visit, resource: Resource, item: Item): Content
     canPerform(user, resource, 'update') &&
       buttonLink(addressOf(resource, item.id, 'edit'), 'Edit'),
     canPerform(user, resource, 'delete') &&
+      canViewExported(user, item) &&
       buttonLink(addressOf(resource, item.id, 'delete'), 'Delete', 'danger'),
   ]
 }
