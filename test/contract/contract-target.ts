@@ -1,0 +1,26 @@
+/** A service for tests of `muster contract`. */
+import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+
+export const LONG_MS = 600_000
+
+export interface Target extends AsyncDisposable {
+  app: TestApp
+  account: TestAccount
+  /** A Read Only key of a user without Finance access. */
+  restrictedKey: string
+}
+
+export async function startTarget(): Promise<Target> {
+  const app = await startApp({ role: 'all', environment: { VALIDATE_RESPONSES: 'off' } })
+  const account = await app.newAccount()
+  const user = await app.newUser(account.accountId)
+  const restrictedKey = await app.newKey({ ...account, ...user }, 'read_only')
+  return { app, account, restrictedKey, [Symbol.asyncDispose]: () => app[Symbol.asyncDispose]() }
+}
+
+/** A case of the report that `--json` prints. */
+export interface ReportedCase {
+  operation: string
+  name: string
+  failures: { check: string; what: string; message: string; curl: string }[]
+}

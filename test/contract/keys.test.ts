@@ -1,0 +1,126 @@
+/** API keys and the rate limit of their user. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newApiKey } from '../../auth/api-key.ts'
+import { operations } from '../../generated/operations.ts'
+import { type Answer, operationIds, startApp } from '../helpers.ts'
+import { assertError, type Http, PARTICIPANTS, startHttp } from './http.ts'
+
+let http: Http
+beforeAll(async () => {
+  http = await startHttp()
+})
+afterAll(() => http[Symbol.asyncDispose]())
+
+describe('API key', () => {
+  const wrong = {
+    none: undefined,
+    empty: '',
+    'another scheme': 'Basic abc',
+    malformed: 'Bearer mst_short',
+    'with a wrong checksum': `Bearer mst_${'a'.repeat(43)}_000000`,
+  }
+  test.each(Object.entries(wrong))('%s → 401 with WWW-Authenticate', async (_, header) => {
+    const answer = await http.app.call('GET', PARTICIPANTS, {
+      headers: header === undefined ? {} : { Authorization: header },
+    })
+    assertError(answer, 401)
+    expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/)
+  })
+
+  test.each(operationIds)('%s without a key → 401, before any other check', async (id) => {
+    const { path, method } = operations[id]
+    const answer = await http.app.call(method.toUpperCase(), path, {
+      body: method === 'get' ? undefined : '{broken',
+      headers: { 'Content-Type': 'text/plain' },
+    })
+    expect(answer.status).toBe(401)
+  })
+
+  test('a revoked key, or a deactivated user → 401 for the next request', async () => {
+    const [first, second] = [await http.app.newAccount(), await http.app.newAccount()]
+    expect((await http.app.as(first).get('/participants')).status).toBe(200)
+    await http.app.db
+      .write('api_keys')
+      .where({ user_id: first.userId })
+      .update({ revoked_at: Date.now() })
+    expect((await http.app.as(first).get('/participants')).status).toBe(401)
+    await http.app.db.write('users').where({ id: second.userId }).update({ status: 'deactivated' })
+    expect((await http.app.as(second).get('/participants')).status).toBe(401)
+  })
+
+  test('130 unknown keys from one IP address → 429', async () => {
+    await using other = await startApp()
+    const statuses = new Set<number>()
+    for (let i = 0; i < 130; i++)
+      statuses.add((await other.call('GET', PARTICIPANTS, { key: newApiKey().token })).status)
+    expect([...statuses]).toEqual([401, 429])
+    expect((await other.as(await other.newAccount()).get('/participants')).status).toBe(200)
+  })
+
+  test('a Read Only key → 403 for every write, before its body is read; 200 for reads', async () => {
+    const key = await http.app.newKey(http.account, 'read_only')
+    for (const id of operationIds) {
+      const { path, method, access } = operations[id]
+      if (access === 'write')
+        expect(
+          (
+            await http.app.call(method.toUpperCase(), path, {
+              key,
+              body: method === 'delete' ? undefined : '{broken',
+            })
+          ).status,
+        ).toBe(403)
+    }
+    expect((await http.app.call('GET', PARTICIPANTS, { key })).status).toBe(200)
+  })
+
+  test('payments: 403 unless the user has Finance access, checked for each request', async () => {
+    const user = await http.app.newUser(http.account.accountId)
+    const key = await http.app.newKey({ ...http.account, ...user })
+    const payments = '/public/v1/payments'
+    const read = (): Promise<Answer> => http.app.call('GET', payments, { key })
+    const write = (): Promise<Answer> => http.app.call('POST', payments, { key, body: {} })
+    const grant = (finance_permission: string): Promise<unknown> =>
+      http.app.db.write('users').where({ id: user.userId }).update({ finance_permission })
+    expect([(await read()).status, (await write()).status]).toEqual([403, 403])
+    await grant('read')
+    expect([(await read()).status, (await write()).status]).toEqual([200, 403])
+    await grant('write')
+    expect([(await read()).status, (await write()).status]).toEqual([200, 422])
+  })
+})
+
+describe('rate limit', () => {
+  test('all keys of a user share it → its headers, then 429 with Retry-After', async () => {
+    await using limited = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '3' } })
+    const owner = await limited.newAccount()
+    const second = await limited.newKey(owner)
+    const answers: Answer[] = []
+    for (const key of [owner.key, second, owner.key, second])
+      answers.push(await limited.call('GET', PARTICIPANTS, { key }))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429])
+    expect(answers.map(({ headers }) => headers.get('x-ratelimit-remaining'))).toEqual([
+      '2',
+      '1',
+      '0',
+      '0',
+    ])
+    const last = answers[3]?.headers
+    expect(last?.get('x-ratelimit-limit')).toBe('3')
+    expect(Number(last?.get('x-ratelimit-reset')) * 1000).toBeGreaterThan(Date.now())
+    expect(Number(last?.get('retry-after'))).toBeGreaterThanOrEqual(1)
+    expect(last?.get('ratelimit-policy')).toBe('"default";q=3;w=60')
+    const other = await limited.newAccount()
+    expect((await limited.as(other).get('/participants')).status).toBe(200)
+    expect((await limited.call('OPTIONS', PARTICIPANTS)).status).toBe(204)
+  })
+
+  test('refused requests count', async () => {
+    await using limited = await startApp({ environment: { RATE_LIMIT_PER_MINUTE: '2' } })
+    const owner = await limited.newAccount()
+    const statuses: number[] = []
+    for (let i = 0; i < 3; i++)
+      statuses.push((await limited.as(owner).post('/participants', '{broken')).status)
+    expect(statuses).toEqual([400, 400, 429])
+  })
+})

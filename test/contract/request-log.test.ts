@@ -1,0 +1,76 @@
+/** The log of API requests. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../helpers.ts'
+import { type Http, startHttp } from './http.ts'
+
+let http: Http
+beforeAll(async () => {
+  http = await startHttp()
+})
+afterAll(() => http[Symbol.asyncDispose]())
+
+describe('request log', () => {
+  test('stores each request with both bodies, and masks secrets', async () => {
+    const own = await http.app.newAccount()
+    await http.app
+      .as(own)
+      .post(
+        '/participants',
+        { full_name: `Ada ${own.key} whsec_abcdefgh` },
+        { 'X-Request-Id': 'logged-1' },
+      )
+    await http.app.as(own).get('/participants?filter[search]=ada')
+    await http.app.as(own).post('/participants', '{broken')
+    const rows = await threeRequests(own.accountId)
+    expect(rows.map(({ method, status }) => [method, status])).toEqual([
+      ['POST', 201],
+      ['GET', 200],
+      ['POST', 400],
+    ])
+    expect(rows[0]).toMatchObject({
+      request_id: 'logged-1',
+      operation_id: 'createParticipant',
+      user_id: own.userId,
+      ip: expect.stringContaining('127.0.0.1'),
+    })
+    expect(JSON.parse(rows[0]?.request_body ?? '').full_name).toMatch(/^Ada mst_.{4}… whsec_…$/)
+    expect(rows[0]?.response_body).not.toContain(own.key)
+    expect(rows[1]?.path).toBe('/public/v1/participants?filter[search]=ada')
+    const [key] = await http.app.db.read('api_keys').where({ user_id: own.userId })
+    expect(key.last_used_at).toBeGreaterThan(0)
+  })
+
+  test('stores NUL characters, and masks secrets that JSON or a URL escapes', async () => {
+    const own = await http.app.newAccount()
+    const rest = own.key.slice('mst_'.length)
+    const secret = 'whsec_ab+cd/TAIL='
+    await http.app.as(own).post('/participants', '\0')
+    await http.app
+      .as(own)
+      .post('/participants', `{"full_name": "mst\\u005f${rest} whsec_ab+cd\\/TAIL="}`)
+    await http.app
+      .as(own)
+      .get(`/participants?filter[search]=mst%5F${rest}+${encodeURIComponent(secret)}`)
+    const logged = JSON.stringify(await threeRequests(own.accountId))
+    expect(logged).not.toContain('TAIL')
+    expect(logged).not.toContain(rest.slice(5))
+  })
+
+  interface Row {
+    method: string
+    status: number
+    path: string
+    request_body: string | null
+    response_body: string | null
+  }
+
+  async function threeRequests(accountId: string): Promise<Row[]> {
+    return until('three requests in the log', async () => {
+      const rows = (await http.app.db
+        .read('request_log')
+        .where({ account_id: accountId })
+        .orderBy('id')) as Row[]
+      return rows.length === 3 && rows
+    })
+  }
+})
