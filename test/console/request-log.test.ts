@@ -1,0 +1,49 @@
+/** The API Dashboard shows a request to the API: service-spec §1. */
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startApp, type TestApp, until } from '../helpers.ts'
+import { blockIn } from './delivery-pages.ts'
+import { listedIn } from './logged-requests.ts'
+import { visitor } from './visitors.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp()
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+test.each([
+  { status: 201, body: { title: 'Call Ada' } },
+  { status: 422, body: { title: '' } },
+  { status: 400, body: '{broken' },
+])(
+  'a request with status $status: status, time, source user, IP address, request body and response body',
+  async ({ status, body }) => {
+    const account = await app.newAccount()
+    const owner = await visitor(app, account)
+    const requestId = randomUUID()
+    const before = new Date().toISOString()
+    const response = await app
+      .as(account)
+      .post('/tasks', body, { 'X-Request-Id': requestId, 'Idempotency-Key': randomUUID() })
+    expect(response.status).toBe(status)
+    const { list, id } = await until('the request is listed', async () => {
+      const list = (await owner.get(`/requests?request=${requestId}`)).text
+      const [id] = listedIn(list)
+      return id !== undefined && { list, id }
+    })
+    const row = list.match(/<tbody id="request-.*?<\/tbody>/s)?.[0] ?? ''
+    const { text: page } = await owner.get(`/requests/${id}`)
+    for (const text of [row, page]) {
+      expect(text).toContain(`>${status}</span>`)
+      expect(text).toContain('Test Owner')
+      expect(text).toContain('127.0.0.1')
+    }
+    const time = row.match(/<time datetime="(.*?)"/)?.[1] ?? ''
+    expect([before, time, new Date().toISOString()].toSorted()[1]).toBe(time)
+    const sent = blockIn(page, 'request body')
+    if (typeof body === 'string') expect(sent).toBe(body)
+    else expect(JSON.parse(sent)).toEqual(body)
+    expect(JSON.parse(blockIn(page, 'response body'))).toEqual(response.body)
+  },
+)
