@@ -1,0 +1,106 @@
+import type { Section } from './section.ts'
+
+const FULL_ACCESS =
+  'test/contract/access-levels.test.ts > $slug: creates, reads, updates and deletes'
+const SIGNED_EVENTS =
+  'test/webhooks/payload.test.ts > every event: one signed delivery with the fields of the payload and no others'
+const SAME_BYTES =
+  'test/webhooks/exact.test.ts > every attempt sends, signs and stores the same bytes, whatever the body contains'
+const SAMPLES =
+  'test/docs/receivers.test.ts > processes each real delivery once and follows every rule of check-receiver'
+
+export const authentication: Section = {
+  title: '§5 Authentication',
+  rows: [
+    {
+      quote: '1. Every protected request carries `Authorization: Bearer <API_KEY>`.',
+      tests: [
+        'test/contract/http.test.ts > %s without a key → 401, before anything else is looked at',
+      ],
+    },
+    {
+      quote: '2. `Accept: application/json` makes error responses JSON.',
+      tests: [
+        'test/contract/order-of-checks.test.ts > $fails: $status',
+        'test/contract/http.test.ts > %s is nothing → 404 in our shape, without a key',
+      ],
+    },
+    {
+      quote: '3. A missing, malformed or revoked key gives 401 Unauthorized.',
+      tests: [
+        'test/contract/http.test.ts > %s → 401 with WWW-Authenticate',
+        'test/contract/http.test.ts > revoked, or of a deactivated user → 401 from the next request on',
+      ],
+    },
+    {
+      quote:
+        '4. Each API key has an access level, chosen when the key is created and changeable later:',
+      tests: [
+        'test/console/api-keys.test.ts > creates a key for the signed-in user and shows its token and a curl command once',
+        'test/console/api-keys.test.ts > updates the name and access level from the next request on',
+      ],
+    },
+    { quote: '| Full Access | Read, create, update and delete data |', tests: [FULL_ACCESS] },
+    {
+      quote:
+        '| Read Only | Read data only. Create, update and delete requests return 403 Forbidden |',
+      tests: [
+        'test/contract/access-levels.test.ts > %s: permitted',
+        'test/contract/access-levels.test.ts > %s: 403, and nothing changes',
+      ],
+    },
+    {
+      quote:
+        '5. For permissions other than Finance, a key has account-level access to the operations its access level allows. It can therefore reach data that the key owner cannot reach in the web interface.',
+      tests: [
+        'test/contract/access-levels.test.ts > no permission in the web interface: all data by API, except Finance',
+      ],
+    },
+    {
+      quote: "6. Finance endpoints stay limited by the key owner's Finance module permission.",
+      tests: [
+        'test/contract/access-levels.test.ts > Finance: %s',
+        'test/contract/http.test.ts > Finance: 403 unless the permission of the key’s owner allows it, from the next request on',
+        'test/handlers/exports.test.ts > 403 for payments unless the key owner may read them',
+      ],
+    },
+    {
+      quote: '7. The Account Owner controls which Admins may create and manage keys and webhooks.',
+      tests: [
+        'test/console/people.test.ts > what somebody may do changes with their next page and their next request',
+        'test/console/permissions.test.ts > the console: who may open what',
+        'test/console/api-keys.test.ts > an Admin with the grant manages all keys, an Admin without it sees them, a Member gets 404',
+        'test/console/webhooks.test.ts > an Admin without the permission sees lists and logs, no buttons, secrets or signatures, and whom to ask',
+      ],
+    },
+    {
+      quote: '1. Every delivery carries the header `X-Service-Signature: <signature>`.',
+      tests: [SIGNED_EVENTS, SAME_BYTES],
+    },
+    {
+      quote:
+        "2. The value is the lowercase hexadecimal HMAC-SHA256 digest of the exact raw JSON request body, keyed with the webhook's Signing Secret (`<SIGNING_SECRET>`).",
+      tests: [
+        SIGNED_EVENTS,
+        SAME_BYTES,
+        'test/webhooks/sign.test.ts > X-Service-Signature: hex over the raw body, with the whole secret (service-spec §5)',
+      ],
+    },
+    {
+      quote:
+        '3. The receiver computes the digest over the raw body and compares it with the header using a constant-time comparison.',
+      tests: [
+        'test/docs/constant-time.test.ts > %s compares both signatures in constant time',
+        SAMPLES,
+      ],
+    },
+    {
+      quote: 'A missing header is treated as an empty string and fails the comparison.',
+      tests: [
+        SAMPLES,
+        'test/client/webhook.test.ts > refuses',
+        'test/cli/check-receiver.test.ts > fails a receiver that $name',
+      ],
+    },
+  ],
+}

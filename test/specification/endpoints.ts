@@ -1,0 +1,162 @@
+import type { Section } from './section.ts'
+
+const ENVELOPE =
+  'test/contract/list-envelope.test.ts > the envelope has data and the five fields of meta, by default of page 1 with 25 records'
+const PAGE_SIZE = 'test/contract/list-envelope.test.ts > page[size] is 1 to 100'
+const SORT =
+  'test/contract/list-envelope.test.ts > sort accepts the fields of meta.allowed_sorts, with and without -, and no others'
+const ORDER = 'test/handlers/lists.test.ts > sort=%s → by code point, null last, equal values by ID'
+const FILTER =
+  'test/handlers/lists.test.ts > filter[$name] → the records that match, counted and in order'
+const OTHER_FILTERS = 'test/contract/list-envelope.test.ts > filters of other lists are refused'
+const PAYLOAD =
+  'test/webhooks/payload.test.ts > a new $type: the event identifies the record, contains nothing else of it, and data is an empty array'
+/** Which receivers `check-receiver` passes and fails, one fault for each rule. */
+const RULES = [
+  'test/cli/check-receiver.test.ts > passes a correct receiver',
+  'test/cli/check-receiver.test.ts > fails a receiver that $name',
+]
+/** The sample receivers against the service and `check-receiver`. */
+const SAMPLES =
+  'test/docs/receivers.test.ts > processes each real delivery once and follows every rule of check-receiver'
+
+export const endpoints: Section = {
+  title: '§4 Endpoints',
+  rows: [
+    {
+      quote: 'All endpoints require `Authorization: Bearer <API_KEY>`.',
+      tests: [
+        'test/contract/http.test.ts > %s without a key → 401, before anything else is looked at',
+      ],
+    },
+    {
+      quote: 'Send `Accept: application/json` so that errors come back as JSON.',
+      tests: [
+        'test/contract/order-of-checks.test.ts > $fails: $status',
+        'test/contract/http.test.ts > %s is nothing → 404 in our shape, without a key',
+        'test/contract/http.test.ts > is JSON whatever Accept says, must not be sniffed or kept by others',
+      ],
+    },
+    {
+      quote:
+        '| GET | `/public/v1/participants` | Query: `page[number]`, `page[size]`, `filter[...]`, `sort` (as below) | 200, list envelope with participant records |',
+      tests: [ENVELOPE, FILTER, ORDER],
+    },
+    {
+      quote:
+        "| GET | `/public/v1/participants/{participant}` | Path parameter `{participant}` is the participant UUID | 200, the participant's current record; 404 if it does not exist or is not visible to the account |",
+      tests: [
+        'test/handlers/records.test.ts > one record, from its Location to its end',
+        'test/handlers/records.test.ts > no such record, or another account’s → the same 404',
+        'test/contract/http.test.ts > an id of the wrong form (%s) → 404',
+      ],
+    },
+    {
+      quote:
+        '| GET | `/public/v1/exports` | Query: `page[number]`, `page[size]`, `sort` (e.g. `created_at`, `-created_at`) | 200, list envelope with export records |',
+      tests: [
+        ENVELOPE,
+        PAGE_SIZE,
+        'test/contract/list-envelope.test.ts > listExports: sort=created_at and sort=-created_at',
+      ],
+    },
+    {
+      quote:
+        'Complete list of endpoints, including create, update and delete operations: not shown.',
+      tests: [],
+    },
+    { quote: 'Body of the single-participant response: not shown.', tests: [] },
+    {
+      quote:
+        'Filter names and values per endpoint: not shown beyond `filter[status]` on participants.',
+      tests: [],
+    },
+    {
+      quote: '| `page[number]` | integer | 1 | Page to return |',
+      tests: [
+        ENVELOPE,
+        'test/contract/list-envelope.test.ts > listParticipants: each page until current_page equals last_page has other records',
+        'test/contract/http.test.ts > %s → 422 on %s',
+      ],
+    },
+    {
+      quote: '| `page[size]` | integer | 25 | Records per page. Allowed range 1 to 100 |',
+      tests: [ENVELOPE, PAGE_SIZE],
+    },
+    {
+      quote:
+        '| `filter[<name>]` | string | none | Narrows the list. Some filters accept comma-separated options. Accepted names differ per endpoint |',
+      tests: [
+        FILTER,
+        OTHER_FILTERS,
+        'test/contract/tolerance.test.ts > a parameter with several values',
+      ],
+    },
+    {
+      quote:
+        '| `sort` | string | none | A field from `meta.allowed_sorts`. A leading `-` means descending order. Some endpoints accept several comma-separated sorts |',
+      tests: [
+        SORT,
+        ORDER,
+        'test/handlers/lists.test.ts > no sort → in the order of creation',
+        'test/handlers/lists.test.ts > several sorts → the first decides, then the next',
+      ],
+    },
+    {
+      quote:
+        'Rules: 1. When a client wants the full result set, it increments `page[number]` until `meta.current_page` equals `meta.last_page`.',
+      tests: [
+        'test/contract/list-envelope.test.ts > listParticipants: each page until current_page equals last_page has other records',
+        'test/handlers/lists.test.ts > pages of 2, sort=%s → every record once, in the same order',
+        'test/client/client.test.ts > yield the records of all pages, filtered and sorted, and fetch each page once',
+      ],
+    },
+    { quote: '2. Parameters available differ by endpoint.', tests: [OTHER_FILTERS, SORT] },
+    {
+      quote: '3. When `meta.allowed_sorts` is an empty array, the endpoint offers no sorting.',
+      tests: [SORT, 'test/handlers/events.test.ts > %s → 422: it takes none'],
+    },
+    {
+      quote:
+        '| POST | subscriber-defined | JSON body (delivery payload above); header `X-Service-Signature` | Any 2xx status within 15 seconds |',
+      tests: [
+        PAYLOAD,
+        'test/webhooks/payload.test.ts > every event: one signed delivery with the fields of the payload and no others',
+        'test/webhooks/response-status.test.ts > %i: delivered, and no more attempts',
+      ],
+    },
+    {
+      quote: 'The receiver must: 1. Accept POST requests with a JSON body.',
+      tests: [...RULES, SAMPLES],
+    },
+    {
+      quote:
+        '2. Verify the signature before trusting the request. When verification fails, the receiver answers 403 and processes nothing.',
+      tests: [
+        ...RULES,
+        SAMPLES,
+        'test/cli/listen.test.ts > verifies and prints each delivery; responds 403 to a wrong signature',
+      ],
+    },
+    {
+      quote: '3. Return 2xx within 15 seconds, and queue longer work after acknowledging.',
+      tests: [
+        'test/cli/check-receiver.test.ts > fails a receiver that needs more than 15 seconds',
+        SAMPLES,
+      ],
+    },
+    {
+      quote: '4. Process the same delivery `id` more than once without duplicate changes.',
+      tests: [
+        ...RULES,
+        SAMPLES,
+        'test/docs/catching-up.test.ts > processes each event once: several webhooks, an outage beyond all attempts, and late deliveries',
+      ],
+    },
+    {
+      quote:
+        '5. Optionally fetch the current record with `resource.id`, for example `GET /public/v1/participants/{participant}` for a participant event.',
+      tests: [PAYLOAD],
+    },
+  ],
+}
