@@ -71,7 +71,7 @@ async function newAdmin(made: Installation) {
 }
 
 describe('newApiKey', () => {
-  it('has the promised shape, and a checksum that finds every slip of one character', () => {
+  it('has the documented format, and a checksum that detects each changed character', () => {
     const { token, hash, prefix } = newApiKey()
     expect(token).toMatch(/^mst_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/)
     expect(prefix).toBe(token.slice(0, 8))
@@ -85,7 +85,7 @@ describe('newApiKey', () => {
     }
   })
 
-  it('uses all digits in every place but the first, which 256 bits do not fill', () => {
+  it('uses every digit at every place except the first, which has fewer', () => {
     const places = Array.from({ length: 43 }, () => new Set<string>())
     for (let n = 0; n < 2_000; n++) {
       const { token } = newApiKey()
@@ -104,7 +104,7 @@ describe('hashToken', () => {
 })
 
 describe('createFirstAccount', () => {
-  it('makes an Owner who can sign in and a key that works, and only once', async () => {
+  it('creates an owner who can sign in and a working key, and only once', async () => {
     await using made = await newInstallation()
     const { db, accountId, userId, token } = made
     expect(await authenticator(db.read)(token)).toEqual({
@@ -127,13 +127,13 @@ describe('createFirstAccount', () => {
 })
 
 describe('authenticate', () => {
-  it('knows no malformed and no foreign token', async () => {
+  it('a malformed or unknown token: undefined', async () => {
     await using made = await newInstallation()
     for (const token of ['', 'x', made.token.slice(0, -1), `${made.token} `, newApiKey().token])
       expect(await authenticator(made.db.read)(token), token).toBeUndefined()
   })
 
-  it('sees a revocation, a deactivation and a changed permission at once', async () => {
+  it('a revocation, a deactivation and a changed permission: apply to the next call', async () => {
     await using made = await newInstallation()
     const { scope, userId, id, token } = await newAdmin(made)
     const seen = () => authenticator(made.db.read)(token)
@@ -157,7 +157,7 @@ describe('authenticate', () => {
     expect(await seen()).toMatchObject({ rejected: { keyId: id } })
   })
 
-  it('asks the database by indexes alone', async () => {
+  it('uses an index for each query', async () => {
     await using made = await newInstallation()
     const plan: { detail: string }[] = await made.db.read.raw(
       'explain query plan select 1 from api_keys join users on users.id = api_keys.user_id where api_keys.token_hash = ?',
@@ -168,7 +168,7 @@ describe('authenticate', () => {
 })
 
 describe('revokeApiKey', () => {
-  it('keeps the first time, and knows no key of another account', async () => {
+  it('a second revocation keeps the first time; a key of another account: undefined', async () => {
     await using made = await newInstallation()
     const { scope, userId, id } = await newAdmin(made)
     expect(await revokeApiKey(scope, id, NOW)).toMatchObject({ revokedAt: null })
@@ -182,7 +182,7 @@ describe('revokeApiKey', () => {
 })
 
 describe('updateLastUsed', () => {
-  it('notes the latest use of each key, and minds no unknown one', async () => {
+  it('stores the latest use of each key, and ignores unknown keys', async () => {
     await using made = await newInstallation()
     const { id, userId, scope } = await newAdmin(made)
     const { id: second } = await issueApiKey(

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { coalesce } from '../../auth/coalesce.ts'
 
 describe('coalesce', () => {
-  test('calls during a run share the next one, and none is answered by a run that began before it was made', async () => {
+  test('calls during a run share the next run, never the current one', async () => {
     const runs: { calls: number; end: (value: string) => void }[] = []
     const call = coalesce(
       (_, calls) => new Promise<string>((resolve) => runs.push({ calls, end: resolve })),
@@ -25,7 +25,7 @@ describe('coalesce', () => {
     expect((await ofAnotherKey).result).toBe('b')
   })
 
-  test('an error is that of the calls of its run alone', async () => {
+  test('an error rejects only the calls of its run', async () => {
     let runs = 0
     const call = coalesce(async () => {
       if (runs++ === 0) throw new Error('once')

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { hashPassword, newPassword, verifyPassword } from '../../auth/password.ts'
 
 describe('hashPassword', () => {
-  it('keeps the cost beside a salt of its own', async () => {
+  it('stores its cost and a new salt', async () => {
     const [one, other] = await Promise.all([
       hashPassword('correct horse'),
       hashPassword('correct horse'),
@@ -12,7 +12,7 @@ describe('hashPassword', () => {
     expect(other).not.toBe(one)
   })
 
-  it('wants 8 to 200 characters, however many bytes they take', async () => {
+  it('accepts 8 to 200 characters of any byte length', async () => {
     for (const password of ['1234567', '🔑'.repeat(7), 'x'.repeat(201)])
       await expect(hashPassword(password)).rejects.toThrow('characters long')
     for (const password of ['12345678', '🔑'.repeat(200)])
@@ -21,7 +21,7 @@ describe('hashPassword', () => {
 })
 
 describe('verifyPassword', () => {
-  it('knows the password, composed or decomposed', async () => {
+  it('accepts the password in both Unicode normal forms', async () => {
     const hash = await hashPassword('caf\u00e9 au lait')
     expect(await verifyPassword(hash, 'caf\u00e9 au lait')).toBe(true)
     expect(await verifyPassword(hash, 'cafe\u0301 au lait')).toBe(true)
@@ -30,7 +30,7 @@ describe('verifyPassword', () => {
     expect(await verifyPassword(hash, 'x'.repeat(1_000_000))).toBe(false)
   })
 
-  it('reads the cost from the hash', async () => {
+  it('uses the cost in the hash', async () => {
     const nonce = Buffer.from('saltsaltsaltsalt')
     const tag = argon2Sync('argon2id', {
       message: 'older password',
@@ -46,14 +46,14 @@ describe('verifyPassword', () => {
     ).toBe(true)
   })
 
-  it('matches nothing without a hash that it can read', async () => {
+  it('a missing or unreadable hash: false', async () => {
     for (const hash of [null, '', 'none', '$argon2id$v=19$m=19456,t=2,p=1$$'])
       expect(await verifyPassword(hash, 'none')).toBe(false)
   })
 })
 
 describe('newPassword', () => {
-  it('is four groups that can be read out', () => {
+  it('has four groups of unambiguous characters', () => {
     const made = Array.from({ length: 100 }, newPassword)
     for (const password of made)
       expect(password).toMatch(/^([a-km-np-z2-9]{5}-){3}[a-km-np-z2-9]{5}$/)

@@ -42,7 +42,7 @@ describe('describeDevice', () => {
 })
 
 describe('hashOfToken', () => {
-  it('knows the tokens that are made, and nothing that can be none', () => {
+  it('hashes a token of startSession, and rejects any other text', () => {
     const { token, tokenHash } = newToken()
     expect(hashOfToken(token)).toBe(tokenHash)
     for (const none of ['', token.slice(1), `${token}x`, `${token.slice(1)}.`])

@@ -303,7 +303,7 @@ describe('API keys in a browser', () => {
   )
 
   it.runIf(inject('database') === 'sqlite')(
-    'every page is readable, wide and light or narrow and dark',
+    'every page: readable on wide light and on narrow dark screens',
     async () => {
       const account = await app.newAccount()
       const admin = await newPerson(app, account.accountId)

@@ -16,7 +16,7 @@ it.each([
   expect(toNetwork(ip)).toBe(network)
 })
 
-describe('the console under attack', () => {
+describe('limits against attacks', () => {
   let app: TestApp
   beforeAll(async () => {
     app = await startApp({ environment: { TRUSTED_PROXIES: '1' } })
@@ -36,12 +36,12 @@ describe('the console under attack', () => {
       .join('; ')
 
   describe('a form', () => {
-    it('of somebody unknown is read as far as 16 KiB', async () => {
+    it('of a guest: 413 above 16 KiB', async () => {
       const nobody = await visitor(app)
       expect((await nobody.post('/sign-in', { email: 'x'.repeat(17_000) })).status).toBe(413)
     })
 
-    it('with more fields than there are anywhere is not taken apart', async () => {
+    it('with more than 5,000 fields: 413', async () => {
       const owner = await visitor(app, await app.newAccount())
       const response = await fetch(`${app.url}/console/me`, {
         method: 'POST',
@@ -51,7 +51,7 @@ describe('the console under attack', () => {
       expect(response.status).toBe(413)
     })
 
-    it('is not read for somebody who may not send it', async () => {
+    it('of a user without access: 404, whatever its size', async () => {
       const { accountId } = await app.newAccount()
       const member = await visitor(app, await newPerson(app, accountId, { role: 'member' }))
       expect((await member.post('/people/invite', { full_name: 'x'.repeat(2 ** 20) })).status).toBe(
@@ -61,7 +61,7 @@ describe('the console under attack', () => {
   })
 
   describe('guessing passwords', () => {
-    it('counts together for all addresses of one subscriber', async () => {
+    it('counts all IPv6 addresses of a /64 network together', async () => {
       const statuses: number[] = []
       for (let guess = 0; guess < 52; guess++)
         statuses.push(
@@ -71,7 +71,7 @@ describe('the console under attack', () => {
       expect(statuses.slice(50)).toEqual([429, 429])
     })
 
-    it('from many places shuts an account for strangers, and not for who has signed in on the same device before', async () => {
+    it('from many IP addresses: locks the user out on new devices only', async () => {
       const { accountId } = await app.newAccount()
       const { email } = await newPerson(app, accountId)
       const first = await signIn(email, PASSWORD, '203.0.113.1')
@@ -87,8 +87,8 @@ describe('the console under attack', () => {
     })
   })
 
-  describe('an Owner who hands over', () => {
-    it('keeps no link to the password of the new one, however many are asked for meanwhile', async () => {
+  describe('a transfer of ownership', () => {
+    it('during requests for password links of the new owner: leaves no usable link', async () => {
       for (let round = 0; round < 4; round++) {
         const { accountId } = await app.newAccount()
         const owner = await newPerson(app, accountId, { role: 'admin' })
@@ -119,7 +119,7 @@ describe('the console under attack', () => {
     })
   })
 
-  it('a session that begins beside a change of the password, with the old one, does not outlive it', async () => {
+  it('a sign-in with the old password during its change: leaves no session', async () => {
     const { accountId } = await app.newAccount()
     const person = await newPerson(app, accountId)
     const changing = await visitor(app, person)
@@ -151,7 +151,7 @@ describe('the console under attack', () => {
     ).toHaveLength(1)
   })
 
-  it('asking by invitations which addresses are in use comes to an end', async () => {
+  it('invitations that probe for emails in use: refused after 60', async () => {
     const owner = await visitor(app, await app.newAccount())
     const nothing = Object.fromEntries(modules.map((module) => [module, 'none']))
     const ask = (email: string) =>
@@ -164,7 +164,7 @@ describe('the console under attack', () => {
     expect((await ask('asked-99@example.com')).text).toContain('Too many attempts')
   })
 
-  it('a page that brings itself up to date leaves the notice to the one that waits for it', async () => {
+  it('an automatic reload of a page does not consume the notice for the next page', async () => {
     const owner = await visitor(app, await app.newAccount())
     expect((await owner.post('/settings', { name: 'Renamed' })).status).toBe(303)
     expect((await owner.get('', { 'HX-Request': 'true', 'Muster-Poll': '1' })).text).not.toContain(
@@ -174,7 +174,7 @@ describe('the console under attack', () => {
     expect((await owner.get('/settings')).text).not.toContain('Account renamed to Renamed')
   })
 
-  it('a broken Referer is no mistake of ours', async () => {
+  it('an invalid Referer: no server error', async () => {
     expect(
       await (await visitor(app)).post('/theme', { theme: 'dark' }, { Referer: 'http://[' }),
     ).toMatchObject({ status: 303, to: '' })

@@ -33,7 +33,7 @@ describe('the console in a browser', () => {
     expect(troubles).toEqual([])
   })
 
-  it('a double click sends a form once: the key that was made is seen', async () => {
+  it('a double click: sends the form once and shows the created key', async () => {
     const account = await app.newAccount()
     await using visited = await visit(app, browser, '/api-keys/new', { person: account })
     const { page, troubles } = visited

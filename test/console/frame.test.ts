@@ -17,7 +17,7 @@ describe('the console', () => {
   })
   afterAll(() => app?.[Symbol.asyncDispose]())
 
-  it('forbids scripts and styles in pages, frames, and keeping pages', async () => {
+  it('headers forbid inline scripts and styles, frames and caching', async () => {
     const { headers, text } = await owner.get('')
     const policy = headers.get('content-security-policy') ?? ''
     expect(policy).toContain("default-src 'none'")
@@ -29,8 +29,8 @@ describe('the console', () => {
     expect(text).not.toMatch(/<script(?![^>]*src=)|<style| style=| on[a-z]+=/)
   })
 
-  describe('somebody who is not signed in', () => {
-    it('is asked to, and then led to where they wanted to go', async () => {
+  describe('a guest', () => {
+    it('is redirected to the sign-in page, and after it to the requested page', async () => {
       const nobody = await visitor(app)
       const { accountId } = account
       const { email } = await newPerson(app, accountId)
@@ -51,7 +51,7 @@ describe('the console', () => {
       '/console/../x',
       '/\\example.com',
       '/console//example.com',
-    ])('is not led to %s', async (next) => {
+    ])('is not redirected to %s after the sign-in', async (next) => {
       const { email } = await newPerson(app, account.accountId)
       const { headers } = await (await visitor(app)).post('/sign-in', {
         email,
@@ -63,7 +63,7 @@ describe('the console', () => {
       expect(location.pathname).toMatch(/^\/console/)
     })
 
-    it('in the middle of a page: htmx is told to leave it, not given another page for a piece of it', async () => {
+    it('htmx request: gets HX-Redirect to the sign-in page', async () => {
       const answer = await (await visitor(app)).get('/webhooks', { 'HX-Request': 'true' })
       expect(answer.status).toBe(204)
       expect(answer.headers.get('hx-redirect')).toBe('/console/sign-in')
@@ -71,7 +71,7 @@ describe('the console', () => {
   })
 
   describe('a session', () => {
-    it('has a cookie that no script can read and no other site can send', async () => {
+    it('has a cookie that scripts and other sites cannot use', async () => {
       const { email } = await newPerson(app, account.accountId)
       const { headers } = await (await visitor(app)).post('/sign-in', { email, password: PASSWORD })
       expect(headers.getSetCookie()[0]).toMatch(
@@ -79,7 +79,7 @@ describe('the console', () => {
       )
     })
 
-    it('behind TLS: its cookie is sent over TLS alone, and set by this host alone', async () => {
+    it('behind TLS: its cookie is secure and bound to this host', async () => {
       await using secure = await startApp({
         environment: { BASE_URL: 'https://muster.example.com' },
       })
@@ -128,7 +128,7 @@ describe('the console', () => {
     it.each([
       { days: 13, status: 200 },
       { days: 15, status: 303 },
-    ])('nobody was seen for $days days: $status', async ({ days, status }) => {
+    ])('unused for $days days: $status', async ({ days, status }) => {
       const somebody = await visitor(app, account)
       const before = now
       now += days * DAY_MS
@@ -139,7 +139,7 @@ describe('the console', () => {
       }
     })
 
-    it('ends after 30 days, whoever was seen', async () => {
+    it('ends after 30 days, even if it is used', async () => {
       const somebody = await visitor(app, account)
       const before = now
       try {
@@ -189,7 +189,7 @@ describe('the console', () => {
       )
     })
 
-    it('from another site does nothing', async () => {
+    it('from another site: 403, and nothing changes', async () => {
       const somebody = await visitor(app, account)
       expect(
         (await somebody.post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })).status,
@@ -197,7 +197,7 @@ describe('the console', () => {
       expect((await somebody.get('')).status).toBe(200)
     })
 
-    it('is refused when it is larger than 1 MiB, no form, or holds what no database keeps', async () => {
+    it('larger than 1 MiB, of another type, or with a NUL character: refused', async () => {
       expect((await owner.post('/theme', { theme: 'x'.repeat(1024 * 1024) })).status).toBe(413)
       expect(
         (await owner.post('/theme', { theme: 'dark' }, { 'Content-Type': 'text/plain' })).status,
@@ -206,14 +206,14 @@ describe('the console', () => {
     })
   })
 
-  describe('an address that there is not', () => {
+  describe('an unknown URL', () => {
     it.each([
       '/nothing',
       '/webhooks/not-an-id',
       '/webhooks/0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11',
       '/assets/x/console.css',
       '/%',
-    ])('%s is 404 or 400, in the look of the console', async (path) => {
+    ])('%s: 404 or 400 as a page of the console', async (path) => {
       const { status, text, headers } = await owner.get(path)
       expect([400, 404]).toContain(status)
       expect(headers.get('content-type')).toMatch(/^text\/html/)
@@ -221,7 +221,7 @@ describe('the console', () => {
     })
   })
 
-  it('says nothing of a mistake of ours but the number of the request', async () => {
+  it('an internal error: the page shows only the request ID', async () => {
     await using broken = await startApp()
     const somebody = await visitor(broken, await broken.newAccount())
     await broken.db.write.schema.renameTable('audit_log', 'audit_log_gone')

@@ -180,7 +180,7 @@ describe('a command to copy', () => {
   )
 
   it.each(["O'Brien $(id) `id` $HOME \\ ! %s", "$'\\n'", '{"a":"\\u0003"}'])(
-    '%s: of a POSIX shell, as before',
+    '%s: is quoted for a POSIX shell',
     async (body) => {
       const [id] = await log(app, account, [
         { method: 'POST', operationId: 'createTask', requestBody: body },

@@ -113,7 +113,7 @@ const isPossible = ({ template, params: { resource } }: Address): boolean =>
   !(resource === 'exports' && template.endsWith('/edit')) &&
   !(template.endsWith('/file') && resource !== 'exports')
 
-describe('the console: who may open what', () => {
+describe('permissions on each route', () => {
   let app: TestApp
   let account: TestAccount
   let addresses: Address[]
@@ -128,13 +128,13 @@ describe('the console: who may open what', () => {
   const send = (who: Visitor, { method, path }: Address) =>
     method === 'GET' ? who.get(path) : who.post(path)
 
-  it('knows every address there is', () => {
+  it('the test covers every route', () => {
     expect(new Set(addresses.map(({ method, template }) => `${method} ${template}`))).toEqual(
       new Set(routes.filter(({ access }) => access).map(({ method, path }) => `${method} ${path}`)),
     )
   })
 
-  it('the Owner may open all', async () => {
+  it('the owner may open every page', async () => {
     const owner = await visitor(app, account)
     for (const address of addresses) {
       if (address.method === 'POST') continue
@@ -167,7 +167,7 @@ describe('the console: who may open what', () => {
     }
   })
 
-  it('nothing that was refused was done', async () => {
+  it('refused requests changed nothing', async () => {
     const scope = accountScope({ dialect: app.db.dialect, sql: app.db.read }, account.accountId)
     const [webhook] = await scope
       .rows('webhooks')
@@ -187,7 +187,7 @@ describe('the console: who may open what', () => {
       expect(await scope.rows(table).pluck('id'), table).toHaveLength(1)
   })
 
-  it('nothing of an account is there for the Owner of another', async () => {
+  it('the owner of another account: 404 for every URL with an ID', async () => {
     const stranger = await visitor(app, await app.newAccount())
     for (const address of addresses) {
       if (!/:(request|key|webhook|job|delivery|user|record|session)\b/.test(address.template))
@@ -198,7 +198,7 @@ describe('the console: who may open what', () => {
     }
   })
 
-  it('nobody may open any without signing in', async () => {
+  it('a guest: redirected to the sign-in page for every route', async () => {
     const nobody = await visitor(app)
     for (const address of addresses) {
       const { status, to } = await send(nobody, address)

@@ -197,7 +197,7 @@ describe('lists', () => {
     'elsewhere=1',
     'filter[search]=%00',
   ]
-  it.each(REFUSED)('%s: 422 with the words of the API, and what was given stays', async (query) => {
+  it.each(REFUSED)('%s: 422 with the message of the API, and the input stays', async (query) => {
     const api = await owner.client.get(`/participants?${query}`)
     const page = await owner.visits.get(`/records/participants?${query}`)
     expect([api.status, page.status]).toEqual([422, 422])

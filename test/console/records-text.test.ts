@@ -144,7 +144,7 @@ describe('text', () => {
     ],
   ]
   it.each(KEPT)(
-    '%s %j: sent as it came, it stays as it is; with another field changed, only that is',
+    '%s %j: unchanged by a form that saves nothing or another field',
     async (slug, body) => {
       const { client, visits } = await newOwner(app)
       const path = apiPath(resourceOf(slug))

@@ -19,7 +19,7 @@ afterAll(() => app?.[Symbol.asyncDispose]())
 const deep = (levels: number, inner = ''): string => '['.repeat(levels) + inner + ']'.repeat(levels)
 const zeros = (count: number): string => Array.from({ length: count }, () => '0').join(',')
 
-describe('JSON over several lines', () => {
+describe('prettyJson', () => {
   it.each([
     '{}',
     '[]',
@@ -29,11 +29,11 @@ describe('JSON over several lines', () => {
     '"text"',
     '0',
     deep(32),
-  ])('%s is as JSON.stringify writes it', (text) => {
+  ])('%s: the same text as JSON.stringify', (text) => {
     expect(prettyJson(text)).toBe(JSON.stringify(JSON.parse(text), null, 2))
   })
 
-  it('keeps the values as they were written', () => {
+  it('keeps the notation of each value', () => {
     expect(prettyJson('[12345678901234567890,1.0,"\\u00e9"]')).toBe(
       '[\n  12345678901234567890,\n  1.0,\n  "\\u00e9"\n]',
     )
@@ -48,13 +48,13 @@ describe('JSON over several lines', () => {
     expect(prettyJson(text)).toBeUndefined()
   })
 
-  it('has so many colours and no more', () => {
+  it('highlights at most 5,000 values', () => {
     const text = html`${highlightJson(prettyJson(`[${zeros(30_000)}]`) ?? '')}`.text
     expect(text.match(/<span/g)).toHaveLength(5_000)
     expect(text.match(/0/g)).toHaveLength(30_000)
   })
 
-  it('of a request: a body that would fill gigabytes is shown as it is', async () => {
+  it('the body of a request that would grow to gigabytes: shown unchanged', async () => {
     const account = await app.newAccount()
     const owner = await visitor(app, account)
     for (const body of [deep(4_200, zeros(28_000)), deep(30_000), deep(31, zeros(32_000))]) {
@@ -67,7 +67,7 @@ describe('JSON over several lines', () => {
     }
   })
 
-  it('of a delivery: an answer that would fill megabytes is shown as it is', async () => {
+  it('the response of a delivery that would grow to megabytes: shown unchanged', async () => {
     const body = deep(1_000, zeros(7_000))
     await using receiver = await startReceiver({ answers: [{ status: 500, body }] })
     await using worker = await startApp({ role: 'all' })
@@ -84,7 +84,7 @@ describe('JSON over several lines', () => {
   })
 })
 
-describe('a form with more in it than a record may have', () => {
+describe('a record form with too many entries', () => {
   const TOO_DEEP = 'The body is nested deeper than 32 levels.'
   const TOO_MANY = 'The body has more than 10,000 fields and entries.'
   const lines = Array.from({ length: 10_001 }, (_, index) => `t${index}`).join('\n')
@@ -94,7 +94,7 @@ describe('a form with more in it than a record may have', () => {
     ['deeper than 32', TOO_DEEP, { 'tags:kind': 'json', tags: deep(33, '"x"') }],
     ['so deep that it overflows', TOO_DEEP, { 'tags:kind': 'json', tags: deep(100_000) }],
   ])(
-    '%s: 422, said at its head, and all that was typed is there, of a new record and of a change',
+    '%s: 422 above the form, with the input, for a new record and for a change',
     async (_, problem, typed) => {
       const { visits, client } = await newOwner(app)
       const { id } = await newParticipant(client)

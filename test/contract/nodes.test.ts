@@ -42,7 +42,7 @@ onPostgres('several nodes', () => {
     expect(ran.toSorted((a, b) => a.length - b.length)).toEqual([[], [], all.sort()])
   })
 
-  test('count the requests of a user together, and refuse a revoked key at once', async () => {
+  test('count the requests of a user together, and refuse a revoked key immediately', async () => {
     await using database = await newDatabase()
     const environment = { RATE_LIMIT_PER_MINUTE: '4' }
     await using first = await startApp({ database, environment })
@@ -77,7 +77,7 @@ onPostgres('several nodes', () => {
     expect((await worker.call('GET', '/')).status).toBe(404)
   })
 
-  test('the database away → 503 with Retry-After, alive but not ready; and back → 200', async () => {
+  test('the database stops → 503 with Retry-After, alive but not ready; it returns → 200', async () => {
     await using database = await newDatabase()
     const lines: Record<string, unknown>[] = []
     const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }

@@ -56,7 +56,7 @@ describe('updates of one record', () => {
     },
   ]
   test.each(kinds)(
-    '10 of one of $path → all done one after the other: 10 versions, 10 events',
+    '10 concurrent updates of one of $path → 10 versions, 10 events',
     async ({ path, event, create, change }) => {
       const client = await newClient()
       const own = `${path}/${(await create(client)).id}`
@@ -74,7 +74,7 @@ describe('updates of one record', () => {
     },
   )
 
-  test('updateParticipant: different fields → none is lost', async () => {
+  test('updateParticipant: concurrent updates of different fields → all are stored', async () => {
     const client = await newClient()
     const { id } = await newParticipant(client)
     const fields = {
@@ -107,7 +107,7 @@ describe('updates of one record', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 412])
   })
 
-  test('updateTask: many completions → each 200, one task.completed', async () => {
+  test('updateTask: concurrent completions → 200 for each, one task.completed', async () => {
     const client = await newClient()
     const { id } = await newTask(client)
     const answers = await Promise.all(
@@ -121,7 +121,7 @@ describe('updates of one record', () => {
     ])
   })
 
-  test('updateTask: completed and cancelled → one is done, the other refused', async () => {
+  test('updateTask: completed and cancelled at once → one succeeds, the other is refused', async () => {
     const client = await newClient()
     const { id } = await newTask(client)
     const answers = await Promise.all(
@@ -131,8 +131,8 @@ describe('updates of one record', () => {
   })
 })
 
-describe('what may be there once', () => {
-  test('createParticipant: an external id → exactly one 201', async () => {
+describe('unique values', () => {
+  test('createParticipant: one external ID, sent concurrently → exactly one 201', async () => {
     const client = await newClient()
     const body = { full_name: 'Ada', external_id: 'crm-1815' }
     const answers = await Promise.all(
@@ -145,7 +145,7 @@ describe('what may be there once', () => {
     expect((await client.get('/participants')).body.meta.total).toBe(1)
   })
 
-  test('updateParticipant: an email address, in different cases → exactly one 200', async () => {
+  test('updateParticipant: one email in different cases, sent concurrently → exactly one 200', async () => {
     const client = await newClient()
     const people = [
       await newParticipant(client),
@@ -160,7 +160,7 @@ describe('what may be there once', () => {
   })
 })
 
-describe('a deletion, and what would point to the record', () => {
+describe('a deletion during writes that refer to the record', () => {
   test('deleteParticipant, createJobApplication → one of them is refused', async () => {
     const client = await newClient()
     const { id: job_id } = await newJob(client)
@@ -196,7 +196,7 @@ describe('a deletion, and what would point to the record', () => {
     })
   })
 
-  test('deleteParticipant, deleteJobApplication → both done, or the participant still had it', async () => {
+  test('deleteParticipant, deleteJobApplication → both succeed, or the participant is refused', async () => {
     const client = await newClient()
     const { id: job_id } = await newJob(client)
     await rounds(async () => {
@@ -211,7 +211,7 @@ describe('a deletion, and what would point to the record', () => {
     expect((await client.get('/job-applications')).body.meta.total).toBe(0)
   })
 
-  test('deleteTask, createPayment, updatePayment → deleted, and no payment names it', async () => {
+  test('deleteTask, createPayment, updatePayment → deleted, and no payment refers to it', async () => {
     const client = await newClient()
     const { id: participant_id } = await newParticipant(client)
     await rounds(async () => {
@@ -234,7 +234,7 @@ describe('a deletion, and what would point to the record', () => {
     expect(data.filter(({ task_id }: Body) => task_id !== null)).toEqual([])
   })
 
-  test('deleteParticipant, updateTask → deleted, and the task is without it', async () => {
+  test('deleteParticipant, updateTask → deleted, and the task does not refer to it', async () => {
     const client = await newClient()
     await rounds(async () => {
       const [first, second] = [await newParticipant(client), await newParticipant(client)]
@@ -250,7 +250,7 @@ describe('a deletion, and what would point to the record', () => {
     })
   })
 
-  test('the same deletion many times → one 204, then 404, one event', async () => {
+  test('concurrent deletions of one record → one 204, 404 for the others, one event', async () => {
     const client = await newClient()
     const { id } = await newParticipant(client)
     const answers = await Promise.all(

@@ -24,7 +24,7 @@ afterAll(() => app?.[Symbol.asyncDispose]())
 const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 
 describe('getEvent', () => {
-  test('→ what the list says of it: type, record, data and the time of the request', async () => {
+  test('→ the event as in the list: type, record, data and time', async () => {
     const client = await newClient()
     clock = NOON
     const { id } = await newApplication(client)
@@ -58,7 +58,7 @@ describe('getEvent', () => {
 })
 
 describe('listEvents', () => {
-  test('what happened to a record, in order, also after it is deleted', async () => {
+  test('the events of a record, in order, also after its deletion', async () => {
     const client = await newClient()
     const { id } = await newTask(client)
     for (const body of [{ title: 'New' }, { status: 'in_progress' }, { status: 'completed' }])
@@ -74,7 +74,7 @@ describe('listEvents', () => {
     ])
   })
 
-  test('what is refused is no event', async () => {
+  test('a refused request → no event', async () => {
     const client = await newClient()
     const { id } = await newParticipant(client, { email: 'ada@example.com' })
     const path = `/participants/${id}`
@@ -95,7 +95,7 @@ describe('listEvents', () => {
     expect((await client.get('/events')).body.meta.total).toBe(1)
   })
 
-  test('catching up: all since a time, page by page, while more keeps happening → each once', async () => {
+  test('all since a time, page by page, while more are emitted → each once', async () => {
     const client = await newClient()
     clock = NOON
     await newTask(client)
@@ -138,7 +138,7 @@ describe('listEventTypes', () => {
     })
   })
 
-  test('page by page → each type once; past the last → none', async () => {
+  test('all pages → each type once; a page after the last → none', async () => {
     const client = await newClient()
     const names: string[] = []
     const total = Object.keys(eventTypes).length
@@ -155,7 +155,7 @@ describe('listEventTypes', () => {
   test.each([
     ['sort=name', 'sort'],
     ['filter[name]=task.created', 'filter[name]'],
-  ])('%s → 422: it takes none', async (query, field) =>
+  ])('%s → 422, because it has no parameters', async (query, field) =>
     expect(faults(await (await newClient()).get(`/event-types?${query}`))).toEqual([422, [field]]),
   )
 })

@@ -88,7 +88,7 @@ describe('makeExport', () => {
     expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.failed'])
   })
 
-  test('a stop queues the export again and does not count as a try', async () => {
+  test('a stop queues the export again and does not count as an attempt', async () => {
     const { client } = await newClient(idle)
     const id = await requestExport(client, { resource: 'tasks' })
     await make(id, AbortSignal.abort())
@@ -103,7 +103,7 @@ describe('makeExport', () => {
     expect(await findRow(id)).toMatchObject({ status: 'completed', tries: 1 })
   })
 
-  test('an error: three tries with growing delays, then the export fails with a message', async () => {
+  test('an error: three attempts with growing delays, then the export fails with a message', async () => {
     const { client } = await newClient(idle)
     const { body: job } = await client.post('/jobs', { title: 'J' })
     await idle.db.write('jobs').where({ id: job.id }).update({ screening_questions: 'not JSON' })

@@ -157,7 +157,7 @@ const named = (rows: object[]) =>
 
 describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, changes }) => {
   test.each(named(given))(
-    `create${name}: $says → with it, the defaults for the rest, and the same when read`,
+    `create${name}: $says → stored, with defaults for the other fields`,
     async ({ fields }) => {
       const client = await newClient()
       const answer = await client.post(path, { ...required, ...fields })
@@ -176,7 +176,7 @@ describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, 
   )
 
   test.each(named(changes))(
-    `update${name}: $says → the rest as it was, a later version, and the same when read`,
+    `update${name}: $says → stored with a new version, the other fields unchanged`,
     async ({ fields }) => {
       const client = await newClient()
       const { id } = await expectSuccess(client.post(path, { ...required, ...before }))
@@ -185,7 +185,7 @@ describe.each(kinds)('$name', ({ name, path, required, defaults, given, before, 
   )
 })
 
-test('createJob: a number that JSON can write and no computer can hold → 422', async () => {
+test('createJob: a number beyond the range of a double → 422', async () => {
   const body =
     '{"title":"J","screening_questions":[{"key":"k","label":"L","requirement":"must_have","expected":1e999}]}'
   const answer = await (await newClient()).post('/jobs', body)

@@ -115,7 +115,7 @@ describe.each(lists)('%s', (id) => {
   }
   const { filters, sorts } = operationOf(id)
 
-  test('in every order → only its own records, and total counts only these', async () => {
+  test('every sort → only its own records, and only these in total', async () => {
     const own = await list(one, '')
     expect(own.ids.length).toBeGreaterThan(0)
     for (const sort of sorts.flatMap((field) => [field, `-${field}`])) {
@@ -127,7 +127,7 @@ describe.each(lists)('%s', (id) => {
   })
 
   test.each(Object.keys(filters))(
-    'filter[%s] → only its own records, and none by an ID of the other account',
+    'filter[%s] → only its own records, also for an ID of the other account',
     async (name) => {
       let matched = 0
       for (const [value] of filterCasesFor(id)[name] ?? []) {

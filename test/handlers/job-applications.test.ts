@@ -23,7 +23,7 @@ const defaults = { status: 'submitted', answers: {}, screening_outcome: null }
 const times = { created_at: expect.any(String), updated_at: expect.any(String) }
 
 describe('createJobApplication', () => {
-  test('the contract’s example → 201 with every field, the same when read', async () => {
+  test('the example of the contract → 201 with every field, as stored', async () => {
     const client = await newClient()
     const job = await newJob(client, requestExample('JobCreateBody'))
     const example = {
@@ -63,7 +63,7 @@ describe('createJobApplication', () => {
       fields: { answers: JSON.parse('{"__proto__":"a","constructor":"b","hasOwnProperty":1}') },
     },
   ]
-  test.each(given)('$name → 201 with it, and defaults for the rest', async ({ fields }) => {
+  test.each(given)('$name → 201, with defaults for the other fields', async ({ fields }) => {
     const client = await newClient()
     const [job_id, participant_id] = [(await newJob(client)).id, (await newParticipant(client)).id]
     const answer = await client.post('/job-applications', { job_id, participant_id, ...fields })
@@ -96,7 +96,7 @@ describe('createJobApplication', () => {
     ['answers', { french: 'x'.repeat(2_001) }, 'answers.french'],
     ['answers', Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`a${i}`, i])), 'answers'],
   ]
-  test.each(refused)('%s: %j → 422 on it', async (name, value, field = name) => {
+  test.each(refused)('%s: %j → 422 on the field', async (name, value, field = name) => {
     const client = await newClient()
     const ids = {
       job_id: (await newJob(client)).id,
@@ -110,7 +110,7 @@ describe('createJobApplication', () => {
   })
 
   test.each(['draft', 'closed'])(
-    'for a job that is %s → 422 on job_id that says so',
+    'for a job that is %s → 422 on job_id with its status',
     async (status) => {
       const client = await newClient()
       const job = await newJob(client, { status: 'draft' })
@@ -131,7 +131,7 @@ describe('createJobApplication', () => {
     await newApplication(client, { job_id: job.id })
   })
 
-  test('once for each job and participant → 422 on participant_id, also after the first was withdrawn; free again once deleted', async () => {
+  test('a second one for the same job and participant → 422, unless the first was deleted', async () => {
     const client = await newClient()
     const first = await newApplication(client)
     const { job_id, participant_id } = first
@@ -145,7 +145,7 @@ describe('createJobApplication', () => {
     expect((await again()).status).toBe(201)
   })
 
-  test('many at once for one job and participant → exactly one 201', async () => {
+  test('concurrent requests for one job and participant → exactly one 201', async () => {
     const client = await newClient()
     const [job_id, participant_id] = [(await newJob(client)).id, (await newParticipant(client)).id]
     const answers = await Promise.all(
@@ -158,7 +158,7 @@ describe('createJobApplication', () => {
     expect((await client.get('/job-applications')).body.meta.total).toBe(1)
   })
 
-  test('while the job is closed → 201 or 422 on job_id, never a 500', async () => {
+  test('during the closing of the job → 201 or 422 on job_id', async () => {
     const client = await newClient()
     const { id: participant_id } = await newParticipant(client)
     const rounds = Array.from({ length: 6 }, async () => {
@@ -188,7 +188,7 @@ describe('updateJobApplication', () => {
     },
   ]
   test.each(changes)(
-    '$given → 200, the rest as it was, the same when read',
+    '$given → 200 and stored, the other fields unchanged',
     async ({ given, events }) => {
       const client = await newClient()
       const { id } = await newApplication(client, { answers: { french: true } })
@@ -197,7 +197,7 @@ describe('updateJobApplication', () => {
     },
   )
 
-  test('answers are replaced as a whole; the same in another order are no change', async () => {
+  test('answers → replaced as a whole; the same in another order → no change', async () => {
     const client = await newClient()
     const before = await newApplication(client, { answers: { a: 1, b: 2 } })
     const path = `/job-applications/${before.id}`
@@ -212,7 +212,7 @@ describe('updateJobApplication', () => {
     ['job_id', UNKNOWN_ID],
     ['participant_id', UNKNOWN_ID],
     ['screening_outcome', null],
-  ])('%s: %j → 422 on it and nothing is changed', async (field, value) => {
+  ])('%s: %j → 422 on the field, and no change', async (field, value) => {
     const client = await newClient()
     const before = await newApplication(client)
     expect(
@@ -251,7 +251,7 @@ describe('updateJobApplication: moves', () => {
     },
   )
 
-  test('also when the job is no longer open', async () => {
+  test('a job that is no longer open → still possible', async () => {
     const client = await newClient()
     const { id, job_id } = await newApplication(client)
     await client.patch(`/jobs/${job_id}`, { status: 'closed' })
@@ -260,7 +260,7 @@ describe('updateJobApplication: moves', () => {
 })
 
 describe('deleteJobApplication', () => {
-  test('in any state → 204, and its job and participant stay', async () => {
+  test('in any status → 204, and its job and participant stay', async () => {
     const client = await newClient()
     const { id, job_id, participant_id } = await newApplication(client)
     await client.patch(`/job-applications/${id}`, { status: 'rejected' })
@@ -270,7 +270,7 @@ describe('deleteJobApplication', () => {
     expect((await eventsAbout(client, id)).at(-1)).toBe('job_application.deleted')
   })
 
-  test('unknown → 404, as for a read and an update', async () => {
+  test('an unknown ID → 404, like a read and an update', async () => {
     const client = await newClient()
     const path = `/job-applications/${UNKNOWN_ID}`
     const answers = [

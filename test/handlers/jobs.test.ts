@@ -29,7 +29,7 @@ const question = (given: object = {}): object => ({
 })
 
 describe('createJob', () => {
-  test('the contract’s example → 201 with all fields in the contract’s order, and job.created', async () => {
+  test('the example of the contract → 201 with its fields in order, and job.created', async () => {
     const example = requestExample('JobCreateBody')
     const answer = await client.post('/jobs', example)
     const { id } = answer.body
@@ -78,7 +78,7 @@ describe('createJob', () => {
       field: 'screening_questions',
     },
   ]
-  test.each(faults)('$field: %# → 422 on it', async ({ given, field }) =>
+  test.each(faults)('$field: %# → 422 on the field', async ({ given, field }) =>
     expect(await refused(client.post('/jobs', { title: 'J', ...given }))).toEqual({
       status: 422,
       fields: [field],
@@ -96,7 +96,7 @@ describe('createJob', () => {
 })
 
 describe('updateJob', () => {
-  test('the contract’s example → closed, and job.updated', async () => {
+  test('the example of the contract → closed, and job.updated', async () => {
     const job = await newJob(client)
     const { status, body } = await client.patch(`/jobs/${job.id}`, requestExample('JobUpdateBody'))
     expect([status, body]).toEqual([200, { ...job, status: 'closed', updated_at: body.updated_at }])
@@ -125,7 +125,7 @@ describe('updateJob', () => {
     },
   )
 
-  test('questions → replaced as a whole; the same ones again → no change; a key twice → 422 on it', async () => {
+  test('questions → replaced as a whole; the same again → no change; a repeated key → 422', async () => {
     const job = await newJob(client, { screening_questions: [question(), question({ key: 'b' })] })
     const patch = (screening_questions: object[]) =>
       client.patch(`/jobs/${job.id}`, { screening_questions })
@@ -144,7 +144,7 @@ describe('updateJob', () => {
     expect(await eventsAbout(client, job.id)).toEqual(['job.created', 'job.updated', 'job.updated'])
   })
 
-  test('an expected 0 that is written -0 → no change', async () => {
+  test('an expected -0 for 0 → no change', async () => {
     const job = await newJob(client, { screening_questions: [question({ expected: 0 })] })
     const body = JSON.stringify({ screening_questions: [question({ expected: 'zero' })] }).replace(
       '"zero"',
@@ -154,7 +154,7 @@ describe('updateJob', () => {
     expect(await eventsAbout(client, job.id)).toEqual(['job.created'])
   })
 
-  test('title and description → found by the new ones, no longer by the old', async () => {
+  test('title and description → found by the new texts only', async () => {
     const { id } = await newJob(client, { title: 'Lighthouse keeper', description: 'At the cape' })
     await expectSuccess(client.patch(`/jobs/${id}`, { title: 'Warden' }))
     const total = async (text: string): Promise<number> =>
@@ -166,7 +166,7 @@ describe('updateJob', () => {
 })
 
 describe('deleteJob', () => {
-  test('with applications → 422 that counts them; without → 204', async () => {
+  test('with applications → 422 with their number; without → 204', async () => {
     const { id } = await newJob(client)
     const application = await newApplication(client, { job_id: id })
     const answer = await client.delete(`/jobs/${id}`)

@@ -61,7 +61,7 @@ function sorted(records: Body[], sorts: string[]): string[] {
 describe.each(listIds)('%s', (id) => {
   const directions = operations[id].sorts.flatMap((sort) => [sort, `-${sort}`])
 
-  test('no sort → in the order of creation', async () => {
+  test('no sort → ordered by creation', async () => {
     const answer = await list(id, 'page[size]=100')
     expect(idsOf(answer)).toEqual(sorted(all[id] ?? [], []))
     expect(answer.body.meta.allowed_sorts).toEqual(operations[id].sorts)
@@ -197,7 +197,7 @@ describe.each(listIds)('%s: the filters', (id) => {
   const matchesOf = ([, matches]: FilterCase): Body[] =>
     (all[id] ?? []).filter((record) => matches(record, seeded))
 
-  test('each has cases, and no case is for another filter', () =>
+  test('each filter has test cases', () =>
     expect(cases.map(({ name }) => name).sort()).toEqual(
       Object.keys(operations[id].filters).sort(),
     ))

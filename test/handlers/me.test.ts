@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => app?.[Symbol.asyncDispose]())
 
 describe('getMe', () => {
-  test('→ the key, its owner, the account and the configured rate limit', async () => {
+  test('a valid key → the key, its owner, the account and the configured rate limit', async () => {
     const account = await app.newAccount()
     const { status, body, headers } = await app.as(account).get('/me')
     const { email } = await app.db.read('users').where({ id: account.userId }).first('email')

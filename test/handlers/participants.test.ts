@@ -30,7 +30,7 @@ const tagged = async (tag: string): Promise<string[]> =>
   (await client.get(`/participants?filter[tag]=${tag}`)).body.data.map(({ id }: Body) => id)
 
 describe('createParticipant', () => {
-  test('the contract’s example → 201 with all fields in the contract’s order, and participant.created', async () => {
+  test('the example of the contract → 201 with its fields in order, and participant.created', async () => {
     const answer = await client.post('/participants', requestExample('ParticipantCreateBody'))
     const { id } = answer.body
     expect([answer.status, answer.headers.get('location')]).toEqual([
@@ -53,7 +53,7 @@ describe('createParticipant', () => {
     expect(await eventsAbout(client, id)).toEqual(['participant.created'])
   })
 
-  test('only a name → what the contract says of the rest', async () => {
+  test('only a name → defaults for the other fields', async () => {
     const { status, body } = await client.post('/participants', { full_name: 'A' })
     expect(status).toBe(201)
     expect(body).toMatchObject({
@@ -81,14 +81,14 @@ describe('createParticipant', () => {
     { given: { tags: Array.from({ length: 51 }, (_, i) => `${i}`) }, field: 'tags' },
     { given: { external_id: '' }, field: 'external_id' },
   ]
-  test.each(faults)('$field: %# → 422 on it', async ({ given, field }) =>
+  test.each(faults)('$field: %# → 422 on the field', async ({ given, field }) =>
     expect(await refused(client.post('/participants', { full_name: 'A', ...given }))).toEqual({
       status: 422,
       fields: [field],
     }),
   )
 
-  test('an email address or external id that is taken, whatever the address’s case → 422 on it; in another account → 201', async () => {
+  test('an email (in any case) or external ID in use → 422 on the field; in another account → 201', async () => {
     await newParticipant(client, { email: 'Grace@Example.com', external_id: 'Navy-1' })
     const email = { full_name: 'A', email: 'gRACE@example.COM' }
     const externalId = { full_name: 'A', external_id: 'Navy-1' }
@@ -107,7 +107,7 @@ describe('createParticipant', () => {
     expect((await stranger.post('/participants', { ...email, ...externalId })).status).toBe(201)
   })
 
-  test('the same address many times at once → one 201, the others 422, one event', async () => {
+  test('concurrent requests with one email → one 201, 422 for the others, one event', async () => {
     const own = app.as(await app.newAccount())
     const answers = await Promise.all(
       Array.from({ length: 6 }, () =>
@@ -118,7 +118,7 @@ describe('createParticipant', () => {
     expect((await own.get('/events')).body.meta.total).toBe(1)
   })
 
-  test('names that SQL and LIKE treat apart → kept and found as they are', async () => {
+  test('names with characters of SQL and LIKE → stored and found unchanged', async () => {
     const full_name = `Robert'); drop table participants;-- 50%_\\`
     const { id } = await newParticipant(client, { full_name, tags: ["o'clock"] })
     const found = await client.get(
@@ -130,7 +130,7 @@ describe('createParticipant', () => {
 })
 
 describe('updateParticipant', () => {
-  test('the contract’s example → 200, the other fields as they were, and participant.updated', async () => {
+  test('the example of the contract → 200, the other fields unchanged, and participant.updated', async () => {
     const before = await newParticipant(client, {
       email: 'update@example.com',
       tags: ['vip', 'old'],
@@ -153,7 +153,7 @@ describe('updateParticipant', () => {
     ])
   })
 
-  test('tags → found by the new ones, no longer by the old', async () => {
+  test('tags → found by the new tags only', async () => {
     const { id } = await newParticipant(client, { tags: ['red', 'green'] })
     await expectSuccess(client.patch(`/participants/${id}`, { tags: ['green', 'blue'] }))
     expect([await tagged('red'), await tagged('green'), await tagged('blue')]).toEqual([
@@ -165,7 +165,7 @@ describe('updateParticipant', () => {
     expect(await tagged('green')).toEqual([])
   })
 
-  test('name and address → found by the new ones, no longer by the old', async () => {
+  test('name and email → found by the new texts only', async () => {
     const { id } = await newParticipant(client, {
       full_name: 'Before',
       email: 'before@example.com',
@@ -181,7 +181,7 @@ describe('updateParticipant', () => {
     expect(await total('filter[email]=LATER@example.com')).toBe(1)
   })
 
-  test('null for what may be null → cleared, and free for others', async () => {
+  test('null for nullable fields → cleared; their values can be used again', async () => {
     const given = { email: 'free@example.com', phone: '1', external_id: 'free' }
     const { id } = await newParticipant(client, given)
     const cleared = await expectSuccess(
@@ -198,7 +198,7 @@ describe('updateParticipant', () => {
     })
   })
 
-  test('what another participant has → 422 on it, and nothing is changed; the own address in another case → 200', async () => {
+  test('an email or external ID of another participant → 422; its own email in another case → 200', async () => {
     await newParticipant(client, { email: 'first@example.com', external_id: 'first' })
     const second = await newParticipant(client, { email: 'second@example.com' })
     const patch = (body: object) => client.patch(`/participants/${second.id}`, body)
@@ -214,13 +214,13 @@ describe('updateParticipant', () => {
     expect((await patch({ email: 'Second@Example.com' })).body.email).toBe('Second@Example.com')
   })
 
-  test('any status can follow any other', async () => {
+  test('each status → can change to each other', async () => {
     const { id } = await newParticipant(client)
     for (const status of ['archived', 'inactive', 'active', 'inactive', 'archived', 'active'])
       expect((await client.patch(`/participants/${id}`, { status })).body.status).toBe(status)
   })
 
-  test('updated_at moves on with each change, also when the clock stands still or was set back', async () => {
+  test('each change → a later updated_at, even if the clock stops or goes back', async () => {
     let { id, updated_at } = await newParticipant(client)
     for (const phone of ['1', '2', '3']) {
       clock -= 1000
@@ -233,7 +233,7 @@ describe('updateParticipant', () => {
 })
 
 describe('deleteParticipant', () => {
-  test('with job applications or payments → 422 that counts them, and nothing is changed', async () => {
+  test('with job applications or payments → 422 with their numbers, and no change', async () => {
     const { id } = await newParticipant(client)
     const task = await newTask(client, { participant_id: id })
     const applications = [
@@ -295,14 +295,14 @@ describe('deleteParticipant', () => {
     expect((await client.get(`/tasks?filter[participant_id]=${id}`)).body.meta.total).toBe(0)
   })
 
-  test('its address and external id → free for another', async () => {
+  test('its email and external ID → can be used again', async () => {
     const given = { email: 'gone@example.com', external_id: 'gone' }
     const { id } = await newParticipant(client, given)
     await client.delete(`/participants/${id}`)
     await newParticipant(client, given)
   })
 
-  test('while tasks and payments are made for it → each is refused, or keeps it or lets it go: never a reference to nothing', async () => {
+  test('during the creation of its tasks and payments → no record refers to a deleted participant', async () => {
     for (let round = 0; round < 5; round++) {
       const { id } = await newParticipant(client)
       const [deleted, task, payment] = await Promise.all([

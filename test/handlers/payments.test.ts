@@ -22,7 +22,7 @@ const defaults = { task_id: null, status: 'pending', note: null, paid_at: null }
 const times = { created_at: expect.any(String), updated_at: expect.any(String) }
 
 describe('createPayment', () => {
-  test('the contract’s example → 201 with every field, the same when read', async () => {
+  test('the example of the contract → 201 with every field, as stored', async () => {
     const client = await newClient()
     const example = {
       ...requestExample('PaymentCreateBody'),
@@ -46,7 +46,7 @@ describe('createPayment', () => {
     { name: 'an empty note', fields: { note: '' } },
     { name: 'a note as long as it may be', fields: { note: '€'.repeat(2_000) } },
   ]
-  test.each(given)('$name → 201 with it, and defaults for the rest', async ({ fields }) => {
+  test.each(given)('$name → 201, with defaults for the other fields', async ({ fields }) => {
     const client = await newClient()
     const body = {
       participant_id: (await newParticipant(client)).id,
@@ -60,7 +60,7 @@ describe('createPayment', () => {
     await expectRead(client, `/payments/${answer.body.id}`, answer)
   })
 
-  test('for a task → 201 with it, whoever’s the task is', async () => {
+  test('for a task of any participant → 201', async () => {
     const client = await newClient()
     const task_id = (await newTask(client, { participant_id: (await newParticipant(client)).id }))
       .id
@@ -89,7 +89,7 @@ describe('createPayment', () => {
     ['status', 'paid'],
     ['paid_at', '2026-03-02T09:30:00Z'],
   ]
-  test.each(refused)('%s: %j → 422 on it', async (field, value) => {
+  test.each(refused)('%s: %j → 422 on the field', async (field, value) => {
     const client = await newClient()
     const body = {
       participant_id: (await newParticipant(client)).id,
@@ -128,7 +128,7 @@ describe('updatePayment', () => {
     },
   ]
   test.each(changes)(
-    '$given of a pending one → 200, the rest as it was, the same when read',
+    '$given of a pending payment → 200 and stored, the other fields unchanged',
     async ({ given, wanted }) => {
       const client = await newClient()
       const { id } = await newPayment(client, {
@@ -139,7 +139,7 @@ describe('updatePayment', () => {
     },
   )
 
-  test('a task → 200 with it', async () => {
+  test('a task → 200', async () => {
     const client = await newClient()
     const { id } = await newPayment(client)
     await expectUpdate(client, `/payments/${id}`, { task_id: (await newTask(client)).id })
@@ -153,7 +153,7 @@ describe('updatePayment', () => {
     ['currency', 'EURO'],
     ['status', 'refunded'],
     ['paid_at', null],
-  ])('%s: %j → 422 on it and nothing is changed', async (field, value) => {
+  ])('%s: %j → 422 on the field, and no change', async (field, value) => {
     const client = await newClient()
     const before = await newPayment(client)
     expect(
@@ -171,7 +171,7 @@ describe('updatePayment', () => {
     { status, given: { note: 'New' }, want: [200, []] },
     { status, given: { task_id: null }, want: [200, []] },
   ])
-  test.each(settled)('$given of a $status one → $want', async ({ status, given, want }) => {
+  test.each(settled)('$given of a $status payment → $want', async ({ status, given, want }) => {
     const client = await newClient()
     const { id } = await newPayment(client, { task_id: (await newTask(client)).id })
     const before = (await client.patch(`/payments/${id}`, { status })).body
@@ -200,7 +200,7 @@ describe('updatePayment: moves', () => {
     },
   )
 
-  test('paid_at is the time of the move', async () => {
+  test('a change to paid → sets paid_at', async () => {
     const client = await newClient()
     const { id } = await newPayment(client)
     const before = Date.now()
@@ -209,7 +209,7 @@ describe('updatePayment: moves', () => {
     expect(Date.parse(paid_at)).toBeLessThanOrEqual(Date.now())
   })
 
-  test('paid and given another amount at once → the amount is changed before it is paid, or not at all', async () => {
+  test('paid and another amount in concurrent requests → the amount changes before the payment or not at all', async () => {
     const client = await newClient()
     const rounds = Array.from({ length: 5 }, async () => {
       const { id } = await newPayment(client)
@@ -232,7 +232,7 @@ describe('updatePayment: moves', () => {
 })
 
 describe('deletePayment', () => {
-  test('in any state → 204, and its participant and task stay', async () => {
+  test('in any status → 204, and its participant and task stay', async () => {
     const client = await newClient()
     const { id: task_id } = await newTask(client)
     const { id, participant_id } = await newPayment(client, { task_id })
@@ -244,7 +244,7 @@ describe('deletePayment', () => {
     expect((await client.delete(`/participants/${participant_id}`)).status).toBe(204)
   })
 
-  test('unknown → 404, as for a read and an update', async () => {
+  test('an unknown ID → 404, like a read and an update', async () => {
     const client = await newClient()
     const path = `/payments/${UNKNOWN_ID}`
     const answers = [

@@ -56,7 +56,7 @@ const kinds: Kind[] = [
 ]
 
 describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
-  test(`create${name}, get${name}, update${name}, delete${name}: one record, from its Location to its end`, async () => {
+  test(`create${name}, get${name}, update${name}, delete${name}: one record after the other`, async () => {
     const client = await newClient()
     const record = await create(client)
     const own = `${path}/${record.id}`
@@ -85,7 +85,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     ])
   })
 
-  test(`update${name}, delete${name}: If-Match with another version or none → 412, and nothing happens`, async () => {
+  test(`update${name}, delete${name}: If-Match with another or an unknown version → 412, and no change`, async () => {
     const client = await newClient()
     const record = await create(client)
     const own = `${path}/${record.id}`
@@ -106,7 +106,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     expect((await client.delete(own, current)).status).toBe(412)
   })
 
-  test(`get${name}, update${name}, delete${name}: no such record, or another account’s → the same 404`, async () => {
+  test(`get${name}, update${name}, delete${name}: an unknown ID, or one of another account → the same 404`, async () => {
     const [client, stranger] = [await newClient(), await newClient()]
     const { id } = await create(client)
     const texts = new Set<string>()
@@ -126,7 +126,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     expect(await eventsAbout(client, id)).toEqual([`${event}.created`])
   })
 
-  test(`get${name}, update${name}, delete${name}: an id in upper case or as a URN → the record`, async () => {
+  test(`get${name}, update${name}, delete${name}: an ID in upper case or as a URN → the record`, async () => {
     const client = await newClient()
     const { id } = await create(client)
     expect((await client.get(`${path}/${id.toUpperCase()}`)).body.id).toBe(id)
@@ -134,7 +134,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     expect((await client.delete(`${path}/URN:UUID:${id.toUpperCase()}`)).status).toBe(204)
   })
 
-  test(`update${name}: an unknown field, a time or the id → 422 on it`, async () => {
+  test(`update${name}: an unknown field, a time or the ID → 422 on the field`, async () => {
     const client = await newClient()
     const { id } = await create(client)
     const body = { ...change, id: UNKNOWN_ID, created_at: '2026-03-02T09:30:00.000Z', color: 'red' }
@@ -144,7 +144,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
     })
   })
 
-  test(`update${name}: several at once → each is one change, with a version and an event of its own`, async () => {
+  test(`update${name}: concurrent requests → one version and one event for each`, async () => {
     const client = await newClient()
     const { id } = await create(client)
     const [field = ''] = Object.keys(change)

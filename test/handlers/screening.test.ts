@@ -113,7 +113,7 @@ describe('createJobApplication: screening', () => {
     )
   })
 
-  test('is fixed when the answers or the job’s questions change later', async () => {
+  test('later changes of answers or questions → the outcome stays', async () => {
     const client = await newClient()
     const job = await newJob(client, { screening_questions: questionsOf(both) })
     const application = await newApplication(client, { job_id: job.id })
@@ -143,7 +143,7 @@ describe('createJob: operators of screening questions', () => {
     { operator: 'one_of', expected: ['', 'two\nlines', 5, false] },
     { operator: 'one_of', expected: Array.from({ length: 100 }, (_, index) => index) },
   ]
-  test.each(accepted)('%j → stored as it is', async (given) => {
+  test.each(accepted)('%j → stored unchanged', async (given) => {
     const client = await newClient()
     const job = await newJob(client, { screening_questions: [question(given)] })
     expect(job.screening_questions).toEqual([question(given)])
@@ -173,7 +173,7 @@ describe('createJob: operators of screening questions', () => {
       '100',
     ],
   ]
-  test.each(faults)('%j → 422 on %s that says: %s', async (given, field, message) => {
+  test.each(faults)('%j → 422 on %s: %s', async (given, field, message) => {
     const client = await newClient()
     const name = `screening_questions.1.${field}`
     const bad = question({ key: 'second', ...given })
@@ -222,7 +222,7 @@ describe('createJob: operators of screening questions', () => {
     expect(application.screening_outcome).toBe('meets_all')
   })
 
-  test('updateJob: another operator → replaced, and checked alike', async () => {
+  test('updateJob: another operator → replaced and validated', async () => {
     const client = await newClient()
     const { id } = await newJob(client, { screening_questions: [question()] })
     const patch = (given: object) =>

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => app[Symbol.asyncDispose]())
 
 describe('createTask', () => {
-  test('the contract’s example → 201 with all fields in the contract’s order, and task.created', async () => {
+  test('the example of the contract → 201 with its fields in order, and task.created', async () => {
     const { id: participant_id } = await newParticipant(client)
     const answer = await client.post('/tasks', {
       ...requestExample('TaskCreateBody'),
@@ -48,7 +48,7 @@ describe('createTask', () => {
     expect(await eventsAbout(client, id)).toEqual(['task.created'])
   })
 
-  test('only a title → what the contract says of the rest', async () =>
+  test('only a title → defaults for the other fields', async () =>
     expect(await newTask(client, { title: 'T' })).toMatchObject({
       description: '',
       status: 'open',
@@ -88,7 +88,7 @@ describe('createTask', () => {
     { given: { participant_id: '' }, field: 'participant_id' },
     { given: { completed_at: NOON }, field: 'completed_at' },
   ]
-  test.each(faults)('$field: %# → 422 on it', async ({ given, field }) =>
+  test.each(faults)('$field: %# → 422 on the field', async ({ given, field }) =>
     expect(await refused(client.post('/tasks', { title: 'T', ...given }))).toEqual({
       status: 422,
       fields: [field],
@@ -97,7 +97,7 @@ describe('createTask', () => {
 })
 
 describe('updateTask', () => {
-  test('the contract’s example → completed_at is now, task.updated and task.completed', async () => {
+  test('the example of the contract → completed_at is now, task.updated and task.completed', async () => {
     const task = await newTask(client)
     clock += 90_000
     const now = new Date(clock).toISOString()
@@ -144,7 +144,7 @@ describe('updateTask', () => {
     },
   )
 
-  test('a forbidden move beside other changes → 422, and none of them is made', async () => {
+  test('a forbidden status with other changes → 422, and no change', async () => {
     const { id } = await newTask(client)
     const done = await expectSuccess(client.patch(`/tasks/${id}`, { status: 'completed' }))
     expect(await refused(client.patch(`/tasks/${id}`, { title: 'New', status: 'open' }))).toEqual({
@@ -166,7 +166,7 @@ describe('updateTask', () => {
     ])
   })
 
-  test('the same instant written in another way → no change; null → no longer due', async () => {
+  test('the same due_at in another notation → no change; null → cleared', async () => {
     const task = await newTask(client, { due_at: '2026-03-09T17:00:00Z' })
     const patch = (due_at: string | null): Promise<Body> =>
       expectSuccess(client.patch(`/tasks/${task.id}`, { due_at }))
@@ -177,7 +177,7 @@ describe('updateTask', () => {
     expect((await client.get(`/tasks/${task.id}`)).body.due_at).toBeNull()
   })
 
-  test('a participant → set, changed and cleared', async () => {
+  test('participant_id → set, changed and cleared', async () => {
     const [first, second] = [await newParticipant(client), await newParticipant(client)]
     const { id } = await newTask(client)
     for (const participant_id of [first.id, second.id, null])

@@ -55,7 +55,7 @@ describe.each(Object.entries(CASES))('%s', (_, cases) => {
   )
 })
 
-test('an event that is no longer on offer is gone for its subscribers', async () => {
+test('an event that is no longer subscribable: a breaking change', async () => {
   await using before = await newFolder()
   await using after = await newFolder(
     replaced(OPENAPI, ['x-emitted-by-system: [note.lost]\n', '']),
@@ -72,7 +72,7 @@ test('an event that is no longer on offer is gone for its subscribers', async ()
   ])
 })
 
-test('an operation and an event without any notice', async () => {
+test('the removal of an operation and an event without notice: breaking changes', async () => {
   await using before = await newFolder()
   const openapi = replaced(replaced(OPENAPI, [OLD, '']), [POST, '']).replace(
     'x-emitted-by-system: [note.lost]',
@@ -94,7 +94,7 @@ test('an operation and an event without any notice', async () => {
   ])
 })
 
-test('every rule is seen here', () => {
+test('every rule has a test', () => {
   const inCases = Object.values(CASES).flatMap((cases) =>
     cases.flatMap(({ there, back }) => [...there, ...back]),
   )
@@ -118,7 +118,7 @@ test('every rule is seen here', () => {
   ).toEqual([])
 })
 
-test('a part that operations share is one change, with its line and all that it concerns', async () => {
+test('a part that operations share: one change, with its line and the operations', async () => {
   await using before = await newFolder()
   await using after = await newFolder(
     replaced(OPENAPI, [
@@ -144,7 +144,7 @@ test('a part that operations share is one change, with its line and all that it 
   ])
 })
 
-test('muster diff: against a git revision, with JUnit and a changelog; exit status 1 for what breaks', async () => {
+test('muster diff: compares with a git revision, writes JUnit and a changelog, and exits with 1 for breaking changes', async () => {
   await using muster = await newMuster()
   await using folder = await newFolder()
   const git = (...args: string[]) =>

@@ -322,11 +322,11 @@ async function newContract() {
   }
 }
 
-test('the contract of this service is well made', async () => {
+test('the contract of this service: no problems', async () => {
   expect((await lint(ROOT)).map(formatProblem)).toEqual([])
 })
 
-test('each defect is named by its rule, at its line, with what to do; and nothing else is', async () => {
+test('each defect: reported once, with its rule, its line and the remedy', async () => {
   await using contract = await newContract()
   for (const defect of CASES) contract.change(defect)
   await contract.write()
@@ -389,7 +389,7 @@ const FATAL: Omit<Case, 'line'>[] = [
     want: "openapi.yaml:\\d+:7 generates — x-deprecated-since must be a day, for example '2026-03-01'",
   },
 ]
-test.each(FATAL)('what nothing can be generated from is a problem, too: $name', async (defect) => {
+test.each(FATAL)('a contract that cannot be generated from: $name', async (defect) => {
   await using contract = await newContract()
   contract.change(defect)
   await contract.write()
@@ -398,7 +398,7 @@ test.each(FATAL)('what nothing can be generated from is a problem, too: $name', 
   )
 })
 
-test('muster lint: exit status 1 and a line for each problem; 0 when there is none', async () => {
+test('muster lint: exits with 1 and prints each problem; exits with 0 without problems', async () => {
   await using muster = await newMuster()
   await using contract = await newContract()
   await contract.write()

@@ -22,7 +22,7 @@ async function call(url: string, key: string, method: string, path: string, body
 const VENUE_HANDLERS = ['listVenues', 'createVenue', 'getVenue', 'updateVenue', 'deleteVenue']
 
 test(
-  'docs/new-resource.md: each step does what the page says',
+  'docs/new-resource.md: each step works as described',
   async () => {
     await using tree = await copyOfRepository()
     const steps = await stepsOf(tree)
@@ -106,7 +106,7 @@ test(
 )
 
 test(
-  'an operation that needs no API key: the service does not start, and says what to change',
+  'an operation without an API key: the service does not start, and says what to change',
   async () => {
     await using tree = await copyOfRepository()
     await tree.replace(
@@ -125,7 +125,7 @@ test(
 )
 
 test(
-  'a removed operation: what belonged to it is named, and kept',
+  'a removed operation: its files are listed and stay',
   async () => {
     await using tree = await copyOfRepository()
     const text = await tree.read('openapi.yaml')
@@ -163,7 +163,7 @@ test(
 )
 
 test(
-  'a handler or a test that is there is never overwritten',
+  'an existing handler or test: never overwritten',
   async () => {
     await using tree = await copyOfRepository()
     await tree.write('test/handlers/getJob.test.ts', 'mine')
@@ -194,7 +194,7 @@ const PING = `  /public/v1/ping:
 const HANDLER = 'export async function getPing(): Promise<void> {}\n'
 
 test(
-  'muster dev: follows the contract and the code, and outlives mistakes in both',
+  'muster dev: follows changes of the contract and the code, and survives errors in both',
   async () => {
     await using tree = await copyOfRepository()
     const first = await whenReady(tree)

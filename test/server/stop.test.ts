@@ -26,7 +26,7 @@ function open({ url }: TestApp): Connection {
 
 const AT_ONCE_MS = 5_000
 
-test('connections without a request in flight do not hold up a stop', async () => {
+test('connections without a request in flight do not delay a stop', async () => {
   const app = await startApp()
   const [silent, halfAHead, answered] = [open(app), open(app), open(app)]
   halfAHead.socket.write('GET /healthz HTTP/1.1\r\nHost: te')
@@ -44,7 +44,7 @@ test('a second stop waits for the first', async () => {
   await app[Symbol.asyncDispose]()
 })
 
-test('a request in flight is answered, and its connection takes no more', async () => {
+test('a request in flight: gets its response, then its connection closes', async () => {
   const app = await startApp()
   const { key } = await app.newAccount()
   const { socket, received, closed } = open(app)

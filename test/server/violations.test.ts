@@ -25,7 +25,7 @@ async function withOddTask(app: TestApp): Promise<TestAccount & { path: string }
 const metric = (text: string, name: string): string | undefined =>
   new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]
 
-test('log: the answer goes out, and the violation is counted and listed once, without its value', async () => {
+test('log: the response is sent, and the violation is counted and listed once, without its value', async () => {
   await using app = await startApp({ environment: { VALIDATE_RESPONSES: 'log' } })
   const account = await withOddTask(app)
   expect((await app.call('GET', '/violations')).text).toContain('"violations":[]')
@@ -70,7 +70,7 @@ test('log: the answer goes out, and the violation is counted and listed once, wi
   expect(text).not.toContain(SECRET)
 })
 
-test('enforce: the answer is 500, and the violation is listed', async () => {
+test('enforce: 500, and the violation is listed', async () => {
   await using app = await startApp({ environment: { VALIDATE_RESPONSES: 'enforce' } })
   const account = await withOddTask(app)
   expect((await app.as(account).get(account.path)).status).toBe(500)
@@ -79,14 +79,14 @@ test('enforce: the answer is 500, and the violation is listed', async () => {
   ])
 })
 
-test('off: nothing is looked at', async () => {
+test('off: responses are not checked', async () => {
   await using app = await startApp({ environment: { VALIDATE_RESPONSES: 'off' } })
   const account = await withOddTask(app)
   expect((await app.as(account).get(account.path)).status).toBe(200)
   expect(JSON.parse((await app.call('GET', '/violations')).text).violations).toEqual([])
 })
 
-test('names that people give to entries of a map are not told', async () => {
+test('names of map entries, which users choose: not listed', async () => {
   await using app = await startApp({ environment: { VALIDATE_RESPONSES: 'log' } })
   const account = await app.newAccount()
   const job = (await app.as(account).post('/jobs', { title: 'A job', status: 'open' })).body
@@ -135,7 +135,7 @@ test('an event that asyncapi.yaml does not allow is not emitted, counted and lis
   expect(text).not.toContain(SECRET)
 })
 
-test('errors are held to the contract like everything else', async () => {
+test('error responses are checked, too', async () => {
   await using app = await startApp({ environment: { VALIDATE_RESPONSES: 'log' } })
   const account = await app.newAccount()
   expect((await app.as(account).get('/tasks?bogus=1')).status).toBe(422)
@@ -147,46 +147,43 @@ test('errors are held to the contract like everything else', async () => {
 test.each([
   ['log', 418],
   ['enforce', 500],
-] as const)(
-  'an error that the contract does not have, with %s: %i',
-  async (validateResponses, status) => {
-    const log = pino({ level: 'silent' })
-    const seen: Violation[] = []
-    const app = new Koa()
-    app.use(answerErrors(log))
-    app.use(
-      checkErrors(
-        newResponseChecker({
-          mode: validateResponses,
-          log,
-          onViolation: (violation) => seen.push(violation),
-        }),
-      ),
-    )
-    app.use(answerErrors(log))
-    app.use((ctx) => {
-      ctx.state.operationId = 'getTask'
-      ctx.throw(418, 'I am a teapot.')
-    })
-    const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 })
-    try {
-      const answer = await fetch(`http://127.0.0.1:${server.port}/`)
-      expect(answer.status).toBe(status)
-      expect(seen).toEqual([
-        {
-          operation: 'getTask',
-          status: 418,
-          pointer: '',
-          problem: 'status 418 is not in the contract',
-        },
-      ])
-    } finally {
-      await server.stop(0)
-    }
-  },
-)
+] as const)('an undocumented error, with %s: %i', async (validateResponses, status) => {
+  const log = pino({ level: 'silent' })
+  const seen: Violation[] = []
+  const app = new Koa()
+  app.use(answerErrors(log))
+  app.use(
+    checkErrors(
+      newResponseChecker({
+        mode: validateResponses,
+        log,
+        onViolation: (violation) => seen.push(violation),
+      }),
+    ),
+  )
+  app.use(answerErrors(log))
+  app.use((ctx) => {
+    ctx.state.operationId = 'getTask'
+    ctx.throw(418, 'I am a teapot.')
+  })
+  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 })
+  try {
+    const answer = await fetch(`http://127.0.0.1:${server.port}/`)
+    expect(answer.status).toBe(status)
+    expect(seen).toEqual([
+      {
+        operation: 'getTask',
+        status: 418,
+        pointer: '',
+        problem: 'status 418 is not in the contract',
+      },
+    ])
+  } finally {
+    await server.stop(0)
+  }
+})
 
-test('of more than a hundred, those that were not seen for longest are forgotten', () => {
+test('more than 100 violations: the least recent ones are removed', () => {
   const violations = newViolations()
   const see = (number: number) =>
     violations.record(
@@ -203,7 +200,7 @@ test('of more than a hundred, those that were not seen for longest are forgotten
   expect(violations.list()[1]).toMatchObject({ count: 2, first_seen_at: new Date(0).toISOString() })
 })
 
-test('If-None-Match to what has no version brings the whole answer', async () => {
+test('If-None-Match for a response without a version: the whole response', async () => {
   await using app = await startApp()
   const account = await app.newAccount()
   expect((await app.as(account).get('/tasks', { 'If-None-Match': '*' })).status).toBe(200)

@@ -132,7 +132,7 @@ describe('cancel', () => {
       answer: 500,
       want: { state: 'failed', failureReason: 'cancelled' },
     },
-  ])('while an attempt is under way, which $name', async ({ answer, want }) => {
+  ])('while an attempt is in flight, which $name', async ({ answer, want }) => {
     let respond = (): void => undefined
     await using subscriber = await newSubscriber(app, {
       answers: [
