@@ -7,12 +7,15 @@ export function deviceCookieValue(secretKey: string, userId: string): string {
   return createHmac('sha256', secretKey).update(`a device of ${userId}`).digest('base64url')
 }
 
+/** `secretKeys`: a cookie that any of them created is valid. */
 export function isKnownDevice(
-  secretKey: string,
+  secretKeys: string[],
   userId: string,
-  mark: string | undefined,
+  cookie: string | undefined,
 ): boolean {
-  const expected = Buffer.from(deviceCookieValue(secretKey, userId))
-  const actual = Buffer.from(mark ?? '')
-  return actual.length === expected.length && timingSafeEqual(actual, expected)
+  const actual = Buffer.from(cookie ?? '')
+  return secretKeys.some((secretKey) => {
+    const expected = Buffer.from(deviceCookieValue(secretKey, userId))
+    return actual.length === expected.length && timingSafeEqual(actual, expected)
+  })
 }

@@ -68,6 +68,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: 'show, pause, resume and cancel bulk jobs',
     load: async () => (await import('./bulk.ts')).addBulk,
   },
+  'secret-key': {
+    summary: 'rotate the key that encrypts the signing secrets',
+    load: async () => (await import('./secret-key.ts')).addSecretKey,
+  },
   mock: {
     summary: 'run a mock of the API',
     load: async () => (await import('./mock.ts')).addMock,

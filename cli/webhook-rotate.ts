@@ -3,6 +3,7 @@ import { Refused } from '../errors.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { activateSecret, prepareSecret } from '../records/webhooks.ts'
+import { findSealingKey } from '../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { lookUpWebhookAccount } from './lookup.ts'
 import { examples, type Output, type Shell } from './shell.ts'
@@ -36,9 +37,9 @@ function prepareNextSecret(shell: Shell, id: string): Promise<Output> {
   return shell.withDatabase(async ({ db, config }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     const secret = newSecret()
-    const sealed = sealSecret(config.secretKey, id, secret)
     await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)
+      const sealed = sealSecret(await findSealingKey(trx, config.secretKeys), id, secret)
       const webhook = await prepareSecret(scope, id, sealed, new Date())
       if (!webhook) throw new Refused(`There is no webhook ${id}`)
       await auditWebhook(scope, webhook, 'secret_prepared')

@@ -19,6 +19,7 @@ import {
 import type { Config } from '../server/config.ts'
 import { DEFAULT_RATE, MAX_RATE, missedBy, startBulkJob } from '../webhooks/bulk.ts'
 import { emitTest } from '../webhooks/emit.ts'
+import { findSealingKey } from '../webhooks/secret-keys.ts'
 import { assertWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import { assertPeriod, formatPreview, formatStarted, parseRate, parseTime } from './bulk.ts'
@@ -94,10 +95,11 @@ function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
     const secret = newSecret()
     const { id } = await transaction(db, async (trx) => {
       const scope = writeScope(trx, account)
+      const key = await findSealingKey(trx, config.secretKeys)
       const created = await insertWebhook(
         scope,
         { url, description, eventTypes, ordering, createdBy: null },
-        (id) => sealSecret(config.secretKey, id, secret),
+        (id) => sealSecret(key, id, secret),
         new Date(),
       )
       await auditWebhook(scope, created, 'created', { url, event_types: eventTypes })

@@ -2,6 +2,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
+import type { Trx } from './database/transaction.ts'
 import { endScheduledDeliveries } from './delivery-commands.ts'
 
 export interface Webhook {
@@ -177,6 +178,14 @@ export async function findAccountOfWebhook(sql: Sql, id: string): Promise<string
   return row?.account_id
 }
 
+/** The encrypted current secret of each enabled webhook, by ID. */
+export async function listEnabledSecrets(scope: Scope): Promise<Map<string, string>> {
+  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted'>[] = await notDeleted(scope)
+    .where({ enabled: true })
+    .select('id', 'secret_encrypted')
+  return new Map(rows.map((row) => [row.id, row.secret_encrypted]))
+}
+
 export async function findSealedSecrets(
   scope: Scope,
   id: string,
@@ -184,6 +193,45 @@ export async function findSealedSecrets(
   const row: Pick<WebhookRow, 'secret_encrypted' | 'next_secret_encrypted'> | undefined =
     await notDeleted(scope).where({ id }).first('secret_encrypted', 'next_secret_encrypted')
   return row && { current: row.secret_encrypted, next: row.next_secret_encrypted }
+}
+
+/** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. On PostgreSQL the rows stay locked until the transaction ends. */
+export async function listSealedSecrets(
+  { dialect, sql }: Pick<Trx, 'dialect' | 'sql'>,
+  afterId: string,
+  limit: number,
+): Promise<(SealedSecrets & { id: string })[]> {
+  const query = sql('webhooks')
+    .whereNull('deleted_at')
+    .where('id', '>', afterId)
+    .orderBy('id')
+    .limit(limit)
+    .select('id', 'secret_encrypted', 'next_secret_encrypted')
+  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted' | 'next_secret_encrypted'>[] =
+    await (dialect === 'postgres' ? query.forUpdate() : query)
+  return rows.map((row) => ({
+    id: row.id,
+    current: row.secret_encrypted,
+    next: row.next_secret_encrypted,
+  }))
+}
+
+export async function countWebhooks(sql: Sql): Promise<number> {
+  const [row]: { webhooks: number }[] = await sql('webhooks')
+    .whereNull('deleted_at')
+    .count({ webhooks: '*' })
+  return Number(row?.webhooks)
+}
+
+/** Stores the same secrets, encrypted with another key. */
+export async function updateSealedSecrets(
+  sql: Sql,
+  id: string,
+  { current, next }: SealedSecrets,
+): Promise<void> {
+  await sql('webhooks')
+    .where({ id })
+    .update({ secret_encrypted: current, next_secret_encrypted: next })
 }
 
 export interface WebhookChange {

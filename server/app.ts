@@ -13,6 +13,7 @@ import { answerErrors } from './errors.ts'
 import { identify } from './identify.ts'
 import type { Metrics } from './metrics.ts'
 import { serveOperations } from './operations.ts'
+import type { Readiness } from './readiness.ts'
 import type { RequestLog } from './request-log.ts'
 import { checkErrors } from './respond.ts'
 
@@ -23,8 +24,7 @@ export interface AppServices {
   now: () => Date
   metrics: Metrics
   requestLog: RequestLog
-  /** The names of what is not reachable: the database, the schedule, both or none. */
-  findUnready: () => Promise<string[]>
+  readiness: Readiness
 }
 
 export function createApp(services: AppServices): Koa<RequestState> {
@@ -83,16 +83,16 @@ function homeRoute(): Router {
 }
 
 /** For the operator of the service; not in the contract. */
-function operatorRoutes({ config, metrics, findUnready }: AppServices): Router {
+function operatorRoutes({ config, metrics, readiness }: AppServices): Router {
   const router = new Router()
   router.get('/healthz', (ctx) => {
     ctx.body = { status: 'alive' }
   })
   router.get('/readyz', async (ctx) => {
-    const missing = await findUnready()
-    ctx.status = missing.length === 0 ? 200 : 503
-    ctx.body =
-      missing.length === 0 ? { status: 'ready' } : { status: 'not ready', unreachable: missing }
+    const reasons = await readiness.findReasons()
+    const isReady = reasons.length === 0
+    ctx.status = isReady ? 200 : 503
+    ctx.body = isReady ? { status: 'ready' } : { status: 'not ready', reasons }
   })
   router.get('/metrics', async (ctx) => {
     ctx.set('Content-Type', metrics.registry.contentType)

@@ -1,12 +1,14 @@
 /** Parses the settings from the environment variables, once at the start. */
-import { randomBytes } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { existsSync, mkdirSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
 import ipaddr from 'ipaddr.js'
 import { Refused } from '../errors.ts'
+import { sqliteFile } from '../records/database/open.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
+import { type SecretKeys, secretKeysOf } from '../webhooks/transport/secret.ts'
+import { type SecretKeyFiles, secretKeyFiles } from './secret-key-files.ts'
 
 /** The message names every invalid setting. */
 export class ConfigError extends Refused {
@@ -23,8 +25,10 @@ export interface Config {
   baseUrl: string
   database: { databaseUrl: string; backend: QueueBackend } | { dataDir: string }
   role: 'all' | 'api' | 'worker'
-  /** Encrypts webhook signing secrets at rest. */
-  secretKey: string
+  /** Encrypt webhook signing secrets at rest. */
+  secretKeys: SecretKeys
+  /** Set when the keys are files of `DATA_DIR`. */
+  secretKeyFiles: SecretKeyFiles | undefined
   /** The start fails if an operation has no handler. */
   isProduction: boolean
   isSignUpOpen: boolean
@@ -126,6 +130,7 @@ const settings = {
   QUEUE_BACKEND: str({ choices: queueBackends, default: 'postgres' }),
   ROLE: str({ choices: ['all', 'api', 'worker'], default: 'all' }),
   SECRET_KEY: secret({ default: undefined }),
+  SECRET_KEY_PREVIOUS: secret({ default: undefined }),
   NODE_ENV: str({ default: 'development' }),
   SIGN_UP: str({ choices: ['on', 'off'], default: 'on' }),
   LOG_LEVEL: str({
@@ -143,8 +148,8 @@ const settings = {
   CORS_ORIGINS: origins({ default: [] }),
 }
 
-/** Reads and checks the settings. Throws `ConfigError`. Creates `DATA_DIR` and its secret key when they
- *  are needed. */
+/** Reads and checks the settings. Throws `ConfigError`. Creates `DATA_DIR` and its secret key when an
+ *  installation without data needs them. */
 export function readConfig(environment: Record<string, string | undefined>): Config {
   // An empty variable counts as not set.
   const variables = Object.fromEntries(
@@ -171,6 +176,9 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     throw new ConfigError(
       'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters',
     )
+  if (env.SECRET_KEY === undefined && env.SECRET_KEY_PREVIOUS !== undefined)
+    throw new ConfigError('SECRET_KEY_PREVIOUS needs SECRET_KEY, the key that replaces it')
+  const keyFiles = env.SECRET_KEY === undefined ? openSecretKeyFiles(dataDir) : undefined
 
   return {
     port: env.PORT,
@@ -182,7 +190,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
         ? { dataDir }
         : { databaseUrl: env.DATABASE_URL, backend: env.QUEUE_BACKEND },
     role: env.ROLE,
-    secretKey: env.SECRET_KEY ?? readOrCreateSecretKey(dataDir),
+    secretKeys: keyFiles ?? secretKeysOf(env.SECRET_KEY ?? '', env.SECRET_KEY_PREVIOUS),
+    secretKeyFiles: keyFiles,
     isProduction: env.NODE_ENV === 'production',
     isSignUpOpen: env.SIGN_UP === 'on',
     logLevel: env.LOG_LEVEL,
@@ -198,9 +207,18 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   }
 }
 
-/** The secret key of an installation with SQLite: created once, readable by its owner only. */
-function readOrCreateSecretKey(dataDir: string): string {
-  const file = join(dataDir, 'secret.key')
+/** Creates the key of a new installation. A key that is missing beside data is never replaced: the signing
+ *  secrets in the database are encrypted with it. Commands that need no key still work then. */
+function openSecretKeyFiles(dataDir: string): SecretKeyFiles {
+  createDataDir(dataDir)
+  // Before the look at the key: the process that creates the database has created the key before it.
+  const hasData = existsSync(sqliteFile(dataDir))
+  const files = secretKeyFiles(dataDir)
+  if (!hasData) files.createMissing()
+  return files
+}
+
+function createDataDir(dataDir: string): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   } catch (error) {
@@ -208,17 +226,4 @@ function readOrCreateSecretKey(dataDir: string): string {
       cause: error,
     })
   }
-  if (!existsSync(file)) {
-    // A linked draft is complete, so no process reads half a key. When two processes start at once, both
-    // use the key of the first link.
-    const draft = `${file}.${process.pid}`
-    writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flush: true })
-    try {
-      linkSync(draft, file)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    }
-    unlinkSync(draft)
-  }
-  return readFileSync(file, 'utf8').trim()
 }

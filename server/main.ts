@@ -1,5 +1,4 @@
 /** One server: its database, delivery engine and HTTP, from start to stop. */
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { makeExport } from '../operations/export-job.ts'
 import { problemIn } from '../operations/violations.ts'
@@ -14,15 +13,16 @@ import { runBulkJob } from '../webhooks/bulk.ts'
 import { watchInvalidEvents } from '../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine/engine.ts'
 import { RunLoop } from '../webhooks/run-loop.ts'
+import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
 import { type HttpServer, listen } from './http.ts'
 import { newMetrics, reportDeliveries } from './metrics.ts'
+import { newReadiness } from './readiness.ts'
 import { startRequestLog } from './request-log.ts'
 
 /** For requests and attempts in flight. A stop may take 20 s in all. */
 const GRACE_MS = 18_000
-const PROBE_MS = 3_000
 const QUERY_TIMEOUT_MS = 15_000
 const HOUSEKEEPING_MS = 60_000
 const RETENTION_MS = 60 * 60_000
@@ -41,8 +41,8 @@ export interface ServerOptions {
   now?: () => Date
 }
 
-/** Starts a server on a migrated database. Throws when the port is in use or the database is not
- *  reachable; then nothing is left open. */
+/** Starts a server on a migrated database. Throws when the port is in use, the database is not reachable
+ *  or SECRET_KEY does not fit it; then nothing is left open. */
 export async function start(
   config: Config,
   { log, now = () => new Date() }: ServerOptions,
@@ -86,8 +86,9 @@ export async function start(
   const stop = (): Promise<void> => (stopped ??= stopAll())
 
   try {
-    const findUnready = (): Promise<string[]> => probe(db, config, engine)
-    const app = createApp({ db, config, log, now, metrics, requestLog, findUnready })
+    await proveSecretKeys(db, config.secretKeys)
+    const readiness = newReadiness(db, config, () => engine)
+    const app = createApp({ db, config, log, now, metrics, requestLog, readiness })
     // SQLite has one server, so the requests that still hold an idempotency key were cut off.
     if (db.dialect === 'sqlite') await releaseAbandonedKeys(db)
     // Before the engine: a port in use is reported at once, and requests are served while the queue is
@@ -126,25 +127,6 @@ function startDelivery(db: Db, config: Config, now: () => Date, log: Logger): Pr
     now,
     backgroundJobs: { exports, bulk },
   })
-}
-
-/** The dependencies that cannot be reached, by name. */
-async function probe(
-  db: Db,
-  { role }: Pick<Config, 'role'>,
-  engine: Engine | undefined,
-): Promise<string[]> {
-  const databaseCheck = db.read.raw('select 1').then(
-    () => true,
-    () => false,
-  )
-  const scheduleCheck = role === 'api' || (engine?.ready() ?? false)
-  const timeout = delay(PROBE_MS, false, { ref: false })
-  const [database, schedule] = await Promise.all([
-    Promise.race([databaseCheck, timeout]),
-    Promise.race([scheduleCheck, timeout]),
-  ])
-  return [database ? [] : ['database'], schedule ? [] : ['schedule']].flat()
 }
 
 /** The queue is in the same PostgreSQL, or in an embedded one with a cache directory that makes the next

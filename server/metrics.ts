@@ -63,6 +63,12 @@ export function reportDeliveries(registry: Registry, engine: Engine): void {
     registers: [registry],
     collect: () => claimed.set(engine.stats().inFlight),
   })
+  const paused: Gauge = new Gauge({
+    name: 'muster_delivery_paused_webhooks',
+    help: 'Webhooks whose deliveries this process has paused, because it cannot read their signing secrets.',
+    registers: [registry],
+    collect: () => paused.set(engine.stats().pausedWebhooks),
+  })
   const age: Gauge = new Gauge({
     name: 'muster_delivery_oldest_due_seconds',
     help: 'How long the attempt that waits longest has been due.',

@@ -53,7 +53,12 @@ export function openDatabase(
 ): Db {
   return 'databaseUrl' in options
     ? openPostgres(options.databaseUrl, queryTimeoutMs)
-    : openSqlite(join(options.dataDir, 'muster.sqlite'))
+    : openSqlite(sqliteFile(options.dataDir))
+}
+
+/** The file with the records. */
+export function sqliteFile(dataDir: string): string {
+  return join(dataDir, 'muster.sqlite')
 }
 
 function openPostgres(connection: string, queryTimeoutMs?: number): Db {

@@ -24,7 +24,7 @@ const calls = {
     const config = readConfig(environment)
     if (!('databaseUrl' in config.database)) throw new Error('graphile-worker needs PostgreSQL')
     const connectionString = config.database.databaseUrl
-    const open = secretOpener(config.secretKey)
+    const open = secretOpener(config.secretKeys)
     const db = openDatabase(config.database)
     const agent = new Agent()
     const pool = new pg.Pool({ connectionString, max: CONCURRENCY })

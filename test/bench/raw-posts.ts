@@ -19,7 +19,7 @@ const calls = {
   /** Loads the pending deliveries, so that sending uses no database. */
   async load(environment: Environment): Promise<void> {
     const config = readConfig(environment)
-    const open = secretOpener(config.secretKey)
+    const open = secretOpener(config.secretKeys)
     const db = openDatabase(config.database)
     const pending = await listUnqueued(db, new Date(), [], 1_000_000)
     posts = []

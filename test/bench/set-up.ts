@@ -100,11 +100,16 @@ export async function newAccount(trx: Trx): Promise<{ scope: WriteScope; token: 
 export async function addWebhooks(
   scope: WriteScope,
   urls: string[],
-  { secretKey }: Config,
+  { secretKeys }: Config,
 ): Promise<void> {
   for (const url of urls) {
     const webhook = { url, description: '', eventTypes: ['*'], createdBy: null }
-    await insertWebhook(scope, webhook, (id) => sealSecret(secretKey, id, newSecret()), new Date())
+    await insertWebhook(
+      scope,
+      webhook,
+      (id) => sealSecret(secretKeys.newest(), id, newSecret()),
+      new Date(),
+    )
   }
 }
 

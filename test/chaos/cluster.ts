@@ -125,13 +125,13 @@ async function addWebhook(
   scope: WriteScope,
   url: string,
   eventTypes: string[],
-  { secretKey }: Config,
+  { secretKeys }: Config,
 ): Promise<string> {
   const webhook = { url, description: '', eventTypes, createdBy: null }
   const { id } = await insertWebhook(
     scope,
     webhook,
-    (id) => sealSecret(secretKey, id, newSecret()),
+    (id) => sealSecret(secretKeys.newest(), id, newSecret()),
     new Date(),
   )
   return id

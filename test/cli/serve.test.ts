@@ -4,37 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { until } from '../helpers.ts'
-import { type Muster, newMuster, type RunOptions, type Started } from './muster.ts'
-
-interface Ready {
-  url: string
-  first_account: {
-    account_id: string
-    user_id: string
-    email: string
-    password: string
-    token: string
-  } | null
-}
-
-const ENVIRONMENT = { PORT: '0', LOG_LEVEL: 'warn' }
-
-async function startServing(
-  muster: Muster,
-  options: RunOptions = {},
-): Promise<Started & { ready: Ready }> {
-  const started = muster.start(['serve', '--json'], {
-    ...options,
-    environment: { ...ENVIRONMENT, ...options.environment },
-  })
-  const ready = await new Promise<Ready>((resolve, reject) => {
-    started.process.stdout?.on('data', () => {
-      if (started.output.stdout.includes('\n')) resolve(JSON.parse(started.output.stdout))
-    })
-    started.ended.then(({ stderr }) => reject(new Error(stderr)), reject)
-  })
-  return { ...started, ready }
-}
+import { newMuster } from './muster.ts'
+import { SERVE_ENVIRONMENT, startServing } from './serving.ts'
 
 const canRunCurl = spawnSync('curl', ['--version']).status === 0
 
@@ -68,7 +39,7 @@ describe('serve', { timeout: 120_000 }, () => {
     await muster.json(['key', 'revoke', id])
     expect((await list(url, other)).status).toBe(401)
 
-    const second = await muster.run(['serve'], { environment: ENVIRONMENT })
+    const second = await muster.run(['serve'], { environment: SERVE_ENVIRONMENT })
     expect(second).toMatchObject({ status: 1, stdout: '' })
     expect(second.stderr).toContain(
       `Another muster serve is already running on DATA_DIR ${muster.dataDir}.`,
@@ -93,7 +64,7 @@ describe('serve', { timeout: 120_000 }, () => {
     'prints lines for a shell: they set KEY and ACCOUNT, and make a call',
     async () => {
       await using muster = await newMuster()
-      const { output } = muster.start(['serve'], { environment: ENVIRONMENT })
+      const { output } = muster.start(['serve'], { environment: SERVE_ENVIRONMENT })
       const text = await until(
         'the first call is printed',
         () => /Your first call.*\n$/s.test(output.stdout) && output.stdout,
@@ -116,7 +87,7 @@ describe('serve', { timeout: 120_000 }, () => {
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
     const { port } = taken.address() as AddressInfo
     const { status, stdout, stderr } = await muster.run(['serve'], {
-      environment: { ...ENVIRONMENT, PORT: String(port) },
+      environment: { ...SERVE_ENVIRONMENT, PORT: String(port) },
     })
     await new Promise((resolve) => taken.close(resolve))
     expect(status).toBe(1)

@@ -34,11 +34,11 @@ async function newWebhook(
 
 /** The current signing secret, as the server reads it. */
 async function signingSecret(muster: Muster, accountId: string, id: string): Promise<string> {
-  const { secretKey } = readConfig({ DATA_DIR: muster.dataDir })
+  const { secretKeys } = readConfig({ DATA_DIR: muster.dataDir })
   const db = openDatabase({ dataDir: muster.dataDir })
   const sealed = await transaction(db, (trx) => findSealedSecrets(writeScope(trx, accountId), id))
   await db.close()
-  return openSecret(secretKey, id, sealed?.current ?? '')
+  return openSecret(secretKeys, id, sealed?.current ?? '')
 }
 
 /** Stores a delivery as the engine leaves it. */

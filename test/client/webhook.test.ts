@@ -174,7 +174,7 @@ describe('the engine', () => {
     await using receiver = await startReceiver()
     const account = await app.newAccount()
     const webhook = { url: receiver.url, description: '', eventTypes: ['*'], createdBy: null }
-    const seal = (id: string): string => sealSecret(app.config.secretKey, id, secret)
+    const seal = (id: string): string => sealSecret(app.config.secretKeys.newest(), id, secret)
     await transaction(app.db, (trx) =>
       insertWebhook(writeScope(trx, account.accountId), webhook, seal, new Date()),
     )

@@ -251,7 +251,7 @@ async function makeOneOfEach(app: TestApp, account: Person & { key: string }) {
     return insertWebhook(
       writeScope(trx, accountId),
       given,
-      (id) => sealSecret(app.config.secretKey, id, newSecret()),
+      (id) => sealSecret(app.config.secretKeys.newest(), id, newSecret()),
       now,
     )
   })

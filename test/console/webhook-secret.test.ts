@@ -1,10 +1,12 @@
 /** The signing secret of a webhook in the console. */
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { activateSecret, prepareSecret } from '../../records/webhooks.ts'
+import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { newOffice, readSecret } from './hooks.ts'
+import { newOffice, readSecret, textOf } from './hooks.ts'
 import { PASSWORD } from './visitors.ts'
 
 let app: TestApp
@@ -17,6 +19,27 @@ const signatureOf = (secret: string, body: Buffer): string =>
   createHmac('sha256', secret).update(body).digest('hex')
 
 describe('the signing secret', () => {
+  it('that cannot be read pauses the webhook until another one is activated', async () => {
+    const office = await newOffice(app)
+    const id = await office.subscribe('https://example.com/')
+    const sealed = sealSecret('a key that nobody has any more, at all', id, newSecret())
+    await office.write((own) => prepareSecret(own, id, sealed, new Date()))
+    await office.write((own) => activateSecret(own, id, new Date()))
+    const isPaused = async (path: string): Promise<boolean> =>
+      textOf((await office.visitor.get(path)).text).includes('Paused')
+    for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`])
+      expect(await isPaused(path)).toBe(true)
+    expect(textOf((await office.visitor.get(`/webhooks/${id}`)).text)).toContain(
+      'Deliveries are paused: the signing secret cannot be read. None is lost.',
+    )
+    const revealed = await office.visitor.submit(`/webhooks/${id}/secret`, { password: PASSWORD })
+    expect(revealed.text).toContain('The signing secret cannot be read')
+
+    await office.visitor.post(`/webhooks/${id}/secret/prepare`)
+    await office.visitor.submit(`/webhooks/${id}/secret/activate`)
+    for (const path of ['/webhooks', `/webhooks/${id}`]) expect(await isPaused(path)).toBe(false)
+  })
+
   it('is shown for the password, after at most five wrong ones', async () => {
     const office = await newOffice(app)
     const id = await office.subscribe('https://example.com/')

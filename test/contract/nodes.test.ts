@@ -20,7 +20,7 @@ async function subscribe(app: TestApp, { accountId }: TestAccount, url: string):
     insertWebhook(
       writeScope(trx, accountId),
       { url, description: '', eventTypes: ['*'], createdBy: null },
-      (id) => sealSecret(app.config.secretKey, id, secret),
+      (id) => sealSecret(app.config.secretKeys.newest(), id, secret),
       new Date(),
     ),
   )

@@ -166,7 +166,7 @@ const WEBHOOKS = [
 
 async function insertWebhooks(
   db: Db,
-  { secretKey }: Config,
+  { secretKeys }: Config,
   { accountId, ownerId, url }: { accountId: string; ownerId: string; url: string },
   now: Date,
 ): Promise<string[]> {
@@ -174,7 +174,7 @@ async function insertWebhooks(
   for (const { path, description, eventTypes } of WEBHOOKS) {
     const input = { url: url + path, description, eventTypes, createdBy: ownerId }
     const secret = newSecret()
-    const seal = (id: string): string => sealSecret(secretKey, id, secret)
+    const seal = (id: string): string => sealSecret(secretKeys.newest(), id, secret)
     const { id } = await transaction(db, (trx) =>
       insertWebhook(writeScope(trx, accountId), input, seal, now),
     )

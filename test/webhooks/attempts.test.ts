@@ -2,8 +2,6 @@
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listAttempts } from '../../records/attempts.ts'
-import { activateSecret, prepareSecret } from '../../records/webhooks.ts'
-import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { type Bench, newBench, newSubscriber, newTenant } from './harness.ts'
@@ -170,25 +168,4 @@ test('blocked IP address: retried like any failure', async () => {
     outcome: 'blocked',
     error: expect.stringContaining('10.255.255.1, which is not public'),
   })
-})
-
-test('unreadable secret: nothing is sent', async () => {
-  await using subscriber = await newSubscriber(bench)
-  const { tenant, receiver, webhookId } = subscriber
-  await tenant.write((own) =>
-    prepareSecret(
-      own,
-      webhookId,
-      sealSecret('another secret key, long enough for it', webhookId, newSecret()),
-      new Date(),
-    ),
-  )
-  await tenant.write((own) => activateSecret(own, webhookId, new Date()))
-  const { id } = await tenant.emitOne()
-  expect(await tenant.settled(id)).toMatchObject({ state: 'failed' })
-  expect((await listAttempts(tenant.scope, id))[0]).toMatchObject({
-    outcome: 'blocked',
-    error: expect.stringContaining('SECRET_KEY'),
-  })
-  expect(receiver.requests).toHaveLength(0)
 })

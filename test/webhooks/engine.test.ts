@@ -145,7 +145,7 @@ describe('one engine', () => {
       prepareSecret(
         own,
         webhookId,
-        sealSecret(bench.config.secretKey, webhookId, next),
+        sealSecret(bench.config.secretKeys.newest(), webhookId, next),
         new Date(),
       ),
     )

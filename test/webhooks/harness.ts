@@ -36,7 +36,7 @@ const cacheDir = fileURLToPath(new URL('../../node_modules/.cache/muster', impor
 /** A database with accounts: of a whole server or of a `Bench`. */
 export interface Accounts {
   db: Db
-  config: Pick<Config, 'secretKey'>
+  config: Pick<Config, 'secretKeys'>
   newAccount(): Promise<{ accountId: string }>
 }
 
@@ -131,12 +131,12 @@ export async function newTenant({ db, config, newAccount }: Accounts): Promise<T
     write: (work) => transaction(db, (trx) => work(writeScope(trx, accountId))),
     async subscribe(url, options) {
       const webhook = { url, description: '', eventTypes: ['*'], createdBy: null, ...options }
-      const seal = (id: string): string => sealSecret(config.secretKey, id, newSecret())
+      const seal = (id: string): string => sealSecret(config.secretKeys.newest(), id, newSecret())
       return (await tenant.write((own) => insertWebhook(own, webhook, seal, new Date()))).id
     },
     async secretOf(webhookId) {
       const sealed = await findSealedSecrets(scope, webhookId)
-      return openSecret(config.secretKey, webhookId, sealed?.current ?? '')
+      return openSecret(config.secretKeys, webhookId, sealed?.current ?? '')
     },
     emit: (count = 1, eventType = 'participant.created') =>
       tenant.write((own) => emitMany(own, newEvents(count, eventType), new Date())),

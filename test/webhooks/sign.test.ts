@@ -6,6 +6,7 @@ import {
   openSecret,
   SecretUnreadable,
   sealSecret,
+  secretKeysOf,
   secretOpener,
   signingKeys,
 } from '../../webhooks/transport/secret.ts'
@@ -14,6 +15,7 @@ import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
 const ID = '0193d7a0-6c1e-7b3a-9f42-5d8e1c2a7b90'
 const EVENT_ID = '0193d7a0-6c1e-7b3a-9f42-0d1e2f3a4b5c'
 const KEY = 'a secret key of the installation, long enough'
+const KEYS = secretKeysOf(KEY)
 
 describe('deliveryHeaders', () => {
   test('webhook-signature: the test vector of the Standard Webhooks libraries', () => {
@@ -86,25 +88,32 @@ describe('secrets', () => {
   test('a sealed secret can be opened; the same secret is sealed differently each time', () => {
     const secret = newSecret()
     const sealed = sealSecret(KEY, ID, secret)
-    expect(openSecret(KEY, ID, sealed)).toBe(secret)
+    expect(openSecret(KEYS, ID, sealed)).toBe(secret)
     expect(sealed).not.toContain(secret.slice(6))
     expect(sealSecret(KEY, ID, secret)).not.toBe(sealed)
-    const open = secretOpener(KEY)
+    const open = secretOpener(KEYS)
     expect(open(ID, sealed).whole.export().toString()).toBe(secret)
     expect(open(ID, sealed)).toBe(open(ID, sealed))
   })
 
+  test('the previous key opens what it sealed', () => {
+    const secret = newSecret()
+    const rotated = secretKeysOf(`${KEY}!`, KEY)
+    expect(openSecret(rotated, ID, sealSecret(KEY, ID, secret))).toBe(secret)
+    expect(openSecret(rotated, ID, sealSecret(rotated.newest(), ID, secret))).toBe(secret)
+  })
+
   const sealed = sealSecret(KEY, ID, newSecret())
   test.each([
-    { name: 'another key', open: () => openSecret(`${KEY}!`, ID, sealed) },
-    { name: 'another webhook', open: () => openSecret(KEY, ID.replace('0', '1'), sealed) },
+    { name: 'another key', open: () => openSecret(secretKeysOf(`${KEY}!`), ID, sealed) },
+    { name: 'another webhook', open: () => openSecret(KEYS, ID.replace('0', '1'), sealed) },
     {
       name: 'a changed byte',
-      open: () => openSecret(KEY, ID, sealed.slice(0, -2) + (sealed.endsWith('AA') ? 'BB' : 'AA')),
+      open: () => openSecret(KEYS, ID, sealed.slice(0, -2) + (sealed.endsWith('AA') ? 'BB' : 'AA')),
     },
-    { name: 'a text that is too short', open: () => openSecret(KEY, ID, 'v1.AAAA') },
-    { name: 'another version', open: () => openSecret(KEY, ID, sealed.replace('v1', 'v2')) },
-    { name: 'an empty text', open: () => openSecret(KEY, ID, '') },
+    { name: 'a text that is too short', open: () => openSecret(KEYS, ID, 'v1.AAAA') },
+    { name: 'another version', open: () => openSecret(KEYS, ID, sealed.replace('v1', 'v2')) },
+    { name: 'an empty text', open: () => openSecret(KEYS, ID, '') },
   ])('openSecret refuses $name', ({ open }) => {
     expect(open).toThrow(SecretUnreadable)
   })

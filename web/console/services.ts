@@ -2,11 +2,12 @@ import type { Logger } from 'pino'
 import type { ResponseChecker } from '../../operations/response-check.ts'
 import type { Db } from '../../records/database/open.ts'
 import type { Cidr } from '../../webhooks/transport/egress.ts'
+import type { SecretKeys } from '../../webhooks/transport/secret.ts'
 
 /** The settings of the service that pages use or show. */
 export interface ConsoleConfig {
   baseUrl: string
-  secretKey: string
+  secretKeys: SecretKeys
   isSignUpOpen: boolean
   rateLimitPerMinute: number
   webhookAllowedRanges: Cidr[]

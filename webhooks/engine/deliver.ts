@@ -7,7 +7,7 @@ import { type AttemptRequest, type Endpoint, loadRequests } from '../../records/
 import type { Db } from '../../records/database/open.ts'
 import { withLockedRows } from '../../records/database/transaction.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
-import { type SecretOpener, SecretUnreadable } from '../transport/secret.ts'
+import { type SecretOpener, SecretUnreadable, type SigningKeys } from '../transport/secret.ts'
 import { send } from '../transport/send.ts'
 import { deliveryHeaders } from '../transport/sign.ts'
 import type { InFlight } from './in-flight.ts'
@@ -38,8 +38,8 @@ export async function deliver(
   const running: Promise<void>[] = []
   let waiting = attempts
   while (waiting.length > 0 && !stopping.aborted) {
-    const { started, remaining } = await startAttempts(options, waiting, onStarted)
-    running.push(...started)
+    const { started, remaining, unreadable } = await startAttempts(options, waiting, onStarted)
+    running.push(...started, release(options, unreadable))
     if (remaining.length === 0) break
     await delay(RETRY_MS)
     waiting = await keepLeased(options, remaining)
@@ -51,6 +51,8 @@ interface StartedAttempts {
   started: Promise<void>[]
   /** Their webhook is being changed, another attempt of the delivery is open, or loading failed. */
   remaining: AttemptWith<'lease'>[]
+  /** This process cannot read the signing secrets of their webhooks. */
+  unreadable: AttemptWith<'lease'>[]
 }
 
 /** Loads the requests and starts the attempts. On PostgreSQL the webhooks are locked meanwhile, so
@@ -61,7 +63,7 @@ async function startAttempts(
   onStarted: () => void,
 ): Promise<StartedAttempts> {
   const { db, inFlight, store, log } = options
-  const batch: StartedAttempts = { started: [], remaining: attempts }
+  const batch: StartedAttempts = { started: [], remaining: attempts, unreadable: [] }
   const start = (requests: Map<string, AttemptRequest>): void => {
     batch.remaining = []
     for (const attempt of attempts) {
@@ -70,7 +72,12 @@ async function startAttempts(
       if (request?.nextAttemptAt !== attempt.scheduledAt) store.add(attempt)
       else if (!request.endpoint || inFlight.isSending(attempt.deliveryId))
         batch.remaining.push(attempt)
-      else batch.started.push(makeAttempt(options, attempt, request, request.endpoint))
+      else if (!request.endpoint.enabled) skip(options, attempt, request, request.endpoint)
+      else {
+        const keys = openKeys(options, request.endpoint)
+        if (keys) batch.started.push(makeAttempt(options, attempt, request, request.endpoint, keys))
+        else batch.unreadable.push(attempt)
+      }
     }
     onStarted()
   }
@@ -100,49 +107,65 @@ async function keepLeased(
   }
 }
 
+/** Undefined: the secret cannot be read. Then no attempt is made, and the webhook is paused in this process.
+ *  Another process may have the key. */
+function openKeys(
+  { openSecret, inFlight, log }: DeliverOptions,
+  { id, sealedSecret }: Endpoint,
+): SigningKeys | undefined {
+  try {
+    const keys = openSecret(id, sealedSecret)
+    inFlight.paused.remove(id)
+    return keys
+  } catch (error) {
+    if (!(error instanceof SecretUnreadable)) throw error
+    if (inFlight.paused.add(id))
+      log.error(
+        { webhook: id },
+        'Deliveries of a webhook are paused: its signing secret cannot be read. ' +
+          'Restore SECRET_KEY, or rotate the signing secret.',
+      )
+    return undefined
+  }
+}
+
+/** Puts attempts back into the queue. If that fails, their leases expire. */
+async function release(
+  { inFlight, jobs, log }: DeliverOptions,
+  attempts: AttemptWith<'lease'>[],
+): Promise<void> {
+  for (const attempt of attempts) inFlight.remove(attempt)
+  await jobs
+    .release(attempts)
+    .catch((error: unknown) => log.warn({ err: error }, 'Leases could not be released'))
+}
+
 async function makeAttempt(
   options: DeliverOptions,
   attempt: AttemptWith<'lease'>,
   request: AttemptRequest,
-  endpoint: Endpoint,
+  { url }: Endpoint,
+  keys: SigningKeys,
 ): Promise<void> {
-  const { inFlight, store, now } = options
-  const { orderingKey, trigger } = request
-  if (endpoint.enabled) {
-    inFlight.startSending(attempt)
-    const sent = await signAndSend(options, request, endpoint)
-    logResult(options.log, attempt, sent)
-    attempt.result = { trigger, orderingKey, endedAt: now().getTime(), sent }
-  } else {
-    const skipped = endpoint.deleted ? 'webhook_deleted' : 'webhook_disabled'
-    attempt.result = { trigger, orderingKey, endedAt: now().getTime(), skipped }
-  }
+  const { agent, timeoutMs, inFlight, store, now } = options
+  const { deliveryId, eventId, body, orderingKey, trigger } = request
+  inFlight.startSending(attempt)
+  const headers = deliveryHeaders(keys, { id: deliveryId, eventId }, body, now())
+  const sent = await send(agent, { url, headers, body, timeoutMs })
+  logResult(options.log, attempt, sent)
+  attempt.result = { trigger, orderingKey, endedAt: now().getTime(), sent }
   store.add(attempt)
 }
 
-async function signAndSend(
-  { agent, openSecret, timeoutMs, now }: DeliverOptions,
-  { deliveryId, eventId, body }: AttemptRequest,
-  { id: webhookId, url, sealedSecret }: Endpoint,
-): Promise<SendResult> {
-  try {
-    const keys = openSecret(webhookId, sealedSecret)
-    const headers = deliveryHeaders(keys, { id: deliveryId, eventId }, body, now())
-    return await send(agent, { url, headers, body, timeoutMs })
-  } catch (error) {
-    if (!(error instanceof SecretUnreadable)) throw error
-    return {
-      outcome: 'blocked',
-      error: 'Nothing was sent: the signing secret cannot be read. Was SECRET_KEY changed?',
-      startedAt: now().getTime(),
-      durationMs: 0,
-      status: null,
-      responseHeaders: null,
-      responseBody: null,
-      address: null,
-      phases: null,
-    }
-  }
+function skip(
+  { store, now }: DeliverOptions,
+  attempt: AttemptWith<'lease'>,
+  { trigger, orderingKey }: AttemptRequest,
+  { deleted }: Endpoint,
+): void {
+  const skipped = deleted ? 'webhook_deleted' : 'webhook_disabled'
+  attempt.result = { trigger, orderingKey, endedAt: now().getTime(), skipped }
+  store.add(attempt)
 }
 
 function logResult(log: Logger, attempt: AttemptWith<'lease'>, result: SendResult): void {

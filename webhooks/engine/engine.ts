@@ -10,7 +10,7 @@ import type { BackgroundJobs } from '../queue/background-jobs.ts'
 import type { QueueBackend } from '../queue/boss.ts'
 import { startQueue } from '../queue/queue.ts'
 import { type Cidr, guardedAgent } from '../transport/egress.ts'
-import { secretOpener } from '../transport/secret.ts'
+import { type SecretKeys, secretOpener } from '../transport/secret.ts'
 import { type BackgroundSweep, startBackgroundSweep } from './background.ts'
 import { Enqueuer } from './enqueue.ts'
 import { type EngineCounts, InFlight } from './in-flight.ts'
@@ -24,8 +24,8 @@ export interface EngineConfig {
   webhookRetryDelaysMs: number[]
   /** The longest time of one attempt, from the start of connecting to the end of the body. */
   webhookTimeoutMs: number
-  /** Encrypts webhook signing secrets at rest. */
-  secretKey: string
+  /** Encrypt webhook signing secrets at rest. */
+  secretKeys: SecretKeys
 }
 
 export interface EngineOptions {
@@ -70,7 +70,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const queue = await startQueue({ ...options, attemptTimeoutMs: timeoutMs })
   const jobs = queue.attempts
   const agent = guardedAgent(config.webhookAllowedRanges)
-  const openSecret = secretOpener(config.secretKey)
+  const openSecret = secretOpener(config.secretKeys)
 
   const inFlight = new InFlight()
   const delaysMs = config.webhookRetryDelaysMs

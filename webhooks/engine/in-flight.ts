@@ -2,6 +2,7 @@ import type { AttemptWith, Outcome } from '../../records/attempt.ts'
 import type { DeliveryProgress } from '../../records/attempt-results.ts'
 import type { DeliveryState } from '../../records/deliveries.ts'
 import { type EndpointHealth, healthAfter, isAtLimit, MAX_IN_FLIGHT } from '../policy/fairness.ts'
+import { PausedWebhooks } from './paused.ts'
 import { Unmarked } from './unmarked.ts'
 
 /** leased: this process owns the attempt. sending: its request is open. storing: its result is not
@@ -15,6 +16,8 @@ interface Entry {
 
 export interface EngineCounts {
   inFlight: number
+  /** Webhooks whose signing secrets this process cannot read. */
+  pausedWebhooks: number
   /** Attempts made since the start. */
   outcomes: Record<Outcome, number>
   /** Deliveries that ended since the start. */
@@ -35,6 +38,7 @@ const NEW_ENDPOINT: EndpointHealth = {
 export class InFlight {
   /** Here, because a finished attempt needs no mark. */
   readonly unmarked = new Unmarked()
+  readonly paused = new PausedWebhooks()
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
   /** By delivery ID: two attempts of one delivery when the first was cancelled in flight. */
@@ -66,6 +70,7 @@ export class InFlight {
   counts(): EngineCounts {
     return {
       inFlight: this.#entries.size,
+      pausedWebhooks: this.paused.count(),
       outcomes: { ...this.#outcomes },
       ended: { ...this.#ended },
     }

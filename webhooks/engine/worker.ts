@@ -117,7 +117,11 @@ export class Worker {
 
   async #startRound(count: number, round: LeaseRound | undefined): Promise<number> {
     if (!round) return 0
-    const attempts = await this.#options.jobs.lease(count, round)
+    const { inFlight, jobs } = this.#options
+    const attempts = await jobs.lease(count, {
+      ...round,
+      skip: [...round.skip, ...inFlight.paused.list()],
+    })
     if (attempts.length > 0) await this.#start(attempts)
     return attempts.length
   }

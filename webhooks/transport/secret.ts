@@ -19,6 +19,28 @@ export class SecretUnreadable extends Error {
   override name = 'SecretUnreadable'
 }
 
+/** The keys that encrypt signing secrets at rest. */
+export interface SecretKeys {
+  /** SECRET_KEY. Throws `Refused` when there is none. */
+  newest(): string
+  /** SECRET_KEY_PREVIOUS: the key before the newest. Undefined: there is none. */
+  previous(): string | undefined
+  /** Reads the key files again: another process may have replaced the key. */
+  reload(): void
+  /** The place of the newest key, for messages: `SECRET_KEY` or a file. */
+  place: string
+}
+
+/** Keys that are settings. */
+export function secretKeysOf(newest: string, previous?: string): SecretKeys {
+  return {
+    newest: () => newest,
+    previous: () => previous,
+    reload: () => undefined,
+    place: 'SECRET_KEY',
+  }
+}
+
 /** `whsec_` and 32 random bytes in base64 (Standard Webhooks 1.0.0, "Symmetric"). */
 export function newSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString('base64')
@@ -52,11 +74,37 @@ export function sealSecret(secretKey: string, webhookId: string, secret: string)
   return `${VERSION}.${Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url')}`
 }
 
-/** Decrypts the result of `sealSecret`. Throws `SecretUnreadable`. */
-export function openSecret(secretKey: string, webhookId: string, sealed: string): string {
+/** Decrypts the result of `sealSecret` with whichever key fits. Throws `SecretUnreadable`. */
+export function openSecret(keys: SecretKeys, webhookId: string, sealed: string): string {
+  const secret = openWithAny(keys, webhookId, sealed)
+  if (secret !== undefined) return secret
+  keys.reload()
+  const reloaded = openWithAny(keys, webhookId, sealed)
+  if (reloaded === undefined) throw new SecretUnreadable('No key fits the sealed secret')
+  return reloaded
+}
+
+function openWithAny(keys: SecretKeys, webhookId: string, sealed: string): string | undefined {
+  for (const key of listKeys(keys)) {
+    const secret = openWithKey(key, webhookId, sealed)
+    if (secret !== undefined) return secret
+  }
+  return undefined
+}
+
+/** The newest key first. */
+export function listKeys(keys: SecretKeys): string[] {
+  return [keys.newest(), keys.previous()].filter((key) => key !== undefined)
+}
+
+/** Undefined: the secret was sealed with another key or for another webhook, or was changed. */
+export function openWithKey(
+  secretKey: string,
+  webhookId: string,
+  sealed: string,
+): string | undefined {
   const [version, text] = sealed.split('.')
-  if (version !== VERSION || text === undefined)
-    throw new SecretUnreadable('The sealed secret has an unknown format')
+  if (version !== VERSION || text === undefined) return undefined
   const bytes = Buffer.from(text, 'base64url')
   try {
     const iv = bytes.subarray(0, IV_BYTES)
@@ -65,41 +113,59 @@ export function openSecret(secretKey: string, webhookId: string, sealed: string)
     })
       .setAAD(Buffer.from(webhookId))
       .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
-    return Buffer.concat([
-      decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)),
-      decipher.final(),
-    ]).toString('utf8')
-  } catch (cause) {
-    throw new SecretUnreadable('The sealed secret cannot be read', { cause })
+    const secret = [decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]
+    return Buffer.concat(secret).toString('utf8')
+  } catch {
+    return undefined
   }
 }
 
 const MAX_CACHED_SECRETS = 1_000
 
+/** Throws `SecretUnreadable`. */
 export type SecretOpener = (webhookId: string, sealed: string) => SigningKeys
 
 /** `openSecret` with a cache. Its key is webhook and ciphertext, so a rotated secret never returns
  *  the old one. */
-export function secretOpener(secretKey: string): SecretOpener {
+export function secretOpener(secretKeys: SecretKeys): SecretOpener {
   const opened = new Map<string, SigningKeys>()
   return (webhookId, sealed) => {
     const id = `${webhookId} ${sealed}`
     const known = opened.get(id)
     if (known) return known
-    const keys = signingKeys(openSecret(secretKey, webhookId, sealed))
+    const keys = signingKeys(openSecret(secretKeys, webhookId, sealed))
     if (opened.size >= MAX_CACHED_SECRETS) opened.clear()
     opened.set(id, keys)
     return keys
   }
 }
 
-/** Module state: a cache of a pure function, for the one or two keys of a process. */
+const KEY_BYTES = 32
+const CHECK_BYTES = 16
+
+/** Module state: caches of pure functions, for the few keys of a process. */
 const derivedKeys = new Map<string, Buffer>()
+const checkValues = new Map<string, string>()
 
 function deriveKey(secretKey: string): Buffer {
   const known = derivedKeys.get(secretKey)
   if (known) return known
-  const key = Buffer.from(hkdfSync('sha256', secretKey, '', 'muster webhook secrets', 32))
+  const key = derive(secretKey, 'muster webhook secrets', KEY_BYTES)
   derivedKeys.set(secretKey, key)
   return key
+}
+
+/** Stored in the database, so that each start can prove that it has the same key. HKDF cannot be
+ *  reversed, and its purposes are independent: the value reveals neither the key nor what encrypts. */
+export function checkValueOf(secretKey: string): string {
+  const known = checkValues.get(secretKey)
+  if (known !== undefined) return known
+  const value = derive(secretKey, 'muster secret key check', CHECK_BYTES).toString('hex')
+  checkValues.set(secretKey, value)
+  return value
+}
+
+/** RFC 5869. `purpose` is its `info`. */
+function derive(secretKey: string, purpose: string, bytes: number): Buffer {
+  return Buffer.from(hkdfSync('sha256', secretKey, '', purpose, bytes))
 }

@@ -7,6 +7,7 @@ import { Refused } from '../../../errors.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
 import { findCredentials, findPasswordHash } from '../../../records/passwords.ts'
 import { emailKey, findUser, type User } from '../../../records/users.ts'
+import { listKeys } from '../../../webhooks/transport/secret.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, form, hasErrors, passwordField, typedFields } from '../form-fields.ts'
 import { parseTheme } from '../layout.ts'
@@ -116,7 +117,11 @@ async function countSignIn(
     (await throttle('sign_in_ip', network)) ??
     (await throttle('sign_in', networkAndEmail(visit, email)))
   if (tooOften) return tooOften
-  const isKnown = isKnownDevice(config.secretKey, user?.id ?? '', ctx.cookies.get(DEVICE_COOKIE))
+  const isKnown = isKnownDevice(
+    listKeys(config.secretKeys),
+    user?.id ?? '',
+    ctx.cookies.get(DEVICE_COOKIE),
+  )
   return isKnown ? undefined : throttle('sign_in_account', emailKey(email))
 }
 
@@ -139,7 +144,7 @@ export async function signInAs(
       throw new CredentialsChanged('Your password has changed. Sign in with the new one.')
     await insertAuditEntry(scope, { user, action: 'session.started', target, details, ip }, now)
   })
-  ctx.cookies.set(DEVICE_COOKIE, deviceCookieValue(config.secretKey, user.id), {
+  ctx.cookies.set(DEVICE_COOKIE, deviceCookieValue(config.secretKeys.newest(), user.id), {
     httpOnly: true,
     sameSite: 'lax',
     path: '/console',

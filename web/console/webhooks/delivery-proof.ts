@@ -31,7 +31,7 @@ export async function deliveryProof(
   if (!sentHeaders || !freshHeaders)
     return note(
       'warn',
-      'The signature cannot be shown because SECRET_KEY has changed. Rotate the signing secret.',
+      'The signature cannot be shown because the signing secret cannot be read. Rotate the secret.',
     )
   const text = body.toString('utf8')
   return [
@@ -90,7 +90,7 @@ async function signedHeaders(
   const sealed = await findSealedSecrets(scope, webhook.id)
   if (!sealed) return undefined
   try {
-    const secret = openSecret(config.secretKey, webhook.id, sealed.current)
+    const secret = openSecret(config.secretKeys, webhook.id, sealed.current)
     return deliveryHeaders(signingKeys(secret), delivery, body, at)
   } catch (error) {
     if (error instanceof SecretUnreadable) return undefined

@@ -8,6 +8,7 @@ import {
   type Webhook,
   webhookName,
 } from '../../../records/webhooks.ts'
+import { findSealingKey } from '../../../webhooks/secret-keys.ts'
 import { newSecret, sealSecret } from '../../../webhooks/transport/secret.ts'
 import { html } from '../../shared/html.ts'
 import { type Errors, formPage, hasErrors } from '../form-fields.ts'
@@ -73,10 +74,11 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
   try {
     const created = await visit.change((scope) =>
       createOnce(visit, scope, async () => {
+        const key = await findSealingKey(scope, config.secretKeys)
         const inserted = await insertWebhook(
           scope,
           { ...webhook, createdBy: user.id },
-          (id) => sealSecret(config.secretKey, id, secret),
+          (id) => sealSecret(key, id, secret),
           now,
         )
         await visit.audit(scope, {

@@ -6,7 +6,8 @@ import { type Series, smallBars, sum } from '../charts.ts'
 import { count } from '../format.ts'
 import { pill } from '../ui.ts'
 
-export function webhookState({ enabled }: Webhook): Html {
+export function webhookState({ enabled }: Webhook, isPaused: boolean): Html {
+  if (isPaused) return pill('bad', 'Paused')
   return enabled ? pill('ok', 'Enabled') : pill('quiet', 'Disabled')
 }
 

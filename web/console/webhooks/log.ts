@@ -40,7 +40,7 @@ async function logPage(visit: Visit): Promise<ConsolePage> {
       ? NO_DELIVERIES
       : searchDeliveries(scope, { ...query.search, webhookId: webhook.id }),
   ])
-  const page = webhookPage(visit, webhook, 'deliveries', [
+  const page = await webhookPage(visit, webhook, 'deliveries', [
     !canManage && (await readOnlyNote(visit, 'webhooks')),
     html`<div id="standing">
       ${await standing(visit, webhook)}

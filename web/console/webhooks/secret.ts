@@ -7,6 +7,7 @@ import {
   type SealedSecrets,
   type Webhook,
 } from '../../../records/webhooks.ts'
+import { findSealingKey } from '../../../webhooks/secret-keys.ts'
 import {
   newSecret,
   openSecret,
@@ -160,12 +161,12 @@ async function revealSecret(visit: Visit): Promise<PageResult> {
 
 function openSecrets({ config }: Visit, id: string, { current, next }: SealedSecrets): Secrets {
   try {
-    const open = (sealed: string): string => openSecret(config.secretKey, id, sealed)
+    const open = (sealed: string): string => openSecret(config.secretKeys, id, sealed)
     return { current: open(current), next: next === null ? undefined : open(next) }
   } catch (error) {
     if (!(error instanceof SecretUnreadable)) throw error
     throw new Refused(
-      'The secret cannot be read because SECRET_KEY has changed. Prepare a new one and activate it.',
+      'The signing secret cannot be read: its key is lost. Prepare a new one and activate it.',
       { cause: error },
     )
   }
@@ -175,7 +176,8 @@ async function prepareNextSecret(visit: Visit): Promise<PageResult> {
   const webhook = await loadWebhook(visit)
   const next = newSecret()
   await visit.change(async (scope) => {
-    const sealed = sealSecret(visit.config.secretKey, webhook.id, next)
+    const key = await findSealingKey(scope, visit.config.secretKeys)
+    const sealed = sealSecret(key, webhook.id, next)
     if (!(await prepareSecret(scope, webhook.id, sealed, visit.now))) visit.ctx.throw(404)
     await visit.audit(scope, { action: 'webhook.secret_prepared', target: webhookTarget(webhook) })
   })

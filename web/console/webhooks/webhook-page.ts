@@ -5,13 +5,16 @@ import type { ConsolePage, Visit } from '../page.ts'
 import { action, copyButton, tabs } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { webhookState } from './health.ts'
+import { findPausedWebhooks, pausedNote } from './paused.ts'
 
-export function webhookPage(
-  { user }: Visit,
+export async function webhookPage(
+  visit: Visit,
   webhook: Webhook,
   tab: 'deliveries' | 'settings',
   body: Content,
-): ConsolePage {
+): Promise<ConsolePage> {
+  const canManage = mayManage(visit.user, {})
+  const isPaused = (await findPausedWebhooks(visit)).has(webhook.id)
   const to = `/webhooks/${webhook.id}`
   const testButton = action({
     to: `${to}/test`,
@@ -23,12 +26,12 @@ export function webhookPage(
   return {
     title: webhookName(webhook),
     lead: html`<span class="webhook-head">
-      ${webhookState(webhook)}
+      ${webhookState(webhook, isPaused)}
       <bdi class="mono">${webhook.url}</bdi>
       ${copyButton(webhook.url, 'URL')}
     </span>`,
     crumbs: [{ label: 'Webhooks', to: '/webhooks' }],
-    actions: mayManage(user, {}) && (webhook.enabled ? testButton : enableButton),
+    actions: canManage && (webhook.enabled ? testButton : enableButton),
     body: [
       html`<div class="above-table">
         ${tabs('Webhook', [
@@ -36,6 +39,7 @@ export function webhookPage(
           { label: 'Settings', to: `${to}/settings`, isCurrent: tab === 'settings' },
         ])}
       </div>`,
+      isPaused && pausedNote(webhook.id, canManage),
       body,
     ],
   }

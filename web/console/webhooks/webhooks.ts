@@ -10,6 +10,7 @@ import { readOnlyNote } from '../read-only-note.ts'
 import { buttonLink, card, empty, table, timeElement, twoLines } from '../ui.ts'
 import { mayManage } from './access.ts'
 import { deliveredShare, healthBars, limitedCount, webhookState } from './health.ts'
+import { findPausedWebhooks } from './paused.ts'
 
 export const webhooksRoutes: Route[] = [get('/webhooks', isAdmin, webhooksPage)]
 
@@ -17,7 +18,10 @@ async function webhooksPage(visit: Visit): Promise<ConsolePage> {
   const { scope, user, now } = visit
   const webhooks = await listWebhooks(scope)
   const ids = webhooks.map(({ id }) => id)
-  const health = await findDeliveryHealth(scope, ids, now)
+  const [health, paused] = await Promise.all([
+    findDeliveryHealth(scope, ids, now),
+    findPausedWebhooks(visit),
+  ])
   const canManage = mayManage(user, {})
   return {
     title: 'Webhooks',
@@ -30,7 +34,9 @@ async function webhooksPage(visit: Visit): Promise<ConsolePage> {
       !canManage && (await readOnlyNote(visit, 'webhooks')),
       card(
         '',
-        webhooks.length === 0 ? noWebhooks(canManage) : webhooksTable(webhooks, health, now),
+        webhooks.length === 0
+          ? noWebhooks(canManage)
+          : webhooksTable(webhooks, { health, paused }, now),
       ),
     ],
   }
@@ -45,7 +51,13 @@ function noWebhooks(canManage: boolean): Html {
   )
 }
 
-function webhooksTable(webhooks: Webhook[], health: Map<string, DeliveryHealth>, now: Date): Html {
+interface Findings {
+  health: Map<string, DeliveryHealth>
+  /** IDs. */
+  paused: Set<string>
+}
+
+function webhooksTable(webhooks: Webhook[], { health, paused }: Findings, now: Date): Html {
   const columns = [
     'Webhook',
     'State',
@@ -61,7 +73,7 @@ function webhooksTable(webhooks: Webhook[], health: Map<string, DeliveryHealth>,
       id: `webhook-${webhook.id}`,
       cells: [
         nameCell(webhook),
-        webhookState(webhook),
+        webhookState(webhook, paused.has(webhook.id)),
         eventsCell(webhook),
         ...(healthCells ?? ['', '', '']),
       ],

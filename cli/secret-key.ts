@@ -1,0 +1,129 @@
+import type { Command } from 'commander'
+import { Refused } from '../errors.ts'
+import { withSetupLock } from '../records/database/migrate.ts'
+import {
+  abandonLostKey,
+  isRotated,
+  type Reencrypted,
+  reencryptSecrets,
+  startRotation,
+} from '../webhooks/rotate-secret-key.ts'
+import { proveSecretKeys } from '../webhooks/secret-keys.ts'
+import { type CommandDatabase, examples, type Output, type Shell } from './shell.ts'
+
+export function addSecretKey(program: Command, shell: Shell): void {
+  const secretKey = program
+    .command('secret-key')
+    .description('Manage SECRET_KEY, which encrypts the signing secrets of all webhooks.')
+  addRotateKey(secretKey, shell)
+  addResetKey(secretKey, shell)
+}
+
+function addRotateKey(secretKey: Command, shell: Shell): void {
+  secretKey
+    .command('rotate')
+    .summary('encrypt all signing secrets with a new key')
+    .description(
+      'Encrypt all signing secrets with a new key. The service may run meanwhile, and an interrupted ' +
+        'rotation continues when you run this again.',
+    )
+    .addHelpText(
+      'after',
+      `
+With SECRET_KEY:
+  1. Set SECRET_KEY to a new key and SECRET_KEY_PREVIOUS to the present one, and restart every node.
+  2. Run this command with the same two settings.
+  3. Remove SECRET_KEY_PREVIOUS, and restart every node.
+
+Without SECRET_KEY, this command writes the new key to DATA_DIR/secret.key and keeps the previous one in
+DATA_DIR/secret.key.previous. A running service reads the new key by itself.
+
+Keep the previous key for as long as you keep backups that were made with it.
+${examples('SECRET_KEY=… SECRET_KEY_PREVIOUS=… muster secret-key rotate')}`,
+    )
+    .action(
+      shell.action(({ json = false }: { json?: boolean }) =>
+        shell.withDatabase(async (database): Promise<Output> => {
+          await prepareRotation(database)
+          const onProgress = (done: number, total: number): void =>
+            shell.print(`Encrypted the secrets of ${done} of ${total} webhooks.`)
+          const { db, config } = database
+          const result = await reencryptSecrets(
+            db,
+            config.secretKeys,
+            json ? () => undefined : onProgress,
+          )
+          return { document: result, text: formatResult(database, result) }
+        }),
+      ),
+    )
+}
+
+/** The lock keeps two commands from each creating a key. */
+function prepareRotation({ db, config }: CommandDatabase): Promise<void> {
+  const { secretKeys, secretKeyFiles } = config
+  return withSetupLock(config.database, async () => {
+    if (await isRotated(db, secretKeys)) {
+      if (!secretKeyFiles)
+        throw new Refused(
+          'SECRET_KEY encrypts all signing secrets already. To rotate it, set SECRET_KEY to a new key and ' +
+            'SECRET_KEY_PREVIOUS to the present one, restart every node, and run this command again.',
+        )
+      secretKeyFiles.replace()
+    }
+    await startRotation(db, secretKeys)
+  })
+}
+
+function formatResult({ config }: CommandDatabase, { webhooks, unreadable }: Reencrypted): string {
+  return [
+    `The new key encrypts the signing secrets of ${webhooks} webhooks.`,
+    config.secretKeyFiles
+      ? 'Back up DATA_DIR/secret.key. Keep DATA_DIR/secret.key.previous as long as older backups.'
+      : 'Remove SECRET_KEY_PREVIOUS and restart every node. Keep the previous key as long as older backups.',
+    ...(unreadable.length > 0
+      ? [
+          'No key can read the signing secrets of these webhooks, so their deliveries are paused. Rotate them:',
+          ...unreadable.map((id) => `  muster webhook rotate ${id}`),
+        ]
+      : []),
+  ].join('\n')
+}
+
+function addResetKey(secretKey: Command, shell: Shell): void {
+  secretKey
+    .command('reset')
+    .summary('start over after the key was lost')
+    .description(
+      'Start over after SECRET_KEY was lost. All signing secrets stay unreadable: the deliveries of each ' +
+        'webhook are paused until you rotate its signing secret. No delivery is lost.',
+    )
+    .option('--confirm', 'the key is lost')
+    .addHelpText('after', examples('muster secret-key reset --confirm'))
+    .action(shell.action(({ confirm = false }: { confirm?: boolean }) => resetKey(shell, confirm)))
+}
+
+function resetKey(shell: Shell, isConfirmed: boolean): Promise<Output> {
+  return shell.withDatabase(async ({ db, config }) => {
+    const { secretKeys, secretKeyFiles } = config
+    if (!isConfirmed)
+      throw new Refused(
+        'This makes all signing secrets unreadable for ever. Look for the key in your backups first. ' +
+          'If it is lost, add --confirm.',
+      )
+    await withSetupLock(config.database, async () => {
+      secretKeyFiles?.createMissing()
+      await abandonLostKey(db, secretKeys)
+    })
+    await proveSecretKeys(db, secretKeys)
+    return {
+      document: { reset: true },
+      text: [
+        `${secretKeys.place} is the key of this database now. Start the service, then rotate the signing`,
+        'secret of each webhook, in the console or with:',
+        '  muster webhook rotate ID',
+        '  muster webhook rotate ID --activate',
+      ].join('\n'),
+    }
+  })
+}

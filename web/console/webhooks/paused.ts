@@ -1,0 +1,31 @@
+/** Webhooks whose deliveries are paused, because their signing secrets cannot be read. */
+import { listEnabledSecrets } from '../../../records/webhooks.ts'
+import { openSecret, SecretUnreadable } from '../../../webhooks/transport/secret.ts'
+import { type Html, html } from '../../shared/html.ts'
+import type { Visit } from '../page.ts'
+import { buttonLink } from '../ui.ts'
+
+/** The IDs of the paused webhooks of the account. */
+export async function findPausedWebhooks({ scope, config }: Visit): Promise<Set<string>> {
+  const sealedById = await listEnabledSecrets(scope)
+  const isPaused = ([id, sealed]: [string, string]): boolean => {
+    try {
+      openSecret(config.secretKeys, id, sealed)
+      return false
+    } catch (error) {
+      if (error instanceof SecretUnreadable) return true
+      throw error
+    }
+  }
+  return new Set([...sealedById].filter(isPaused).map(([id]) => id))
+}
+
+export function pausedNote(webhookId: string, canManage: boolean): Html {
+  return html`<div class="note warn next-attempt">
+    <span>
+      Deliveries are paused: the signing secret cannot be read. None is lost. Rotate the secret to
+      resume.
+    </span>
+    ${canManage && buttonLink(`/webhooks/${webhookId}/secret`, 'Rotate the secret')}
+  </div>`
+}

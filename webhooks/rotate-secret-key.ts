@@ -1,0 +1,108 @@
+/** Replaces the key that encrypts the signing secrets. Nodes may run meanwhile. */
+import { Refused } from '../errors.ts'
+import type { Db } from '../records/database/open.ts'
+import { type Trx, transaction } from '../records/database/transaction.ts'
+import { updateSecretKeyState } from '../records/secret-keys.ts'
+import { countWebhooks, listSealedSecrets, updateSealedSecrets } from '../records/webhooks.ts'
+import { FIRST_ID, findSealingKey, findSecretKeyProblem, lockSecretKeys } from './secret-keys.ts'
+import {
+  checkValueOf,
+  openSecret,
+  openWithKey,
+  type SecretKeys,
+  SecretUnreadable,
+  sealSecret,
+} from './transport/secret.ts'
+
+/** Rows stay locked for one batch, and attempts of their webhooks wait. */
+const BATCH_SIZE = 100
+
+/** Does the newest key encrypt all secrets? Throws `WrongSecretKey`. */
+export async function isRotated(db: Db, keys: SecretKeys): Promise<boolean> {
+  const { current, previous } = await transaction(db, (trx) => lockSecretKeys(trx, keys))
+  return current === checkValueOf(keys.newest()) && previous === undefined
+}
+
+/** From now on every node encrypts new secrets with the newest key. The key before it stays necessary until
+ *  `reencryptSecrets` has finished. */
+export async function startRotation(db: Db, keys: SecretKeys): Promise<void> {
+  await transaction(db, async (trx) => {
+    const { current } = await lockSecretKeys(trx, keys, 'for update')
+    const newest = checkValueOf(keys.newest())
+    if (current !== newest)
+      await updateSecretKeyState(trx.sql, { current: newest, previous: current })
+  })
+}
+
+export interface Reencrypted {
+  /** The webhooks whose secrets are encrypted with the newest key now. */
+  webhooks: number
+  /** The IDs of the webhooks whose secrets no key can read. */
+  unreadable: string[]
+}
+
+/** Encrypts every secret with the newest key. Can be interrupted and repeated at any point.
+ *  `onProgress` gets the number of webhooks so far, and of all. */
+export async function reencryptSecrets(
+  db: Db,
+  keys: SecretKeys,
+  onProgress: (done: number, total: number) => void,
+): Promise<Reencrypted> {
+  const newest = checkValueOf(keys.newest())
+  const total = await countWebhooks(db.read)
+  const unreadable: string[] = []
+  let done = 0
+  let afterId: string | undefined = FIRST_ID
+  while (afterId !== undefined) {
+    const from: string = afterId
+    const batch = await transaction(db, (trx) => reencryptBatch(trx, keys, from))
+    unreadable.push(...batch.unreadable)
+    done += batch.count
+    afterId = batch.lastId
+    if (batch.count > 0) onProgress(done, Math.max(done, total))
+  }
+  await transaction(db, async (trx) => {
+    const { current } = await lockSecretKeys(trx, keys, 'for update')
+    // Another rotation has begun since: the key before it may still be necessary.
+    if (current === newest) await updateSecretKeyState(trx.sql, { current, previous: undefined })
+  })
+  return { webhooks: done - unreadable.length, unreadable }
+}
+
+interface Batch {
+  count: number
+  /** Undefined: there are no more webhooks. */
+  lastId: string | undefined
+  unreadable: string[]
+}
+
+async function reencryptBatch(trx: Trx, keys: SecretKeys, afterId: string): Promise<Batch> {
+  const key = await findSealingKey(trx, keys)
+  const rows = await listSealedSecrets(trx, afterId, BATCH_SIZE)
+  const unreadable: string[] = []
+  for (const { id, current, next } of rows) {
+    const reseal = (sealed: string): string =>
+      openWithKey(key, id, sealed) === undefined
+        ? sealSecret(key, id, openSecret(keys, id, sealed))
+        : sealed
+    try {
+      const resealed = { current: reseal(current), next: next === null ? null : reseal(next) }
+      if (resealed.current !== current || resealed.next !== next)
+        await updateSealedSecrets(trx.sql, id, resealed)
+    } catch (error) {
+      if (!(error instanceof SecretUnreadable)) throw error
+      unreadable.push(id)
+    }
+  }
+  return { count: rows.length, lastId: rows.at(-1)?.id, unreadable }
+}
+
+/** Gives up a lost key: the secrets that it encrypted stay unreadable. Throws `Refused` when no key is
+ *  lost. */
+export async function abandonLostKey(db: Db, keys: SecretKeys): Promise<void> {
+  if ((await findSecretKeyProblem(db, keys)) === undefined)
+    throw new Refused(`${keys.place} fits the database. No key is lost.`)
+  await transaction(db, ({ sql }) =>
+    updateSecretKeyState(sql, { current: checkValueOf(keys.newest()), previous: undefined }),
+  )
+}

@@ -1,0 +1,108 @@
+/** Proves at each start that the keys fit the database, and decides which key encrypts. */
+import { Refused } from '../errors.ts'
+import type { Db } from '../records/database/open.ts'
+import { type Trx, transaction } from '../records/database/transaction.ts'
+import {
+  findSecretKeyState,
+  insertFirstSecretKey,
+  type SecretKeyState,
+} from '../records/secret-keys.ts'
+import { listSealedSecrets } from '../records/webhooks.ts'
+import { checkValueOf, listKeys, openWithKey, type SecretKeys } from './transport/secret.ts'
+
+type TrxSql = Pick<Trx, 'dialect' | 'sql'>
+
+/** Below every ID. */
+export const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
+/** The message tells the operator which key to set. */
+export class WrongSecretKey extends Refused {
+  override name = 'WrongSecretKey'
+}
+
+/** Throws `WrongSecretKey` when the keys do not fit the database. The first call stores the key. */
+export async function proveSecretKeys(db: Db, keys: SecretKeys): Promise<void> {
+  await transaction(db, (trx) => lockSecretKeys(trx, keys))
+}
+
+/** A sentence for the operator when the keys do not fit the database. Undefined: they fit. */
+export async function findSecretKeyProblem(db: Db, keys: SecretKeys): Promise<string | undefined> {
+  const state = await findSecretKeyState(db.read)
+  return state && describeProblem(state, keys)
+}
+
+/** The key that encrypts new secrets in this transaction. During a rotation it is the previous key until
+ *  all nodes have both. A rotation cannot begin before the transaction ends. Throws `WrongSecretKey`. */
+export async function findSealingKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
+  const { current } = await lockSecretKeys(trx, keys)
+  const key = findKey(keys, current)
+  if (key === undefined) throw new WrongSecretKey(describeWrongKey(keys))
+  return key
+}
+
+/** The proven state. `lock` defaults to the one that permits other transactions to seal. */
+export async function lockSecretKeys(
+  { dialect, sql }: TrxSql,
+  keys: SecretKeys,
+  lock: 'for share' | 'for update' = 'for share',
+): Promise<SecretKeyState> {
+  const find = () => findSecretKeyState(sql, dialect === 'postgres' ? lock : '')
+  let state = await find()
+  if (!state) {
+    await insertFirstSecretKey(sql, checkValueOf(await findFirstKey({ dialect, sql }, keys)))
+    state = await find()
+  }
+  if (!state) throw new Error('The check value of the secret key was not stored')
+  const problem = describeProblem(state, keys)
+  if (problem !== undefined) throw new WrongSecretKey(problem)
+  return state
+}
+
+/** The key that encrypted the first secret, or the newest key without any secret. */
+async function findFirstKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
+  const [first] = await listSealedSecrets(trx, FIRST_ID, 1)
+  if (!first) return keys.newest()
+  const key = listKeys(keys).find(
+    (candidate) => openWithKey(candidate, first.id, first.current) !== undefined,
+  )
+  if (key === undefined) throw new WrongSecretKey(describeWrongKey(keys))
+  return key
+}
+
+function describeProblem(
+  { current, previous }: SecretKeyState,
+  keys: SecretKeys,
+): string | undefined {
+  const isKnown = (checkValue: string | undefined): boolean =>
+    checkValue !== undefined && findKey(keys, checkValue) !== undefined
+  if (!isKnown(current))
+    return isKnown(previous)
+      ? `${keys.place} has been replaced by a new key. Set SECRET_KEY to the new key and ` +
+          'SECRET_KEY_PREVIOUS to this one.'
+      : describeWrongKey(keys)
+  if (previous === undefined || isKnown(previous)) return undefined
+  return (
+    'The rotation of SECRET_KEY has not finished: some signing secrets need the previous key. ' +
+    'Set SECRET_KEY_PREVIOUS to it and run "muster secret-key rotate".'
+  )
+}
+
+function describeWrongKey({ place }: SecretKeys): string {
+  const remedy =
+    place === 'SECRET_KEY'
+      ? 'Set SECRET_KEY to the key that this installation used before.'
+      : 'Restore this file from the backup of the database, or set SECRET_KEY to the key.'
+  return (
+    `${place} is not the key that encrypted the signing secrets in the database. ${remedy} ` +
+    'If the key is lost, see "muster secret-key reset --help".'
+  )
+}
+
+function findKey(keys: SecretKeys, checkValue: string): string | undefined {
+  const find = (): string | undefined =>
+    listKeys(keys).find((key) => checkValueOf(key) === checkValue)
+  const known = find()
+  if (known !== undefined) return known
+  keys.reload()
+  return find()
+}
