@@ -14,22 +14,20 @@ export const authentication: Section = {
   rows: [
     {
       quote: '1. Every protected request carries `Authorization: Bearer <API_KEY>`.',
-      tests: [
-        'test/contract/http.test.ts > %s without a key → 401, before anything else is looked at',
-      ],
+      tests: ['test/contract/keys.test.ts > %s without a key → 401, before any other check'],
     },
     {
       quote: '2. `Accept: application/json` makes error responses JSON.',
       tests: [
         'test/contract/order-of-checks.test.ts > $fails: $status',
-        'test/contract/http.test.ts > %s is nothing → 404 in our shape, without a key',
+        'test/contract/paths.test.ts > the unknown path %s → 404 as JSON, without a key',
       ],
     },
     {
       quote: '3. A missing, malformed or revoked key gives 401 Unauthorized.',
       tests: [
-        'test/contract/http.test.ts > %s → 401 with WWW-Authenticate',
-        'test/contract/http.test.ts > revoked, or of a deactivated user → 401 from the next request on',
+        'test/contract/keys.test.ts > %s → 401 with WWW-Authenticate',
+        'test/contract/keys.test.ts > a revoked key, or a deactivated user → 401 for the next request',
       ],
     },
     {
@@ -60,15 +58,15 @@ export const authentication: Section = {
       quote: "6. Finance endpoints stay limited by the key owner's Finance module permission.",
       tests: [
         'test/contract/access-levels.test.ts > Finance: %s',
-        'test/contract/http.test.ts > Finance: 403 unless the permission of the key’s owner allows it, from the next request on',
+        'test/contract/keys.test.ts > payments: 403 unless the user has Finance access, checked for each request',
         'test/handlers/exports.test.ts > 403 for payments unless the key owner may read them',
       ],
     },
     {
       quote: '7. The Account Owner controls which Admins may create and manage keys and webhooks.',
       tests: [
-        'test/console/people.test.ts > what somebody may do changes with their next page and their next request',
-        'test/console/permissions.test.ts > the console: who may open what',
+        'test/console/people.test.ts > change access: applies to the next page and the next request',
+        'test/console/permissions.test.ts > permissions on each route',
         'test/console/api-keys.test.ts > an Admin with the grant manages all keys, an Admin without it sees them, a Member gets 404',
         'test/console/webhooks.test.ts > an Admin without the permission sees lists and logs, no buttons, secrets or signatures, and whom to ask',
       ],

@@ -24,7 +24,7 @@ export const beyond: Section = {
         '3. the URL: 400 if it cannot be decoded, 414 if it is longer than 8 KiB, 404 if the path is unknown, 405 with `Allow` if the path does not support the method',
       tests: [
         ORDER,
-        'test/contract/http.test.ts > a known path and another method → 405 with Allow',
+        'test/contract/paths.test.ts > a known path and another method → 405 with Allow',
       ],
     },
     { quote: '4. permissions: 403', tests: [ORDER] },
@@ -40,7 +40,7 @@ export const beyond: Section = {
     {
       quote: 'You have the current version. The response has no body.',
       tests: [
-        'test/contract/http.test.ts > If-None-Match with its version → 304 without a body, weak, in a list or *',
+        'test/contract/responses.test.ts > If-None-Match with the version, also weak, in a list or * → 304 without a body',
       ],
     },
     {
@@ -50,7 +50,7 @@ export const beyond: Section = {
     {
       quote: 'An earlier request with the same `Idempotency-Key` is still in progress.',
       tests: [
-        'test/contract/http.test.ts > many at once → one is done, the others get 409 or its answer',
+        'test/contract/idempotency.test.ts > eight requests at once → one record, and 409 or its response for the others',
       ],
     },
     {
@@ -66,7 +66,7 @@ export const beyond: Section = {
     {
       quote: 'The record has changed since the version in `If-Match`.',
       tests: [
-        'test/handlers/records.test.ts > If-Match with another version or none → 412, and nothing happens',
+        'test/handlers/records.test.ts > If-Match with another or an unknown version → 412, and no change',
       ],
     },
     { quote: 'The body is larger than 1 MiB.', tests: [ORDER] },

@@ -25,16 +25,14 @@ export const endpoints: Section = {
   rows: [
     {
       quote: 'All endpoints require `Authorization: Bearer <API_KEY>`.',
-      tests: [
-        'test/contract/http.test.ts > %s without a key → 401, before anything else is looked at',
-      ],
+      tests: ['test/contract/keys.test.ts > %s without a key → 401, before any other check'],
     },
     {
       quote: 'Send `Accept: application/json` so that errors come back as JSON.',
       tests: [
         'test/contract/order-of-checks.test.ts > $fails: $status',
-        'test/contract/http.test.ts > %s is nothing → 404 in our shape, without a key',
-        'test/contract/http.test.ts > is JSON whatever Accept says, must not be sniffed or kept by others',
+        'test/contract/paths.test.ts > the unknown path %s → 404 as JSON, without a key',
+        'test/contract/responses.test.ts > Accept: application/xml → JSON, with nosniff and private caching',
       ],
     },
     {
@@ -46,9 +44,9 @@ export const endpoints: Section = {
       quote:
         "| GET | `/public/v1/participants/{participant}` | Path parameter `{participant}` is the participant UUID | 200, the participant's current record; 404 if it does not exist or is not visible to the account |",
       tests: [
-        'test/handlers/records.test.ts > one record, from its Location to its end',
-        'test/handlers/records.test.ts > no such record, or another account’s → the same 404',
-        'test/contract/http.test.ts > an id of the wrong form (%s) → 404',
+        'test/handlers/records.test.ts > one record after the other',
+        'test/handlers/records.test.ts > an unknown ID, or one of another account → the same 404',
+        'test/contract/paths.test.ts > a malformed ID (%s) → 404',
       ],
     },
     {
@@ -76,7 +74,7 @@ export const endpoints: Section = {
       tests: [
         ENVELOPE,
         'test/contract/list-envelope.test.ts > listParticipants: each page until current_page equals last_page has other records',
-        'test/contract/http.test.ts > %s → 422 on %s',
+        'test/contract/query.test.ts > %s → 422 on %s',
       ],
     },
     {
@@ -98,7 +96,7 @@ export const endpoints: Section = {
       tests: [
         SORT,
         ORDER,
-        'test/handlers/lists.test.ts > no sort → in the order of creation',
+        'test/handlers/lists.test.ts > no sort → ordered by creation',
         'test/handlers/lists.test.ts > several sorts → the first decides, then the next',
       ],
     },
@@ -114,7 +112,7 @@ export const endpoints: Section = {
     { quote: '2. Parameters available differ by endpoint.', tests: [OTHER_FILTERS, SORT] },
     {
       quote: '3. When `meta.allowed_sorts` is an empty array, the endpoint offers no sorting.',
-      tests: [SORT, 'test/handlers/events.test.ts > %s → 422: it takes none'],
+      tests: [SORT, 'test/handlers/events.test.ts > %s → 422, because it has no parameters'],
     },
     {
       quote:

@@ -1,7 +1,7 @@
 import type { Section } from './section.ts'
 
 const SHAPE = 'test/contract/order-of-checks.test.ts > $fails: $status'
-const FIELDS = 'test/contract/http.test.ts > every fault is named by its field'
+const FIELDS = 'test/contract/body.test.ts > several invalid fields → 422 names each'
 
 export const errors: Section = {
   title: '§7 Errors',
@@ -14,15 +14,15 @@ export const errors: Section = {
     {
       quote: '| 200, 201, 204 | Success. 204 has no body |',
       tests: [
-        'test/contract/http.test.ts > its life: 201 with a Location that resolves to the same, 204 without a body, then 404 and 404',
+        'test/contract/responses.test.ts > create, read, delete → 201 with Location, the same record, 204 without a body, then 404',
         'test/contract/access-levels.test.ts > $slug: creates, reads, updates and deletes',
       ],
     },
     {
       quote: '| 401 Unauthorized | Missing, invalid or revoked API key |',
       tests: [
-        'test/contract/http.test.ts > %s → 401 with WWW-Authenticate',
-        'test/contract/http.test.ts > revoked, or of a deactivated user → 401 from the next request on',
+        'test/contract/keys.test.ts > %s → 401 with WWW-Authenticate',
+        'test/contract/keys.test.ts > a revoked key, or a deactivated user → 401 for the next request',
       ],
     },
     {
@@ -36,7 +36,7 @@ export const errors: Section = {
     {
       quote: '| 404 Not Found | The the service does not exist or is not visible to the account |',
       tests: [
-        'test/handlers/records.test.ts > no such record, or another account’s → the same 404',
+        'test/handlers/records.test.ts > an unknown ID, or one of another account → the same 404',
         'test/handlers/isolation.test.ts > another account’s ID → the same 404 as an unknown ID, with every precondition header, and no change',
       ],
     },

@@ -18,7 +18,7 @@ export const limits: Section = {
       tests: [
         'test/contract/rate-limit.test.ts > by default each user has 60 requests per minute, over all their keys and all requests',
         'test/contract/every-request.test.ts > with a valid key: counts against the limit, says so in headers, and is in the dashboard',
-        'test/contract/nodes.test.ts > count the requests of a user together, and refuse a revoked key at once',
+        'test/contract/nodes.test.ts > count the requests of a user together, and refuse a revoked key immediately',
       ],
     },
     {
@@ -51,7 +51,7 @@ export const limits: Section = {
       quote:
         'Clients must honour the response headers on 429, wait before retrying and avoid large bursts.',
       tests: [
-        'test/contract/http.test.ts > is shared by the keys of a user, told in headers, and answered with 429 and Retry-After',
+        'test/contract/keys.test.ts > all keys of a user share it → its headers, then 429 with Retry-After',
         'test/client/client.test.ts > %i: after Retry-After, with the same body and Idempotency-Key',
         'test/client/client.test.ts > reads Retry-After of the rate limit of the service',
       ],

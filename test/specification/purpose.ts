@@ -33,7 +33,7 @@ export const purpose: Section = {
       quote: 'It exposes a JSON HTTP API under `/public/v1` and sends webhook notifications.',
       tests: [
         'test/contract/list-envelope.test.ts > every path begins with /public/v1',
-        'test/contract/http.test.ts > is JSON whatever Accept says, must not be sniffed or kept by others',
+        'test/contract/responses.test.ts > Accept: application/xml → JSON, with nosniff and private caching',
         'test/webhooks/payload.test.ts > every event: one signed delivery with the fields of the payload and no others',
       ],
     },
@@ -41,7 +41,7 @@ export const purpose: Section = {
       quote: '- Clients call the API with an API key sent as a Bearer token.',
       tests: [
         'test/contract/access-levels.test.ts > $slug: creates, reads, updates and deletes',
-        'test/contract/http.test.ts > %s → 401 with WWW-Authenticate',
+        'test/contract/keys.test.ts > %s → 401 with WWW-Authenticate',
       ],
     },
     {
@@ -89,7 +89,7 @@ export const purpose: Section = {
       tests: [
         'test/contract/every-request.test.ts > with a valid key: counts against the limit, says so in headers, and is in the dashboard',
         'test/contract/every-request.test.ts > a revoked key: 401, in the dashboard of its account, and nothing of its owner’s limit is used',
-        'test/contract/http.test.ts > keeps each request of a key with both bodies, and no secret',
+        'test/contract/request-log.test.ts > stores each request with both bodies, and masks secrets',
       ],
     },
     {
@@ -113,7 +113,7 @@ export const purpose: Section = {
     {
       quote: 'The Account Owner controls which Admins may create and manage keys and webhooks.',
       tests: [
-        'test/console/people.test.ts > what somebody may do changes with their next page and their next request',
+        'test/console/people.test.ts > change access: applies to the next page and the next request',
         'test/console/api-keys.test.ts > an Admin with the grant manages all keys, an Admin without it sees them, a Member gets 404',
         'test/console/webhooks.test.ts > an Admin without the permission sees lists and logs, no buttons, secrets or signatures, and whom to ask',
       ],

@@ -18,7 +18,7 @@ export const resources: Section = {
       quote: '| id | string (UUID) | Identifier of the participant |',
       tests: [
         'test/contract/list-envelope.test.ts > listParticipants: each record has a UUID and a full_name',
-        'test/handlers/participants.test.ts > the contract’s example → 201 with all fields in the contract’s order, and participant.created',
+        'test/handlers/participants.test.ts > the example of the contract → 201 with its fields in order, and participant.created',
       ],
     },
     {
@@ -66,7 +66,7 @@ export const resources: Section = {
       tests: [
         ENVELOPE,
         'test/contract/list-envelope.test.ts > sort accepts the fields of meta.allowed_sorts, with and without -, and no others',
-        'test/handlers/events.test.ts > %s → 422: it takes none',
+        'test/handlers/events.test.ts > %s → 422, because it has no parameters',
       ],
     },
     {
@@ -78,7 +78,7 @@ export const resources: Section = {
         '| errors | object | Present on validation failures. Keys are field names, values are arrays of message strings |',
       tests: [
         'test/contract/order-of-checks.test.ts > $fails: $status',
-        'test/contract/http.test.ts > every fault is named by its field',
+        'test/contract/body.test.ts > several invalid fields → 422 names each',
       ],
     },
     {
@@ -121,7 +121,7 @@ export const resources: Section = {
       quote: 'It is the screening result at the moment the application is created.',
       tests: [
         SCREENING_OUTCOME,
-        'test/handlers/screening.test.ts > is fixed when the answers or the job’s questions change later',
+        'test/handlers/screening.test.ts > later changes of answers or questions → the outcome stays',
       ],
     },
     {

@@ -67,7 +67,7 @@ export const states: Section = {
       quote: 'A key is valid or revoked. A revoked key is rejected with 401.',
       tests: [
         'test/console/api-keys.test.ts > revokes a key: its requests fail with 401, it cannot be updated, and the Revoked tab lists it',
-        'test/contract/http.test.ts > revoked, or of a deactivated user → 401 from the next request on',
+        'test/contract/keys.test.ts > a revoked key, or a deactivated user → 401 for the next request',
       ],
     },
     { quote: 'Other key states and the moves between them: not shown.', tests: [] },

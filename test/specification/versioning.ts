@@ -7,7 +7,7 @@ export const versioning: Section = {
       quote: 'The version is in the path prefix `/public/v1`.',
       tests: [
         'test/contract/list-envelope.test.ts > every path begins with /public/v1',
-        'test/contract/http.test.ts > %s is nothing → 404 in our shape, without a key',
+        'test/contract/paths.test.ts > the unknown path %s → 404 as JSON, without a key',
       ],
     },
     { quote: 'Versioning policy, deprecation rules and other versions: not shown.', tests: [] },
