@@ -99,9 +99,9 @@ async function addEntry(file: string, difference: Difference, today: Date): Prom
 }
 
 function formatDifference(difference: Difference, isReleased: boolean): string {
-  const lines = formatChanges(difference)
   const released = `${difference.to} is now the last release. Commit ${RELEASED}/ and CHANGELOG.md.`
-  return [...lines, ...(isReleased ? ['', released] : [])].join('\n')
+  if (isReleased && difference.from === null) return released
+  return [...formatChanges(difference), ...(isReleased ? ['', released] : [])].join('\n')
 }
 
 function formatChanges({ from, changes }: Difference): string[] {

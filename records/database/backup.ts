@@ -1,15 +1,16 @@
+import { randomUUID } from 'node:crypto'
 import { link, open, rm } from 'node:fs/promises'
 import { Refused } from '../../errors.ts'
 import { errorCode } from './errors.ts'
 import type { Db } from './open.ts'
 
 /** Copies a snapshot of the SQLite database to a new file and returns its size in bytes. Reads and
- *  writes continue. The file appears complete and synced, or not at all. Throws `Refused` when it exists
- *  or cannot be written. */
+ *  writes continue. The file appears complete and synced, or not at all. Throws `Refused` if the file
+ *  exists or its folder is not writable. */
 export async function writeBackup(db: Db, file: string): Promise<number> {
-  const draft = `${file}.${process.pid}.partial`
+  const draft = `${file}.${randomUUID()}.partial`
   try {
-    // VACUUM INTO accepts an empty file. Its mode keeps other users from reading the copy while it grows.
+    // VACUUM INTO accepts an empty file. Its mode keeps the backup private from the first byte on.
     const empty = await open(draft, 'wx', 0o600)
     await empty.close()
     await db.write.raw('vacuum into ?', [draft])

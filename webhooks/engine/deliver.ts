@@ -25,10 +25,10 @@ export interface DeliverOptions {
   log: Logger
 }
 
-const RETRY_MS = 500
+const RELOAD_DELAY_MS = 500
 
-/** Makes the attempts and resolves when they have ended. Calls `onStarted` when the first requests
- *  have started. Starts no more requests once `stopping` aborts. */
+/** Makes the attempts and resolves when they have ended. Calls `onStarted` each time that requests have
+ *  been loaded and started. Loads no more requests once `stopping` aborts. */
 export async function deliver(
   options: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
@@ -41,22 +41,23 @@ export async function deliver(
     const { started, remaining, unreadable } = await startAttempts(options, waiting, onStarted)
     running.push(...started, release(options, unreadable))
     if (remaining.length === 0) break
-    await delay(RETRY_MS)
-    waiting = await keepLeased(options, remaining)
+    const isStopping = await delay(RELOAD_DELAY_MS, false, { signal: stopping }).catch(() => true)
+    waiting = isStopping ? [] : await keepLeased(options, remaining)
   }
   await Promise.all(running)
 }
 
 interface StartedAttempts {
   started: Promise<void>[]
-  /** Their webhook is being changed, another attempt of the delivery is open, or loading failed. */
+  /** To load again: a transaction locks the webhook, another attempt of the delivery is in flight, or
+   *  loading failed. */
   remaining: AttemptWith<'lease'>[]
   /** This process cannot read the signing secrets of their webhooks. */
   unreadable: AttemptWith<'lease'>[]
 }
 
-/** Loads the requests and starts the attempts. On PostgreSQL the webhooks are locked meanwhile, so
- *  no request starts after a committed change that forbids it. */
+/** Loads the requests and starts the attempts. On PostgreSQL this locks the webhooks until the requests have
+ *  started: no request starts after somebody has disabled or deleted its webhook. */
 async function startAttempts(
   options: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
@@ -68,7 +69,7 @@ async function startAttempts(
     batch.remaining = []
     for (const attempt of attempts) {
       const request = requests.get(attempt.deliveryId)
-      // Made, cancelled or replaced meanwhile: only its job is completed.
+      // The delivery no longer waits for this attempt. Without a result, the store only completes its job.
       if (request?.nextAttemptAt !== attempt.scheduledAt) store.add(attempt)
       else if (!request.endpoint || inFlight.isSending(attempt.deliveryId))
         batch.remaining.push(attempt)
@@ -86,14 +87,14 @@ async function startAttempts(
       start(await loadRequests({ dialect: db.dialect, sql: db.read }, attempts))
     else await withLockedRows(db, (source) => loadRequests(source, attempts), start)
   } catch (error) {
-    // An error after the start concerns only the end of the transaction: the requests continue.
+    // If only the end of the transaction failed, the requests have already started and continue.
     if (batch.remaining === attempts)
-      log.warn({ err: error }, 'Deliveries could not be loaded; trying again')
+      log.warn({ err: error }, 'Deliveries could not be loaded: the worker tries again in 500 ms')
   }
   return batch
 }
 
-/** The attempts whose lease this process still has: others may have expired while they waited. */
+/** Renews the leases, and returns the attempts whose lease this process still has. */
 async function keepLeased(
   { jobs, inFlight }: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
