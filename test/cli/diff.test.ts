@@ -78,7 +78,7 @@ describe('diff --release', () => {
     )
     expect(await project.diff('--release')).toMatchObject({
       status: 0,
-      stdout: expect.stringContaining('\n\n1.0.0 is now the last release. '),
+      stdout: expect.stringMatching(/^1\.0\.0 is now the last release\./),
     })
     expect(await project.read('CHANGELOG.md')).toBe(
       `# Changelog\n\nWhat changes.\n\n## 1.0.0 · ${TODAY}\n\nThe first.\n`,
