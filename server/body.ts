@@ -14,8 +14,8 @@ export interface JsonBody {
   isMergePatch: boolean
 }
 
-/** Reads the JSON body, and stores its text for the request log. Throws 415, 413 or 400, in this order,
- *  or InvalidInput for text that cannot be stored. */
+/** Reads the JSON body, and stores its text for the request log. Throws, in this order: 400 without a
+ *  body, 415, 413, 400 for an invalid body, InvalidInput for text that cannot be stored. */
 export async function readJson(ctx: Context): Promise<JsonBody> {
   const hasBody = ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length') || 0) > 0
   if (!hasBody) ctx.throw(400, 'A JSON body is required.')
@@ -87,9 +87,10 @@ function parse(ctx: Context, text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
+    // Only the end of the message: the rest may quote the body.
     const [position] =
       (error as Error).message.match(
-        /position \d+ \(line \d+ column \d+\)|position \d+|end of JSON input/i,
+        /(position \d+( \(line \d+ column \d+\))?|end of JSON input)$/i,
       ) ?? []
     const hint = position ? `: look at ${position.replace('end of JSON input', 'its end')}` : ''
     ctx.throw(400, `The body is not valid JSON${hint}.`)

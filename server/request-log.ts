@@ -7,64 +7,68 @@ import { isUnavailable } from '../records/database/errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertRequests, type LoggedRequest } from '../records/request-log.ts'
+import { RunLoop } from '../webhooks/run-loop.ts'
 import type { Context, Next } from './context.ts'
 
 const FLUSH_MS = 1_000
-const FLUSH_ROWS = 500
-/** While the database is not available, the oldest entries beyond this are dropped: serving requests is
- *  more important. */
-const MAX_WAITING = 20_000
+const FLUSH_ENTRIES = 500
+/** While the database is slow or not available, the oldest entries beyond this are dropped: serving
+ *  requests is more important. */
+const MAX_ENTRIES = 20_000
 const MAX_BODY_BYTES = 64 * 1024
 
 export interface RequestLog {
   middleware(ctx: Context, next: Next): Promise<void>
-  /** Writes the buffered entries. */
-  flush(): Promise<void>
+  /** Writes the remaining entries. */
   stop(): Promise<void>
 }
 
 export function startRequestLog(db: Db, log: Logger): RequestLog {
-  let waiting: LoggedRequest[] = []
-  let flushing: Promise<void> = Promise.resolve()
-  const timer = setInterval(flush, FLUSH_MS)
+  /** Oldest first. */
+  let entries: LoggedRequest[] = []
+  const flushes = new RunLoop(flush, (error) =>
+    log.error({ err: error }, 'The request log could not be written'),
+  )
+  const timer = setInterval(flushes.wake, FLUSH_MS)
   timer.unref()
 
-  function flush(): Promise<void> {
-    flushing = flushing.then(writeWaiting)
-    return flushing
+  function add(entry: LoggedRequest): void {
+    entries.push(entry)
+    if (entries.length > MAX_ENTRIES) entries.shift()
+    // Not beyond: with no database, each request would cause another flush.
+    if (entries.length === FLUSH_ENTRIES) flushes.wake()
   }
 
-  async function writeWaiting(): Promise<void> {
-    if (waiting.length === 0) return
-    const batch = waiting
-    waiting = []
-    await write(batch)
-  }
-
-  async function write(batch: LoggedRequest[]): Promise<void> {
-    const lastUse = new Map(batch.map(({ apiKeyId, at }) => [apiKeyId, at]))
+  async function flush(): Promise<void> {
+    if (entries.length === 0) return
+    const batch = entries
+    entries = []
     try {
-      await transaction(db, async ({ sql }) => {
-        await insertRequests(sql, batch)
-        await updateLastUsed(
-          sql,
-          [...lastUse].map(([id, at]) => ({ id, at })),
-        )
-      })
+      await write(db, batch)
     } catch (error) {
-      if (isUnavailable(error)) {
-        waiting = [...batch, ...waiting].slice(-MAX_WAITING)
-        log.warn(
-          { err: error, waiting: waiting.length },
-          'The request log could not be written; trying again',
-        )
-      } else if (batch.length > 1) {
-        // One entry that the database refuses must not block the others.
-        for (const request of batch) await write([request])
-      } else {
-        log.error({ err: error, requestId: batch[0]?.requestId }, 'A request could not be logged')
+      if (isUnavailable(error)) putBack(batch, error)
+      else await writeEach(batch)
+    }
+  }
+
+  /** One entry that the database refuses must not block the others. */
+  async function writeEach(batch: LoggedRequest[]): Promise<void> {
+    for (const [index, entry] of batch.entries()) {
+      try {
+        await write(db, [entry])
+      } catch (error) {
+        if (isUnavailable(error)) return putBack(batch.slice(index), error)
+        log.error({ err: error, requestId: entry.requestId }, 'A request could not be logged')
       }
     }
+  }
+
+  function putBack(batch: LoggedRequest[], error: unknown): void {
+    entries = [...batch, ...entries].slice(-MAX_ENTRIES)
+    log.warn(
+      { err: error, entries: entries.length },
+      'The request log could not be written; trying again',
+    )
   }
 
   return {
@@ -74,7 +78,7 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
       await next()
       const principal: Principal | undefined = ctx.state.principal ?? ctx.state.rejected
       if (principal === undefined) return
-      waiting.push({
+      add({
         accountId: principal.accountId,
         userId: principal.userId,
         apiKeyId: principal.keyId,
@@ -89,33 +93,44 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
         responseBody: toStoredBody(typeof ctx.body === 'string' ? ctx.body : undefined),
         at,
       })
-      if (waiting.length % FLUSH_ROWS === 0) void flush()
     },
-    flush,
     async stop() {
       clearInterval(timer)
+      await flushes.stop()
       await flush()
     },
   }
 }
 
-/** Cuts a body to 64 KiB of UTF-8 and removes API keys and signing secrets. */
-function toStoredBody(text: string | undefined): string | null {
-  if (text === undefined) return null
-  const short =
-    text.length * 3 <= MAX_BODY_BYTES
-      ? text
-      : Buffer.from(text)
-          .subarray(0, MAX_BODY_BYTES)
-          .toString()
-          .replace(/\uFFFD$/, '')
-  // PostgreSQL stores no NUL.
-  return redact(short.includes('\0') ? short.replaceAll('\0', '\uFFFD') : short)
+function write(db: Db, batch: LoggedRequest[]): Promise<void> {
+  return transaction(db, async ({ sql }) => {
+    await insertRequests(sql, batch)
+    await updateLastUsed(
+      sql,
+      batch.map(({ apiKeyId, at }) => ({ id: apiKeyId, at })),
+    )
+  })
 }
 
-/** An API key or a signing secret, also in the escapes of JSON (`\/`, `\u005f`) and URLs (`%5F`). */
-const KEY = /mst(?:_|%5f|\\u005f)([0-9a-z]{4})(?:[0-9a-z_]|%5f|\\u005f)+/gi
-const SECRET = /whsec(?:_|%5f|\\u005f)(?:[0-9a-z+/=_-]|%2b|%2f|%3d|\\\/|\\u00[0-9a-f]{2})+/gi
+/** Removes API keys and signing secrets, and cuts the rest to 64 KiB of UTF-8. */
+function toStoredBody(text: string | undefined): string | null {
+  if (text === undefined) return null
+  // PostgreSQL stores no NUL.
+  const storable = redact(text.replaceAll('\0', '\uFFFD'))
+  if (storable.length * 3 <= MAX_BODY_BYTES) return storable
+  return Buffer.from(storable)
+    .subarray(0, MAX_BODY_BYTES)
+    .toString()
+    .replace(/\uFFFD$/, '')
+}
+
+/** A digit, a letter or `_`, also in the escapes of JSON (`\u005f`) and URLs (`%5F`). */
+const WORD_CHARACTER = String.raw`(?:\w|(?:%|\\u00)(?:3\d|[46][1-9a-fA-F]|[57][\daA]|5[fF]))`
+const UNDERSCORE = String.raw`(?:_|%5[fF]|\\u005[fF])`
+/** `+`, `-`, `/` or `=`, also in escapes. */
+const BASE64_SIGN = String.raw`(?:[+/=-]|\\/|(?:%|\\u00)(?:2[bdfBDF]|3[dD]))`
+const KEY = new RegExp(`mst${UNDERSCORE}(${WORD_CHARACTER}{4})${WORD_CHARACTER}+`, 'g')
+const SECRET = new RegExp(`whsec${UNDERSCORE}(?:${WORD_CHARACTER}|${BASE64_SIGN})+`, 'g')
 
 function redact(text: string): string {
   // Nearly no text has either, and the search for a fixed string is many times faster than a pattern.

@@ -54,6 +54,20 @@ describe('body', () => {
     if (status >= 400) expect(JSON.parse(text).message).toBeTypeOf('string')
   })
 
+  test('malformed JSON → 400 with its position', async () => {
+    const cases = [
+      [
+        '{"full_name": "A",, ',
+        'The body is not valid JSON: look at position 18 (line 1 column 19).',
+      ],
+      ['{"full_name": ', 'The body is not valid JSON: look at its end.'],
+      // The message of the parser quotes the body instead.
+      ['x position 999', 'The body is not valid JSON.'],
+    ]
+    for (const [body, message] of cases)
+      expect((await http.post(body)).body.message, body).toBe(message)
+  })
+
   test('no Content-Type → 415', async () => {
     const answer = await http.raw(http.line('POST', PARTICIPANTS, 'Content-Length: 2\r\n', '{}'))
     expect(answer).toMatch(/^HTTP\/1\.1 415 /)

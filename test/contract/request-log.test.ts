@@ -1,6 +1,6 @@
 /** The log of API requests. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { until } from '../helpers.ts'
+import { startApp, until } from '../helpers.ts'
 import { type Http, startHttp } from './http.ts'
 
 let http: Http
@@ -54,6 +54,50 @@ describe('request log', () => {
     const logged = JSON.stringify(await threeRequests(own.accountId))
     expect(logged).not.toContain('TAIL')
     expect(logged).not.toContain(rest.slice(5))
+  })
+
+  test('masks the rest of a key with escaped letters', async () => {
+    const own = await http.app.newAccount()
+    const [start, rest] = [own.key.slice(0, 'mst_'.length + 6), own.key.slice('mst_'.length + 7)]
+    await http.app.as(own).post('/participants', `{"full_name": "${start}\\u0063${rest}"}`)
+    await http.app.as(own).get(`/participants?filter[search]=${start}%63${rest}`)
+    await http.app.as(own).post('/participants', { full_name: `${start}-${rest}` })
+    const [json, url, other] = await threeRequests(own.accountId)
+    const masked = `${own.key.slice(0, 'mst_'.length + 4)}…`
+    expect(json?.request_body).toBe(`{"full_name": "${masked}"}`)
+    expect(url?.path).toBe(`/public/v1/participants?filter[search]=${masked}`)
+    // A hyphen is in no key.
+    expect(other?.request_body).toBe(JSON.stringify({ full_name: `${masked}-${rest}` }))
+  })
+
+  test('stores at most 64 KiB of a body', async () => {
+    const own = await http.app.newAccount()
+    for (const character of ['\0', 'é', '😀'])
+      await http.app.as(own).post('/participants', character.repeat(70_000))
+    const sizes = (await threeRequests(own.accountId)).map(({ request_body }) =>
+      Buffer.byteLength(request_body ?? ''),
+    )
+    expect(sizes).toEqual([65_535, 65_536, 65_536])
+  })
+
+  test('an entry that the database refuses does not block the others', async () => {
+    const lines: string[] = []
+    await using app = await startApp({
+      logLevel: 'error',
+      logTo: { write: (line) => void lines.push(line) },
+    })
+    await app.db.write.raw('create unique index unique_request_id on request_log (request_id)')
+    const client = app.as(await app.newAccount())
+    const ids = ['first', 'second', 'second', 'third']
+    for (const id of ids) await client.get('/me', { 'X-Request-Id': id })
+    const logged = await until('the third request in the log', async () => {
+      const rows: string[] = await app.db.read('request_log').orderBy('id').pluck('request_id')
+      return rows.includes('third') && rows
+    })
+    expect(logged).toEqual(['first', 'second', 'third'])
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { requestId: 'second', msg: 'A request could not be logged' },
+    ])
   })
 
   interface Row {
