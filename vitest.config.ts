@@ -5,7 +5,7 @@ const plain = [
   'test/specification.test.ts',
   'test/{auth,cli,client,docs,scripts,server}/**/*.test.ts',
 ]
-const onBoth = ['test/{console,handlers,records,webhooks,contract,crash}/**/*.test.ts']
+const onBoth = ['test/{console,handlers,records,webhooks,contract,crash,upgrade}/**/*.test.ts']
 // Long, for machines that run other work: tests wait for conditions, and these limits end a test that hangs.
 const shared = {
   testTimeout: 60_000,

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { assertSchema } from '../records/database/schema-difference.ts'
 import { examples, type Output, type Shell } from './shell.ts'
 
 export function addMigrate(program: Command, shell: Shell): void {
@@ -16,7 +17,8 @@ export function addMigrate(program: Command, shell: Shell): void {
     )
     .action(
       shell.action(() =>
-        shell.withDatabase(async ({ appliedMigrations }): Promise<Output> => {
+        shell.withDatabase(async ({ db, config, appliedMigrations }): Promise<Output> => {
+          await assertSchema(db, config.database)
           const text =
             appliedMigrations.length === 0
               ? 'The tables are up to date.'

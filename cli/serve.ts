@@ -5,6 +5,7 @@ import { Refused } from '../errors.ts'
 import { acquireFileLock, FileLocked } from '../records/database/lock.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { openDatabase } from '../records/database/open.ts'
+import { assertSchema } from '../records/database/schema-difference.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import { examples, type Shell } from './shell.ts'
@@ -106,6 +107,7 @@ async function migrateAndCreateFirstAccount({
   try {
     return await withSetupLock(database, async () => {
       await migrate(db)
+      await assertSchema(db, database)
       return createFirstAccount(db, new Date())
     })
   } finally {

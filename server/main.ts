@@ -20,6 +20,7 @@ import { type HttpServer, listen } from './http.ts'
 import { newMetrics, reportDeliveries } from './metrics.ts'
 import { newReadiness } from './readiness.ts'
 import { startRequestLog } from './request-log.ts'
+import { startSchemaWatch } from './schema-watch.ts'
 
 /** For requests and attempts in flight. A stop may take 20 s in all. */
 const GRACE_MS = 18_000
@@ -41,8 +42,8 @@ export interface ServerOptions {
   now?: () => Date
 }
 
-/** Starts a server on a migrated database. Throws when the port is in use, the database is not reachable
- *  or SECRET_KEY does not fit it; then nothing is left open. */
+/** Starts a server on a migrated database. Throws when the port is in use, the database is not reachable,
+ *  or its schema or SECRET_KEY does not fit it; then nothing is left open. */
 export async function start(
   config: Config,
   { log, now = () => new Date() }: ServerOptions,
@@ -86,8 +87,9 @@ export async function start(
   const stop = (): Promise<void> => (stopped ??= stopAll())
 
   try {
+    const schema = await startSchemaWatch(db, config, log)
     await proveSecretKeys(db, config.secretKeys)
-    const readiness = newReadiness(db, config, () => engine)
+    const readiness = newReadiness(db, config, schema, () => engine)
     const app = createApp({ db, config, log, now, metrics, requestLog, readiness })
     // SQLite has one server, so the requests that still hold an idempotency key were cut off.
     if (db.dialect === 'sqlite') await releaseAbandonedKeys(db)

@@ -1,13 +1,16 @@
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import { Refused } from '../../errors.ts'
 import { acquireFileLock } from './lock.ts'
+import { type Migration, readMigrations } from './migration-files.ts'
 import type { DatabaseOptions, Db } from './open.ts'
 
 /** PostgreSQL advisory lock: any number that nothing else locks. */
 const SETUP_LOCK_KEY = 4_687_787
 const LOCK_WAIT_MS = 60_000
 const CONNECT_TIMEOUT_MS = 10_000
+
+type AppliedMigration = Pick<Migration, 'name' | 'checksum'>
 
 /** Runs `work` while no other process of this installation does: several nodes may start at the same time. */
 export function withSetupLock<T>(database: DatabaseOptions, work: () => Promise<T>): Promise<T> {
@@ -37,15 +40,49 @@ async function withAdvisoryLock<T>(databaseUrl: string, work: () => Promise<T>):
   }
 }
 
-/** Runs the pending migrations and returns their names. Call it inside `withSetupLock`. */
+/** Runs the pending migrations and returns their names. Call it inside `withSetupLock`. Throws `Refused`
+ *  when the database or a file of a migration differs from what was released. */
 export async function migrate(db: Db): Promise<string[]> {
-  const config = {
-    directory: join(fileURLToPath(new URL('..', import.meta.url)), 'migrations'),
-    loadExtensions: ['.ts'],
+  const migrations = await readMigrations()
+  await createMigrationsTable(db)
+  const applied: AppliedMigration[] = await db.write('migrations').select('name', 'checksum')
+  assertSameMigrations(migrations, applied)
+  const pending = migrations.filter(({ name }) => !applied.some((other) => other.name === name))
+  for (const { name, checksum, load } of pending) {
+    const { up } = await load()
+    await db.write.transaction(async (trx) => {
+      await up(trx)
+      await trx('migrations').insert({ name, checksum, applied_at: Date.now() })
+    })
   }
-  // The setup lock is the real lock. knex's own lock row is stale after a process was killed during a
-  // migration.
-  await db.write.migrate.forceFreeMigrationsLock(config)
-  const [, names] = (await db.write.migrate.latest(config)) as [number, string[]]
-  return names
+  return pending.map(({ name }) => name)
+}
+
+async function createMigrationsTable({ dialect, write }: Db): Promise<void> {
+  if (await write.schema.hasTable('migrations')) return
+  // Versions before 1.1.0 had this table instead.
+  if (await write.schema.hasTable('knex_migrations'))
+    throw new Refused(
+      'A version before 1.1.0 created this database, and this version cannot upgrade it. Set DATA_DIR to a ' +
+        'new folder, or DATABASE_URL to an empty database.',
+    )
+  const text = dialect === 'postgres' ? 'text collate "C"' : 'text'
+  await write.schema.createTable('migrations', (table) => {
+    table.specificType('name', text).primary()
+    table.specificType('checksum', text).notNullable()
+    table.bigInteger('applied_at').notNullable()
+  })
+}
+
+/** Accepts the migrations of a newer version: during an upgrade, old and new nodes share the database. */
+function assertSameMigrations(migrations: Migration[], applied: AppliedMigration[]): void {
+  const newest = migrations.at(-1)?.name ?? ''
+  for (const { name, checksum } of applied) {
+    const own = migrations.find((migration) => migration.name === name)
+    if (own ? own.checksum !== checksum : name < newest)
+      throw new Refused(
+        `The database ran a migration ${name} that differs from the one of this version. ` +
+          'Start the version of Muster that last ran on this database, or restore a backup.',
+      )
+  }
 }

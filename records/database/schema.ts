@@ -1,7 +1,8 @@
 /** The schema of a database, read from its catalogue. records/schema.sqlite.json and
- *  records/schema.postgres.json hold the schema after all migrations; test/records/schema.test.ts
- *  compares them with a migrated database. */
-import type { Db } from './open.ts'
+ *  records/schema.postgres.json hold the schema after all migrations: each start compares them with the
+ *  database, and test/records/schema.test.ts with the migrations. */
+import { readFile } from 'node:fs/promises'
+import type { Db, Dialect } from './open.ts'
 import { select } from './statements.ts'
 
 export interface TableSchema {
@@ -35,7 +36,7 @@ const SQLITE_CATALOGUE = `
       where type = 'index' and tbl_name = tables.name and sql is not null
       order by name)) as indexes
   from sqlite_schema as tables
-  where type = 'table' and name not like 'sqlite\\_%' escape '\\' and name not like 'knex\\_%' escape '\\'
+  where type = 'table' and name not like 'sqlite\\_%' escape '\\'
   order by name`
 
 const POSTGRES_CATALOGUE = `
@@ -50,13 +51,14 @@ const POSTGRES_CATALOGUE = `
       where attrelid = tables.oid and attnum > 0 and not attisdropped) as columns,
     (select json_object_agg(conname, pg_get_constraintdef(oid) order by conname)
       from pg_constraint where conrelid = tables.oid and contype in ('p', 'f', 'u')) as keys,
-    (select json_object_agg(indexes.relname, pg_get_indexdef(indexes.oid) order by indexes.relname)
+    (select json_object_agg(indexes.relname,
+        replace(pg_get_indexdef(indexes.oid), ' ON ' || quote_ident(current_schema()) || '.', ' ON ')
+        order by indexes.relname)
       from pg_index join pg_class as indexes on indexes.oid = indexrelid
-      where indrelid = tables.oid
+      where indrelid = tables.oid and indisvalid
         and not exists (select 1 from pg_constraint where conindid = indexrelid)) as indexes
   from pg_class as tables
   where tables.relnamespace = current_schema()::regnamespace and tables.relkind = 'r'
-    and tables.relname not like 'knex\\_%'
   order by tables.relname`
 
 interface CatalogueRow {
@@ -65,6 +67,12 @@ interface CatalogueRow {
   columns: string | Record<string, string> | null
   keys: string | Record<string, string> | null
   indexes: string | Record<string, string> | null
+}
+
+/** The schema that this version of Muster needs. */
+export async function readExpectedSchema(dialect: Dialect): Promise<DatabaseSchema> {
+  const file = new URL(`../schema.${dialect}.json`, import.meta.url)
+  return JSON.parse(await readFile(file, 'utf8'))
 }
 
 export async function readSchema({ dialect, read }: Db): Promise<DatabaseSchema> {

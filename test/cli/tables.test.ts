@@ -9,7 +9,7 @@ describe('migrate', () => {
   it('lists the migrations that it ran, and runs each once', async () => {
     await using muster = await newMuster()
     const { migrations } = await muster.json(['migrate'])
-    expect(migrations).toContain('202611210900_initial.ts')
+    expect(migrations).toContain('202611210900_records.ts')
     expect(await muster.json(['migrate'])).toEqual({ migrations: [] })
     expect(await muster.run(['migrate'])).toEqual({
       status: 0,

@@ -1,11 +1,7 @@
-import type { Knex } from 'knex'
 import { describe, expect, it } from 'vitest'
-import { migrate } from '../../records/database/migrate.ts'
-import { openDatabase } from '../../records/database/open.ts'
 import { deleteOldRequests } from '../../records/request-log.ts'
-import { readConfig } from '../../server/config.ts'
-import { newDatabase, startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { DAY, HOUR, log, MINUTE, NOW } from './logged-requests.ts'
+import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { DAY, HOUR, log, MINUTE } from './logged-requests.ts'
 
 describe('stored counts of API requests', () => {
   it('equal the log, and are deleted with it', async () => {
@@ -62,42 +58,6 @@ describe('stored counts of API requests', () => {
       minutes: 200,
       hours: 200,
     })
-  })
-
-  it('are computed by the migration for older requests', async () => {
-    await using database = await newDatabase()
-    await using app = await startApp({ database })
-    const account = await app.newAccount()
-    await log(
-      app,
-      account,
-      Array.from({ length: 300 }, (_, index) => ({
-        at: NOW - index * 20_000,
-        status: [200, 404, 500][index % 3] ?? 200,
-        durationMs: 0.3 * 1.05 ** index,
-        operationId: index % 2 === 0 ? 'listTasks' : 'getTask',
-      })),
-    )
-    const tables = async (): Promise<unknown> => ({
-      minutes: (await app.db.read('request_minutes').orderBy('minute')).map((row) => ({ ...row })),
-      counts: (
-        await app.db
-          .read('request_counts')
-          .orderBy(['span_ms', 'starts_at', 'operation_id', 'status'])
-      ).map((row) => ({ ...row })),
-    })
-    const before = await tables()
-    const directory = new URL('../../records/migrations', import.meta.url).pathname
-    const name = '202611211700_console.ts'
-    await app.db.write.migrate.down({
-      name,
-      directory,
-      loadExtensions: ['.ts'],
-    } as Knex.MigratorConfig)
-    expect(await app.db.read.schema.hasTable('request_counts')).toBe(false)
-    const db = openDatabase(readConfig({ ...database.environment }).database)
-    await migrate(db).finally(() => db.close())
-    expect(await tables()).toEqual(before)
   })
 
   async function counted(app: TestApp, { accountId }: TestAccount) {

@@ -1,9 +1,14 @@
-/** The committed schema files, and the index predicates that queries repeat. */
+/** The committed schema files, the checksums of the migrations, and the index predicates that queries
+ *  repeat. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, inject, test } from 'vitest'
 import { migrate } from '../../records/database/migrate.ts'
+import {
+  readCommittedChecksums,
+  readFileChecksums,
+} from '../../records/database/migration-files.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { type DatabaseSchema, readSchema } from '../../records/database/schema.ts'
 import * as predicates from '../../records/index-predicates.ts'
@@ -11,8 +16,8 @@ import { createDatabase } from '../postgres.ts'
 
 const dialect = inject('database')
 const HOW_TO_REFRESH =
-  `records/schema.${dialect}.json does not match the migrations. ` +
-  'Run "npm run update-schema" and commit it.'
+  `records/schema.${dialect}.json or records/migration-checksums.json does not match the migrations. ` +
+  'Run "npm run update-schema" and commit both.'
 
 let directory: string
 let db: Db
@@ -36,6 +41,15 @@ afterAll(async () => {
 test('the migrations result in the committed schema', async () => {
   const text = `${JSON.stringify(schema, null, 2)}\n`
   await expect(text, HOW_TO_REFRESH).toMatchFileSnapshot(`../../records/schema.${dialect}.json`)
+})
+
+test('each migration has a checksum, and none has changed since', async () => {
+  const files = await readFileChecksums()
+  const committed = await readCommittedChecksums()
+  expect(files, 'Restore the files that have changed.').toMatchObject(committed)
+  // An update adds the new migrations, and keeps every other checksum.
+  const text = `${JSON.stringify({ ...files, ...committed }, null, 2)}\n`
+  await expect(text, HOW_TO_REFRESH).toMatchFileSnapshot('../../records/migration-checksums.json')
 })
 
 test.runIf(dialect === 'sqlite').each([

@@ -1,0 +1,56 @@
+/** The files in records/migrations/. records/migration-checksums.json freezes each one that has landed. */
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import type { Knex } from 'knex'
+import { Refused } from '../../errors.ts'
+
+const DIRECTORY = new URL('../migrations/', import.meta.url)
+const CHECKSUMS = new URL('../migration-checksums.json', import.meta.url)
+/** Begins with its time. The other files hold what several migrations share. */
+const IS_MIGRATION = /^\d{12}_/
+
+export interface Migration {
+  /** The name of its file. */
+  name: string
+  checksum: string
+  load(): Promise<{ up(knex: Knex): Promise<void> }>
+}
+
+/** SHA-256 by the name of the file. */
+export type Checksums = Record<string, string>
+
+/** In the order in which they run. A new migration that has no checksum yet is accepted. Throws `Refused`
+ *  when a file with a checksum has changed or is missing. */
+export async function readMigrations(): Promise<Migration[]> {
+  const files = await readFileChecksums()
+  for (const [name, checksum] of Object.entries(await readCommittedChecksums()))
+    if (files[name] !== checksum)
+      throw new Refused(
+        `records/migrations/${name} ${name in files ? 'has changed since it landed' : 'is missing'}. ` +
+          'Restore the file, or install this version of Muster again. To change the tables, add a migration.',
+      )
+  return Object.entries(files)
+    .filter(([name]) => IS_MIGRATION.test(name))
+    .map(([name, checksum]) => ({
+      name,
+      checksum,
+      load: () => import(new URL(name, DIRECTORY).href),
+    }))
+}
+
+/** Of all files in the folder, by name. */
+export async function readFileChecksums(): Promise<Checksums> {
+  const names = (await readdir(DIRECTORY)).filter((name) => name.endsWith('.ts')).sort()
+  const checksums = names.map(async (name) => [name, await checksumOf(new URL(name, DIRECTORY))])
+  return Object.fromEntries(await Promise.all(checksums))
+}
+
+export async function readCommittedChecksums(): Promise<Checksums> {
+  return JSON.parse(await readFile(CHECKSUMS, 'utf8'))
+}
+
+/** The same for the line endings of Windows. */
+async function checksumOf(file: URL): Promise<string> {
+  const text = (await readFile(file, 'utf8')).replaceAll('\r\n', '\n')
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,75 @@
+/** How the schema of a database differs from the one that this version of Muster needs. */
+import { Refused } from '../../errors.ts'
+import type { DatabaseOptions, Db, Dialect } from './open.ts'
+import { type DatabaseSchema, readExpectedSchema, readSchema, type TableSchema } from './schema.ts'
+
+/** Names such as "table webhooks", "column webhooks.url" or "index deliveries_waiting". */
+export interface SchemaDifference {
+  missing: string[]
+  different: string[]
+  /** Muster does not need these: a newer version or the operator added them. */
+  additional: string[]
+}
+
+export async function findSchemaDifference(db: Db): Promise<SchemaDifference> {
+  const [expected, actual] = await Promise.all([readExpectedSchema(db.dialect), readSchema(db)])
+  return compareObjects(namedObjects(expected, actual), namedObjects(actual, expected))
+}
+
+/** What keeps this version from using the database, as a sentence. Undefined: nothing. */
+export function describeSchemaProblem(
+  { missing, different }: SchemaDifference,
+  dialect: Dialect,
+): string | undefined {
+  if (missing.length === 0 && different.length === 0) return undefined
+  return [
+    'The schema of the database is not the one that this version of Muster needs.',
+    ...(missing.length > 0 ? [`Missing: ${missing.join(', ')}.`] : []),
+    ...(different.length > 0 ? [`Different: ${different.join(', ')}.`] : []),
+    `Change the schema back to that of records/schema.${dialect}.json, or restore a backup.`,
+  ].join(' ')
+}
+
+/** Throws `Refused` when this version cannot use the database. */
+export async function assertSchema(db: Db, database: DatabaseOptions): Promise<SchemaDifference> {
+  const difference = await findSchemaDifference(db)
+  const problem = describeSchemaProblem(difference, db.dialect)
+  if (problem !== undefined && hasComparableCatalogue(database)) throw new Refused(problem)
+  return difference
+}
+
+/** CockroachDB and YugabyteDB describe the same indexes and types in other words. */
+export function hasComparableCatalogue(database: DatabaseOptions): boolean {
+  return !('backend' in database) || !/^(cockroachdb|yugabytedb)$/.test(String(database.backend))
+}
+
+/** Definitions by name. A table that `other` does not have stands for all that is in it. */
+function namedObjects(schema: DatabaseSchema, other: DatabaseSchema): Map<string, string> {
+  const objects = Object.entries(schema).flatMap(([table, contents]) => [
+    [`table ${table}`, ''] as const,
+    ...(table in other ? namedContents(table, contents) : []),
+  ])
+  return new Map(objects)
+}
+
+function namedContents(table: string, { columns, keys, indexes }: TableSchema) {
+  const named = (objects: Record<string, string>, prefix: string) =>
+    Object.entries(objects).map(([name, sql]) => [prefix + name, sql] as const)
+  return [
+    ...named(columns, `column ${table}.`),
+    ...named(keys, `key ${table}.`),
+    ...named(indexes, 'index '),
+  ]
+}
+
+function compareObjects(
+  expected: Map<string, string>,
+  actual: Map<string, string>,
+): SchemaDifference {
+  const names = [...expected.keys()]
+  return {
+    missing: names.filter((name) => !actual.has(name)),
+    different: names.filter((name) => actual.has(name) && actual.get(name) !== expected.get(name)),
+    additional: [...actual.keys()].filter((name) => !expected.has(name)),
+  }
+}

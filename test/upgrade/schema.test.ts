@@ -1,0 +1,121 @@
+/** What a start refuses, and what it only reports, when a database or a migration is not the expected one. */
+import { describe, expect, inject, test } from 'vitest'
+import { startApp, until } from '../helpers.ts'
+import { copyOfRepository } from '../scripts/tree.ts'
+import { newMusterDatabase } from './muster-database.ts'
+
+const dialect = inject('database')
+const FIRST = '202611210900_records.ts'
+
+const refused = (message: string) => ({ status: 1, stdout: '', stderr: `${message}\n` })
+
+describe('migrate', () => {
+  test('a database of a version before 1.1.0: refused', async () => {
+    await using database = await newMusterDatabase()
+    await database.execute('create table knex_migrations (name text)')
+    expect(await database.run('migrate')).toEqual(
+      refused(
+        'A version before 1.1.0 created this database, and this version cannot upgrade it. ' +
+          'Set DATA_DIR to a new folder, or DATABASE_URL to an empty database.',
+      ),
+    )
+  })
+
+  test('a stored migration differs, or is unknown between known ones: refused', async () => {
+    await using database = await newMusterDatabase()
+    await database.run('migrate')
+    const refusal = (name: string) =>
+      refused(
+        `The database ran a migration ${name} that differs from the one of this version. ` +
+          'Start the version of Muster that last ran on this database, or restore a backup.',
+      )
+    const unknown = '202611210900_other.ts'
+    await database.execute(`insert into migrations values ('${unknown}', 'x', 0)`)
+    expect(await database.run('migrate')).toEqual(refusal(unknown))
+    await database.execute(
+      `delete from migrations where name = '${unknown}'`,
+      `update migrations set checksum = 'x' where name = '${FIRST}'`,
+    )
+    expect(await database.run('serve')).toEqual(refusal(FIRST))
+  })
+
+  test.runIf(dialect === 'sqlite')('the file of a migration has changed: refused', async () => {
+    await using tree = await copyOfRepository()
+    await tree.replace(`records/migrations/${FIRST}`, "'full_name'", "'whole_name'")
+    expect(await tree.run('bin/muster.js', ['migrate'])).toEqual({
+      status: 1,
+      output:
+        `records/migrations/${FIRST} has changed since it landed. Restore the file, or install this ` +
+        'version of Muster again. To change the tables, add a migration.\n',
+    })
+    await tree.remove(`records/migrations/${FIRST}`)
+    const { status, output } = await tree.run('bin/muster.js', ['migrate'])
+    expect([status, output]).toEqual([
+      1,
+      expect.stringContaining(`records/migrations/${FIRST} is missing. Restore the file`),
+    ])
+  })
+})
+
+describe('the schema', () => {
+  test('objects are missing or different: serve and migrate name them and end with 1', async () => {
+    await using database = await newMusterDatabase()
+    await database.run('migrate')
+    await database.execute(
+      'alter table leases rename to other_leases',
+      'drop index deliveries_waiting',
+      'drop index tasks_by_title',
+      'create index tasks_by_title on tasks (account_id, id)',
+      'alter table jobs rename column description to details',
+    )
+    const refusal = refused(
+      'The schema of the database is not the one that this version of Muster needs. ' +
+        'Missing: index deliveries_waiting, column jobs.description, table leases. ' +
+        'Different: index tasks_by_title. ' +
+        `Change the schema back to that of records/schema.${dialect}.json, or restore a backup.`,
+    )
+    expect(await database.run('migrate')).toEqual(refusal)
+    expect(await database.run('serve')).toEqual(refusal)
+  })
+
+  test('a newer version has migrated, and added objects: one warning, and ready', async () => {
+    await using database = await newMusterDatabase()
+    await database.run('migrate')
+    await database.execute(
+      `insert into migrations values ('999912312359_later.ts', 'x', 0)`,
+      'create table later (id integer primary key)',
+      'alter table accounts add column colour text',
+    )
+    const { ready, output } = await database.serve()
+    await until('ready', async () => (await fetch(`${ready.url}/readyz`)).status === 200)
+    const warnings = output.stderr.split('\n').filter((line) => line.includes('additional'))
+    expect(warnings.map((line) => JSON.parse(line))).toEqual([
+      expect.objectContaining({
+        level: 'warn',
+        additional: ['column accounts.colour', 'table later'],
+        msg: expect.stringContaining('Remove them, unless a newer version or you added them'),
+      }),
+    ])
+  })
+
+  test('readyz: 503 when a difference appears, until it is gone', async () => {
+    const lines: { level: string; msg: string }[] = []
+    const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
+    await using app = await startApp({ logLevel: 'info', logTo })
+    const readyz = () => app.call('GET', '/readyz')
+    expect((await readyz()).status).toBe(200)
+
+    await app.db.write.raw('drop index jobs_by_title')
+    const response = await until('a 503', async () => {
+      const found = await readyz()
+      return found.status === 503 && found
+    })
+    expect(JSON.parse(response.text)).toEqual({ status: 'not ready', reasons: ['schema'] })
+    expect(lines.filter(({ level }) => level === 'error')).toEqual([
+      expect.objectContaining({ msg: expect.stringContaining('Missing: index jobs_by_title.') }),
+    ])
+
+    await app.db.write.raw('create index jobs_by_title on jobs (account_id, title, id)')
+    await until('ready again', async () => (await readyz()).status === 200)
+  })
+})
