@@ -32,7 +32,7 @@ const OWNERS = {
   'openapi-backend': 'server/',
   pg: '(records/database|webhooks/queue)/',
   'pg-boss': 'webhooks/queue/',
-  'prom-client': 'server/metrics\\.ts$',
+  'prom-client': 'server/metrics[\\w-]*\\.ts$',
   'rate-limiter-flexible': 'auth/rate-limit\\.ts$',
   sqlite3: 'records/database/',
   undici: '(webhooks/transport|cli)/',

@@ -129,12 +129,16 @@ function waitForSignal(): Promise<NodeJS.Signals> {
 }
 
 /** Returns undefined if HOST and PORT did not cause the error. */
-function toListenError(error: unknown, { host, port }: Config): Refused | undefined {
+function toListenError(error: unknown, { host, port, metricsPort }: Config): Refused | undefined {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return undefined
-  if (error.code === 'EADDRINUSE')
-    return new Refused(`Port ${port} of ${host} is already in use. Set PORT to another port.`, {
-      cause: error,
-    })
+  if (error.code === 'EADDRINUSE') {
+    const isMetricsPort = 'port' in error && error.port === metricsPort
+    const [used, setting] = isMetricsPort ? [metricsPort, 'METRICS_PORT'] : [port, 'PORT']
+    return new Refused(
+      `Port ${used} of ${host} is already in use. Set ${setting} to another port.`,
+      { cause: error },
+    )
+  }
   if (error.syscall !== 'listen' && error.syscall !== 'getaddrinfo') return undefined
   return new Refused(
     `Cannot listen on HOST ${host} and PORT ${port}: ${error.message}. Change HOST or PORT.`,

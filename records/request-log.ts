@@ -58,16 +58,20 @@ async function insertRows(sql: Sql, rows: Record<string, string | number | null>
 }
 
 /** Deletes requests and counts older than 30 days, in small batches. */
-export async function deleteOldRequests(db: Db, now: number): Promise<void> {
+export async function deleteOldRequests(db: Db, now: number): Promise<number> {
   const before = now - REQUEST_LOG_DAYS * 86_400_000
   const old = db
     .write('request_log')
     .select('id')
     .where('created_at', '<', before)
     .limit(BATCH_ROWS)
-  while ((await db.write('request_log').whereIn('id', old.clone()).delete()) === BATCH_ROWS)
-    await setImmediate()
+  let deleted = 0
+  for (let batch = BATCH_ROWS; batch === BATCH_ROWS; await setImmediate()) {
+    batch = await db.write('request_log').whereIn('id', old.clone()).delete()
+    deleted += batch
+  }
   await deleteOldCounts(db.write, before)
+  return deleted
 }
 
 /** A request matches when all its fields match. */

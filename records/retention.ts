@@ -30,6 +30,7 @@ export async function deleteOutdated(
   { eventDays, attemptDays }: Retention,
   now: Date,
   signal: AbortSignal,
+  onRemoved: RemovalListener,
 ): Promise<void> {
   const attemptsUntil = now.getTime() - attemptDays * DAY_MS
   const eventsUntil = lowestIdAt(now.getTime() - eventDays * DAY_MS)
@@ -56,7 +57,7 @@ export async function deleteOutdated(
       remove: deliveriesOfNoEvent,
     },
   ]
-  for (const removal of removals) await removeBelow(db, removal, signal)
+  for (const removal of removals) await removeBelow(db, removal, signal, onRemoved)
 }
 
 interface Removal {
@@ -65,24 +66,30 @@ interface Removal {
   below: string
   /** Rows read, and nearly always deleted, in one transaction. */
   batch: number
-  remove(trx: Trx, ids: string[]): Promise<void>
+  remove(trx: Trx, ids: string[]): Promise<RemovedRows>
 }
+
+/** By table. */
+type RemovedRows = Record<string, number>
+
+/** Is called after each commit. */
+export type RemovalListener = (table: string, rows: number) => void
 
 async function removeBelow(
   db: Db,
   { table, id, below, batch, remove }: Removal,
   signal: AbortSignal,
+  onRemoved: RemovalListener,
 ): Promise<void> {
   for (let after: string | undefined; !signal.aborted; ) {
     const rows = db.read(table).where(id, '<', below).orderBy(id).limit(batch)
     const ids: string[] = await (after === undefined ? rows : rows.where(id, '>', after)).pluck(id)
     if (ids.length === 0) return
-    const hasLock = await transaction(db, async (trx) => {
-      if (!(await acquireLock(trx))) return false
-      await remove(trx, [...new Set(ids)])
-      return true
-    })
-    if (!hasLock) return
+    const removed = await transaction(db, async (trx) =>
+      (await acquireLock(trx)) ? remove(trx, [...new Set(ids)]) : undefined,
+    )
+    if (!removed) return
+    for (const [name, rows] of Object.entries(removed)) onRemoved(name, rows)
     after = ids.at(-1)
     await delay(BATCH_PAUSE_MS, undefined, { signal }).catch(() => undefined)
   }
@@ -106,11 +113,12 @@ function attemptsBegunBefore(begunBefore: number): Removal['remove'] {
       .whereIn('id', deliveryIds)
       .whereRaw(IS_UNFINISHED)
       .select('id')
-    await sql('attempts')
+    const attempts = await sql('attempts')
       .whereIn('delivery_id', deliveryIds)
       .where('started_at', '<', begunBefore)
       .whereNotIn('delivery_id', unfinished)
       .delete()
+    return { attempts }
   }
 }
 
@@ -124,26 +132,27 @@ function eventsWithDeliveries(createdBefore: string): Removal['remove'] {
       .whereRaw(IS_UNFINISHED)
       .pluck('event_id')
     const outdated = ids.filter((id) => !unfinished.includes(id))
-    await deleteWithAttempts(
+    const removed = await deleteWithAttempts(
       trx,
       sql('deliveries').whereIn('event_id', outdated).where('id', '<', createdBefore),
     )
-    await sql('events').whereIn('id', outdated).delete()
+    return { ...removed, events: await sql('events').whereIn('id', outdated).delete() }
   }
 }
 
 /** Deletes tests, and deliveries whose event was deleted earlier. */
-const deliveriesOfNoEvent: Removal['remove'] = async (trx, ids) => {
-  await deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereNull('event_id'))
-}
+const deliveriesOfNoEvent: Removal['remove'] = (trx, ids) =>
+  deleteWithAttempts(trx, trx.sql('deliveries').whereIn('id', ids).whereNull('event_id'))
 
 /** Locks the deliveries, so that no attempt starts before the commit. */
 async function deleteWithAttempts(
   { dialect, sql }: Trx,
   deliveries: Knex.QueryBuilder,
-): Promise<void> {
+): Promise<RemovedRows> {
   const ended = deliveries.whereRaw(`not ${IS_UNFINISHED}`)
   const ids: string[] = await (dialect === 'postgres' ? ended.forUpdate() : ended).pluck('id')
-  await sql('attempts').whereIn('delivery_id', ids).delete()
-  await sql('deliveries').whereIn('id', ids).delete()
+  return {
+    attempts: await sql('attempts').whereIn('delivery_id', ids).delete(),
+    deliveries: await sql('deliveries').whereIn('id', ids).delete(),
+  }
 }

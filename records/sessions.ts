@@ -151,6 +151,6 @@ export async function deleteSessions(
   return exceptId === undefined ? sessions.delete() : sessions.whereNot({ id: exceptId }).delete()
 }
 
-export async function deleteExpiredSessions(db: Db, now: number): Promise<void> {
-  await db.write('sessions').where('expires_at', '<=', now).delete()
+export async function deleteExpiredSessions(db: Db, now: number): Promise<number> {
+  return db.write('sessions').where('expires_at', '<=', now).delete()
 }

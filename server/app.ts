@@ -85,15 +85,30 @@ function homeRoute(): Router {
 /** For the operator of the service; not in the contract. */
 function operatorRoutes({ config, metrics, readiness }: AppServices): Router {
   const router = new Router()
-  router.get('/healthz', (ctx) => {
-    ctx.body = { status: 'alive' }
-  })
+  router.get('/healthz', reportAlive)
   router.get('/readyz', async (ctx) => {
     const reasons = await readiness.findReasons()
     const isReady = reasons.length === 0
     ctx.status = isReady ? 200 : 503
     ctx.body = isReady ? { status: 'ready' } : { status: 'not ready', reasons }
   })
+  if (config.metricsPort === undefined) addMetrics(router, { config, metrics })
+  return router
+}
+
+/** The application on METRICS_PORT. */
+export function createMetricsApp(services: MetricsServices): Koa {
+  const app = new Koa()
+  const router = new Router()
+  router.get('/healthz', reportAlive)
+  addMetrics(router, services)
+  app.use(router.routes())
+  return app
+}
+
+type MetricsServices = Pick<AppServices, 'config' | 'metrics'>
+
+function addMetrics(router: Router, { config, metrics }: MetricsServices): void {
   router.get('/metrics', async (ctx) => {
     ctx.set('Content-Type', metrics.registry.contentType)
     ctx.body = await metrics.registry.metrics()
@@ -102,5 +117,8 @@ function operatorRoutes({ config, metrics, readiness }: AppServices): Router {
     ctx.set('Cache-Control', 'no-store')
     ctx.body = { validate_responses: config.validateResponses, violations: metrics.violations() }
   })
-  return router
+}
+
+function reportAlive(ctx: Koa.Context): void {
+  ctx.body = { status: 'alive' }
 }

@@ -21,6 +21,8 @@ export interface Config {
   /** 0 lets the system choose. */
   port: number
   host: string
+  /** The port of `/metrics` and `/violations`. Undefined: `port`. */
+  metricsPort: number | undefined
   /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string
   database: { databaseUrl: string; backend: QueueBackend } | { dataDir: string }
@@ -124,6 +126,7 @@ const delays = makeValidator<number[]>((input) => {
 const settings = {
   PORT: integer(0, 65_535)({ default: 3000 }),
   HOST: str({ default: '127.0.0.1' }),
+  METRICS_PORT: integer(0, 65_535)({ default: undefined }),
   BASE_URL: httpUrl({ default: undefined }),
   DATA_DIR: str({ default: './data' }),
   DATABASE_URL: postgresUrl({ default: undefined }),
@@ -183,6 +186,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
   return {
     port: env.PORT,
     host: env.HOST,
+    metricsPort: env.METRICS_PORT,
     baseUrl:
       env.BASE_URL ?? `http://${env.HOST.includes(':') ? `[${env.HOST}]` : env.HOST}:${env.PORT}`,
     database:

@@ -4,20 +4,24 @@ import { makeExport } from '../operations/export-job.ts'
 import { problemIn } from '../operations/violations.ts'
 import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
 import { type Db, openDatabase } from '../records/database/open.ts'
-import { deleteExpiredFiles, listDueExportIds } from '../records/export-runs.ts'
-import { deleteExpiredIdempotencyKeys, releaseAbandonedKeys } from '../records/idempotency-keys.ts'
-import { deleteOldRequests } from '../records/request-log.ts'
-import { deleteOutdated } from '../records/retention.ts'
-import { deleteExpiredSessions } from '../records/sessions.ts'
+import { listDueExportIds } from '../records/export-runs.ts'
+import { releaseAbandonedKeys } from '../records/idempotency-keys.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
 import { watchInvalidEvents } from '../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine/engine.ts'
-import { RunLoop } from '../webhooks/run-loop.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
-import { createApp } from './app.ts'
+import { createApp, createMetricsApp } from './app.ts'
 import type { Config } from './config.ts'
+import { type Repeated, startHousekeeping, startRetention } from './housekeeping.ts'
 import { type HttpServer, listen } from './http.ts'
-import { newMetrics, reportDeliveries } from './metrics.ts'
+import { newMetrics } from './metrics.ts'
+import {
+  newRemovalMetrics,
+  reportDatabase,
+  reportPools,
+  reportRequestLog,
+} from './metrics-database.ts'
+import { newAttemptObserver, reportDeliveries } from './metrics-delivery.ts'
 import { newReadiness } from './readiness.ts'
 import { startRequestLog } from './request-log.ts'
 import { startSchemaWatch } from './schema-watch.ts'
@@ -25,12 +29,12 @@ import { startSchemaWatch } from './schema-watch.ts'
 /** For requests and attempts in flight. A stop may take 20 s in all. */
 const GRACE_MS = 18_000
 const QUERY_TIMEOUT_MS = 15_000
-const HOUSEKEEPING_MS = 60_000
-const RETENTION_MS = 60 * 60_000
 
 export interface Running {
   /** For example `http://127.0.0.1:3000`. */
   url: string
+  /** The port of `/metrics` and `/violations`. */
+  metricsPort: number
   db: Db
   /** Refuses new requests, finishes those in flight within 20 s, writes the request log, closes
    *  everything. */
@@ -54,10 +58,14 @@ export async function start(
     metrics.recordViolation({ event, ...problemIn(errors) }),
   )
   const requestLog = startRequestLog(db, log)
-  const housekeeping = startHousekeeping(db, now, log)
+  reportPools(metrics.registry, db)
+  reportRequestLog(metrics.registry, requestLog)
+  const removals = newRemovalMetrics(metrics.registry)
+  const housekeeping = startHousekeeping({ db, config, now, log, removals })
   let retention: Repeated | undefined
   let engine: Engine | undefined
   let http: HttpServer | undefined
+  let metricsHttp: HttpServer | undefined
   let stopped: Promise<void> | undefined
 
   async function stopAll(): Promise<void> {
@@ -73,6 +81,7 @@ export async function start(
         ended,
       ),
     )
+    await ended(metricsHttp?.stop(0))
     await ended(requestLog.stop())
     await ended(db.close())
     for (const error of errors)
@@ -96,13 +105,21 @@ export async function start(
     // Before the engine: a port in use is reported at once, and requests are served while the queue is
     // filled.
     http = await listen(app.callback(), config)
+    if (config.metricsPort !== undefined)
+      metricsHttp = await listen(createMetricsApp({ config, metrics }).callback(), {
+        host: config.host,
+        port: config.metricsPort,
+      })
     if (config.role !== 'api') {
-      engine = await startDelivery(db, config, now, log)
+      const onAttempt = newAttemptObserver(metrics.registry)
+      engine = await startDelivery({ db, config, now, log, onAttempt })
       reportDeliveries(metrics.registry, engine)
-      retention = startRetention(db, config, now, log)
+      reportDatabase(metrics.registry, db)
+      retention = startRetention({ db, config, now, log, removals })
     }
     return {
       url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`,
+      metricsPort: (metricsHttp ?? http).port,
       db,
       stop,
     }
@@ -112,7 +129,13 @@ export async function start(
   }
 }
 
-function startDelivery(db: Db, config: Config, now: () => Date, log: Logger): Promise<Engine> {
+interface DeliveryOptions extends Pick<EngineOptions, 'db' | 'log' | 'onAttempt'> {
+  config: Config
+  now: () => Date
+}
+
+function startDelivery(options: DeliveryOptions): Promise<Engine> {
+  const { db, config, now } = options
   const exports = {
     due: (at: Date) => listDueExportIds(db, at),
     run: (id: string, signal: AbortSignal) => makeExport(db, id, now, signal),
@@ -123,10 +146,7 @@ function startDelivery(db: Db, config: Config, now: () => Date, log: Logger): Pr
   }
   return startEngine({
     ...queuePlace(config),
-    db,
-    config,
-    log,
-    now,
+    ...options,
     backgroundJobs: { exports, bulk },
   })
 }
@@ -137,62 +157,4 @@ function queuePlace({
   database,
 }: Config): Pick<EngineOptions, 'databaseUrl' | 'backend' | 'cacheDir'> {
   return 'databaseUrl' in database ? database : { cacheDir: database.dataDir }
-}
-
-interface Repeated {
-  /** Runs now. */
-  wake(): void
-  stop(): Promise<void>
-}
-
-function repeat(
-  everyMs: number,
-  work: (stopping: AbortSignal) => Promise<void>,
-  onError: (error: unknown) => void,
-): Repeated {
-  const stopping = new AbortController()
-  const loop = new RunLoop(() => work(stopping.signal), onError)
-  const timer = setInterval(loop.wake, everyMs).unref()
-  return {
-    wake: loop.wake,
-    stop() {
-      clearInterval(timer)
-      stopping.abort()
-      return loop.stop()
-    },
-  }
-}
-
-function startHousekeeping(db: Db, now: () => Date, log: Logger): Repeated {
-  return repeat(
-    HOUSEKEEPING_MS,
-    async () => {
-      const at = now().getTime()
-      await deleteExpiredIdempotencyKeys(db, at)
-      await deleteOldRequests(db, at)
-      await deleteExpiredFiles(db, at)
-      await deleteExpiredSessions(db, at)
-    },
-    (error) => log.warn({ err: error }, 'Old rows could not be removed; trying again in a minute'),
-  )
-}
-
-/** Deletes outdated events and attempts now, and every hour. */
-function startRetention(
-  db: Db,
-  { eventRetentionDays: eventDays, attemptRetentionDays: attemptDays }: Config,
-  now: () => Date,
-  log: Logger,
-): Repeated {
-  const retention = repeat(
-    RETENTION_MS,
-    (stopping) => deleteOutdated(db, { eventDays, attemptDays }, now(), stopping),
-    (error) =>
-      log.warn(
-        { err: error },
-        'Outdated events and attempts could not be removed; trying again in an hour',
-      ),
-  )
-  retention.wake()
-  return retention
 }

@@ -1,6 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { newViolations, type SeenViolation, type Violation } from '../operations/violations.ts'
-import type { Engine } from '../webhooks/engine/engine.ts'
 import type { Context, Next } from './context.ts'
 
 export interface Metrics {
@@ -15,6 +15,7 @@ export interface Metrics {
 export function newMetrics(): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
+  addBuildInfo(registry)
   const duration = new Histogram({
     name: 'muster_http_request_duration_seconds',
     help: 'Duration of requests to the public API, by operation and status.',
@@ -55,52 +56,53 @@ export function newMetrics(): Metrics {
   }
 }
 
-/** Adds the metrics of this process' delivery engine. */
-export function reportDeliveries(registry: Registry, engine: Engine): void {
-  const claimed: Gauge = new Gauge({
-    name: 'muster_delivery_attempts_claimed',
-    help: 'Attempts that this process holds: being sent, or their results not stored yet.',
+/** Adds a gauge that is read at each scrape. It has no value while it is undefined or cannot be read. */
+export function addGauge(
+  registry: Registry,
+  name: string,
+  help: string,
+  read: () => number | undefined | Promise<number | undefined>,
+): void {
+  const gauge: Gauge = new Gauge({
+    name,
+    help,
     registers: [registry],
-    collect: () => claimed.set(engine.stats().inFlight),
-  })
-  const paused: Gauge = new Gauge({
-    name: 'muster_delivery_paused_webhooks',
-    help: 'Webhooks whose deliveries this process has paused, because it cannot read their signing secrets.',
-    registers: [registry],
-    collect: () => paused.set(engine.stats().pausedWebhooks),
-  })
-  const age: Gauge = new Gauge({
-    name: 'muster_delivery_oldest_due_seconds',
-    help: 'How long the attempt that waits longest has been due.',
-    registers: [registry],
-    // NaN without a database; the other metrics are still reported.
-    collect: async () =>
-      age.set(
-        await engine.oldestDueAgeMs().then(
-          (ms) => ms / 1000,
-          () => Number.NaN,
-        ),
-      ),
-  })
-  const attempts = new Counter({
-    name: 'muster_delivery_attempts_made_total',
-    help: 'Attempts made since the start, by outcome.',
-    labelNames: ['outcome'],
-    registers: [registry],
-    collect() {
-      attempts.reset()
-      for (const [outcome, count] of Object.entries(engine.stats().outcomes))
-        attempts.inc({ outcome }, count)
+    async collect() {
+      const value = await Promise.resolve()
+        .then(read)
+        .catch(() => undefined)
+      if (value === undefined) gauge.remove()
+      else gauge.set(value)
     },
   })
-  const ended = new Counter({
-    name: 'muster_deliveries_ended_total',
-    help: 'Deliveries that ended since the start, by state.',
-    labelNames: ['state'],
+}
+
+/** The same, with one value for each value of a label. */
+export function addLabelledGauge(
+  registry: Registry,
+  { label, ...names }: { name: string; help: string; label: string },
+  read: () => Promise<Record<string, number>>,
+): void {
+  const gauge: Gauge = new Gauge({
+    ...names,
+    labelNames: [label],
     registers: [registry],
-    collect() {
-      ended.reset()
-      for (const [state, count] of Object.entries(engine.stats().ended)) ended.inc({ state }, count)
+    async collect() {
+      gauge.reset()
+      const values = await read().catch(() => ({}))
+      for (const [key, value] of Object.entries(values)) gauge.set({ [label]: key }, value)
     },
   })
+}
+
+function addBuildInfo(registry: Registry): void {
+  const { version } = JSON.parse(
+    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+  ) as { version: string }
+  new Gauge({
+    name: 'muster_build_info',
+    help: 'The version of Muster and of Node.js. Always 1.',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  }).set({ version, node: process.versions.node }, 1)
 }

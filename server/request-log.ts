@@ -19,6 +19,8 @@ const MAX_BODY_BYTES = 64 * 1024
 
 export interface RequestLog {
   middleware(ctx: Context, next: Next): Promise<void>
+  /** Entries that are not written yet, and entries dropped since the start. */
+  stats(): { waiting: number; dropped: number }
   /** Writes the remaining entries. */
   stop(): Promise<void>
 }
@@ -26,6 +28,7 @@ export interface RequestLog {
 export function startRequestLog(db: Db, log: Logger): RequestLog {
   /** Oldest first. */
   let entries: LoggedRequest[] = []
+  let dropped = 0
   const flushes = new RunLoop(flush, (error) =>
     log.error({ err: error }, 'The request log could not be written'),
   )
@@ -34,7 +37,10 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
 
   function add(entry: LoggedRequest): void {
     entries.push(entry)
-    if (entries.length > MAX_ENTRIES) entries.shift()
+    if (entries.length > MAX_ENTRIES) {
+      entries.shift()
+      dropped++
+    }
     // Not beyond: with no database, each request would cause another flush.
     if (entries.length === FLUSH_ENTRIES) flushes.wake()
   }
@@ -58,13 +64,16 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
         await write(db, [entry])
       } catch (error) {
         if (isUnavailable(error)) return putBack(batch.slice(index), error)
+        dropped++
         log.error({ err: error, requestId: entry.requestId }, 'A request could not be logged')
       }
     }
   }
 
   function putBack(batch: LoggedRequest[], error: unknown): void {
-    entries = [...batch, ...entries].slice(-MAX_ENTRIES)
+    const all = [...batch, ...entries]
+    entries = all.slice(-MAX_ENTRIES)
+    dropped += all.length - entries.length
     log.warn(
       { err: error, entries: entries.length },
       'The request log could not be written; trying again',
@@ -94,6 +103,7 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
         at,
       })
     },
+    stats: () => ({ waiting: entries.length, dropped }),
     async stop() {
       clearInterval(timer)
       await flushes.stop()

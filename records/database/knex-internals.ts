@@ -30,6 +30,18 @@ interface PooledConnection {
   __knex__disposed?: string
 }
 
+export interface PoolUse {
+  used: number
+  max: number
+  /** Queries and transactions that wait for a connection. */
+  waiting: number
+}
+
+export function poolUse({ client }: Knex): PoolUse {
+  const { pool } = client
+  return { used: pool.numUsed(), max: pool.max, waiting: pool.numPendingAcquires() }
+}
+
 export function acquireConnection({ client }: Knex): Promise<PooledConnection> {
   return client.acquireConnection()
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
 import { type Announcements, createAnnouncements } from './announcements.ts'
-import { PreparingSqliteClient } from './knex-internals.ts'
+import { type PoolUse, PreparingSqliteClient, poolUse } from './knex-internals.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -18,6 +18,8 @@ export interface Db extends Announcements {
   read: Knex
   /** Transactions. On SQLite the only connection that writes. */
   write: Knex
+  /** The connection pools by name. */
+  pools(): Record<string, PoolUse>
   close(): Promise<void>
 }
 
@@ -84,6 +86,7 @@ function openPostgres(connection: string, queryTimeoutMs?: number): Db {
     read: pool,
     write: pool,
     ...createAnnouncements(),
+    pools: () => ({ records: poolUse(pool) }),
     close: () => pool.destroy(),
   }
 }
@@ -123,6 +126,7 @@ function openSqlite(filename: string): Db {
     read,
     write,
     ...createAnnouncements(),
+    pools: () => ({ read: poolUse(read), write: poolUse(write) }),
     async close() {
       await read.destroy()
       await write.destroy()

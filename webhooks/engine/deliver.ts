@@ -23,7 +23,11 @@ export interface DeliverOptions {
   timeoutMs: number
   now: () => Date
   log: Logger
+  onAttempt: AttemptListener
 }
+
+/** Is called when a request of this process has ended. */
+export type AttemptListener = (attempt: AttemptWith<'result'>, sent: SendResult) => void
 
 const RELOAD_DELAY_MS = 500
 
@@ -154,7 +158,9 @@ async function makeAttempt(
   const headers = deliveryHeaders(keys, { id: deliveryId, eventId }, body, now())
   const sent = await send(agent, { url, headers, body, timeoutMs })
   logResult(options.log, attempt, sent)
-  attempt.result = { trigger, orderingKey, endedAt: now().getTime(), sent }
+  const result = { trigger, orderingKey, endedAt: now().getTime(), sent }
+  attempt.result = result
+  options.onAttempt({ ...attempt, result }, sent)
   store.add(attempt)
 }
 

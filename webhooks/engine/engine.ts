@@ -12,6 +12,7 @@ import { startQueue } from '../queue/queue.ts'
 import { type Cidr, guardedAgent } from '../transport/egress.ts'
 import { type SecretKeys, secretOpener } from '../transport/secret.ts'
 import { type BackgroundSweep, startBackgroundSweep } from './background.ts'
+import type { AttemptListener } from './deliver.ts'
 import { Enqueuer } from './enqueue.ts'
 import { type EngineCounts, InFlight } from './in-flight.ts'
 import { ResultStore } from './store.ts'
@@ -43,6 +44,7 @@ export interface EngineOptions {
   horizonMs?: number
   /** Background work by queue name. */
   backgroundJobs?: Record<string, BackgroundJobs>
+  onAttempt?: AttemptListener
 }
 
 export interface Engine {
@@ -51,6 +53,11 @@ export interface Engine {
   /** Looks for due attempts and jobs now. Not needed after a transaction that announced them. */
   wake(): void
   stats(): EngineCounts
+  isLeader(): boolean
+  /** Due attempts in the queue, about: pg-boss counts every few seconds. */
+  queueDepth(): Promise<number>
+  /** Whether notifications of other nodes arrive. Undefined in embedded mode. */
+  isListening(): Promise<boolean | undefined>
   /** How long the oldest due attempt has been due; 0 without one. */
   oldestDueAgeMs(): Promise<number>
   /** Leases nothing more, finishes the attempts in flight for up to `graceMs`, stores their results
@@ -65,7 +72,7 @@ const CLOSING_MS = 2_000
 /** When it throws, nothing is left open. */
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { db, config, log, backgroundJobs = {} } = options
-  const { now = () => new Date(), horizonMs = HORIZON_MS } = options
+  const { now = () => new Date(), horizonMs = HORIZON_MS, onAttempt = () => undefined } = options
   const timeoutMs = config.webhookTimeoutMs
   const queue = await startQueue({ ...options, attemptTimeoutMs: timeoutMs })
   const jobs = queue.attempts
@@ -75,8 +82,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const inFlight = new InFlight()
   const delaysMs = config.webhookRetryDelaysMs
   const store = new ResultStore({ db, jobs, inFlight, delaysMs, log })
-  const deliverOptions = { db, jobs, inFlight, store, agent, openSecret, timeoutMs, now, log }
-  const worker = new Worker(deliverOptions)
+  const sending = { agent, openSecret, timeoutMs, now, log, onAttempt }
+  const worker = new Worker({ db, jobs, inFlight, store, ...sending })
   const enqueuer = new Enqueuer({ db, queue, inFlight, worker, horizonMs, now, log })
   inFlight.onSlotFree(worker.onSlotFree)
   const sweeps: BackgroundSweep[] = []
@@ -121,6 +128,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       wakeSweeps()
     },
     stats: () => inFlight.counts(),
+    isLeader: () => enqueuer.isLeader,
+    queueDepth: () => jobs.countReady(),
+    isListening: () => queue.isListening(),
     async oldestDueAgeMs() {
       const scheduledAt = await findEarliestScheduledAt(db)
       return scheduledAt === undefined ? 0 : Math.max(0, now().getTime() - scheduledAt)

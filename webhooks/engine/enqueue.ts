@@ -85,6 +85,10 @@ export class Enqueuer {
     )
   }
 
+  get isLeader(): boolean {
+    return this.#leader.isLeader
+  }
+
   async start(): Promise<void> {
     await this.#forgetLostJobs()
     this.#query()

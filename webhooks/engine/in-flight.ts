@@ -18,6 +18,8 @@ export interface EngineCounts {
   inFlight: number
   /** Webhooks whose signing secrets this process cannot read. */
   pausedWebhooks: number
+  /** Attempts whose results are not stored yet. They are in flight, too. */
+  resultsWaiting: number
   /** Attempts made since the start. */
   outcomes: Record<Outcome, number>
   /** Deliveries that ended since the start. */
@@ -71,6 +73,7 @@ export class InFlight {
     return {
       inFlight: this.#entries.size,
       pausedWebhooks: this.paused.count(),
+      resultsWaiting: [...this.#entries.values()].filter(({ phase }) => phase === 'storing').length,
       outcomes: { ...this.#outcomes },
       ended: { ...this.#ended },
     }

@@ -40,6 +40,12 @@ export class Leader {
     return this.#isLeader
   }
 
+  /** Whether this process has the lease now. */
+  get isLeader(): boolean {
+    const hasExpired = performance.now() - this.#renewedAtMs > LEASE_MS
+    return this.#isLeader && (this.#db.dialect === 'sqlite' || !hasExpired)
+  }
+
   async stop(): Promise<void> {
     await this.#renewal?.catch(() => undefined)
     if (this.#isLeader && this.#db.dialect === 'postgres')

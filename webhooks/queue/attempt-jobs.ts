@@ -102,6 +102,12 @@ export class AttemptJobs {
     if (attempts.length > 0) await this.#boss.jobs.fail(QUEUE, attempts.map(jobKey))
   }
 
+  /** Due attempts that are not leased, as pg-boss last counted them. */
+  async countReady(): Promise<number> {
+    const [stats] = await this.#boss.jobs.getQueueStats(QUEUE)
+    return stats?.readyCount ?? 0
+  }
+
   async #suspendRenewal(attempts: AttemptWith<'lease'>[], trx: Trx): Promise<void> {
     for (const { lease } of attempts) this.#completing.add(lease.jobId)
     trx.onEnd(() => {

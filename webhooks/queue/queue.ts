@@ -7,6 +7,7 @@ import {
   startBackgroundQueue,
 } from './background-jobs.ts'
 import { type BossOptions, startBoss } from './boss.ts'
+import { Listener } from './listener.ts'
 import type { RunningPglite } from './pglite.ts'
 
 export interface Queue {
@@ -18,6 +19,8 @@ export interface Queue {
   /** Calls `onNotify` with the payload of each NOTIFY of a channel, and without one after each
    *  reconnection. */
   listen(channel: string, onNotify: (payload?: string) => void): Promise<void>
+  /** Whether notifications arrive. Undefined when `listen` was not called. */
+  isListening(): Promise<boolean | undefined>
   isReady(): Promise<boolean>
   stop(graceMs: number): Promise<void>
 }
@@ -39,7 +42,7 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
   const vacuum = boss.embedded && startVacuum(boss.embedded, log)
   const attempts = new AttemptJobs(boss, (count) => vacuum?.countCompleted(count))
   const stopping = new AbortController()
-  const listeners: { close(): Promise<void> }[] = []
+  let listener: Listener | undefined
   try {
     await attempts.createQueue(attemptTimeoutMs)
   } catch (error) {
@@ -52,9 +55,10 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
     restarts: () => boss.embedded?.restarts() ?? 0,
     work: (name, run) => startBackgroundQueue(boss, name, run, stopping.signal, log),
     async listen(channel, onNotify) {
-      const listener = await boss.jobs.getDb().listen?.(channel, onNotify, () => onNotify())
-      if (listener) listeners.push(listener)
+      listener = new Listener(boss.jobs.getDb(), channel)
+      await listener.start(onNotify)
     },
+    isListening: async () => listener?.isConnected(),
     async isReady() {
       await boss.jobs.getDb().executeSql('select 1')
       return true
@@ -62,7 +66,7 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
     async stop(graceMs) {
       stopping.abort()
       vacuum?.stop()
-      await Promise.all(listeners.map((listener) => listener.close()))
+      await listener?.stop()
       await boss.stop(graceMs)
     },
   }

@@ -1,0 +1,107 @@
+/** The metrics of the database, of the work that waits in it, and of what is removed from it. */
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { PoolUse } from '../records/database/knex-internals.ts'
+import type { Db } from '../records/database/open.ts'
+import {
+  countPausedBulkJobs,
+  countUndelivered,
+  findDatabaseBytes,
+  findWalBytes,
+} from '../records/reports/database-state.ts'
+import { addGauge, addLabelledGauge } from './metrics.ts'
+import type { RequestLog } from './request-log.ts'
+
+/** Counts that read many rows are at most this old, however many clients scrape. */
+const COUNT_AGE_MS = 5_000
+
+/** The pools of this process. */
+export function reportPools(registry: Registry, db: Db): void {
+  const gauge = (name: string, help: string, field: keyof PoolUse): void =>
+    addLabelledGauge(registry, { name, help, label: 'pool' }, async () =>
+      Object.fromEntries(Object.entries(db.pools()).map(([pool, use]) => [pool, use[field]])),
+    )
+  gauge('muster_database_pool_used', 'Connections in use, by pool.', 'used')
+  gauge('muster_database_pool_max', 'The most connections of each pool.', 'max')
+  gauge(
+    'muster_database_pool_waiting',
+    'Queries and transactions that wait for a connection, by pool.',
+    'waiting',
+  )
+}
+
+/** What all nodes share: reported by workers only. */
+export function reportDatabase(registry: Registry, db: Db): void {
+  addLabelledGauge(
+    registry,
+    { name: 'muster_deliveries', help: 'Undelivered deliveries, by state.', label: 'state' },
+    reused(COUNT_AGE_MS, () => countUndelivered(db)),
+  )
+  addGauge(registry, 'muster_bulk_jobs_paused', 'Bulk jobs that are paused.', () =>
+    countPausedBulkJobs(db),
+  )
+  addGauge(registry, 'muster_database_size_bytes', 'Size of the database.', () =>
+    findDatabaseBytes(db),
+  )
+  addGauge(
+    registry,
+    'muster_database_wal_bytes',
+    'Size of the write-ahead log. PostgreSQL shows it to members of pg_monitor only.',
+    () => findWalBytes(db),
+  )
+}
+
+export function reportRequestLog(registry: Registry, requestLog: RequestLog): void {
+  addGauge(
+    registry,
+    'muster_request_log_waiting',
+    'Entries of the request log that are not written yet.',
+    () => requestLog.stats().waiting,
+  )
+  const dropped = new Counter({
+    name: 'muster_request_log_dropped_total',
+    help: 'Entries of the request log that were dropped since the start.',
+    registers: [registry],
+    collect() {
+      dropped.reset()
+      dropped.inc(requestLog.stats().dropped)
+    },
+  })
+}
+
+export interface RemovalMetrics {
+  onRemoved(table: string, rows: number): void
+  /** A run has removed everything that was due. */
+  onRun(job: 'housekeeping' | 'retention', at: Date): void
+}
+
+export function newRemovalMetrics(registry: Registry): RemovalMetrics {
+  const removed = new Counter({
+    name: 'muster_retention_rows_removed_total',
+    help: 'Expired rows that this process has removed since the start, by table.',
+    labelNames: ['table'],
+    registers: [registry],
+  })
+  const lastRun = new Gauge({
+    name: 'muster_retention_last_run_timestamp_seconds',
+    help: 'When this process last completed a removal of expired rows: retention runs hourly in workers, housekeeping each minute in all nodes.',
+    labelNames: ['job'],
+    registers: [registry],
+  })
+  return {
+    onRemoved: (table, rows) => removed.inc({ table }, rows),
+    onRun: (job, at) => lastRun.set({ job }, at.getTime() / 1000),
+  }
+}
+
+/** Reads again only when the last value is older than `maxAgeMs`. */
+function reused<T>(maxAgeMs: number, read: () => Promise<T>): () => Promise<T> {
+  let value: Promise<T> | undefined
+  let readAtMs = 0
+  return () => {
+    if (value === undefined || performance.now() - readAtMs > maxAgeMs) {
+      readAtMs = performance.now()
+      value = read()
+    }
+    return value
+  }
+}
