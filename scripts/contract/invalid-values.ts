@@ -1,15 +1,14 @@
 /** Values that break one rule of a schema each. */
 import type { Schema } from '../model/schema.ts'
 import {
-  isDistinct,
   isWholePattern,
-  type Limits,
   least,
   type NamedValue,
   SAMPLES,
   variant,
   variants,
 } from './valid-values.ts'
+import { isDistinct, type Limits } from './validity.ts'
 import { toEmail, toFields } from './value-limits.ts'
 
 /** Turns a valid object into one that breaks one rule. */

@@ -1,6 +1,7 @@
 /** Generators of valid values, and the smallest valid value, of a schema. */
 import fc from 'fast-check'
 import { mapValues, type Schema } from '../model/schema.ts'
+import { isValid, type Limits } from './validity.ts'
 
 /** A value and its special property, for example `full_name: 200 characters`. */
 export interface NamedValue {
@@ -46,18 +47,6 @@ function valuesOfType(schema: Schema): fc.Arbitrary<unknown> {
   }
 }
 
-export interface Limits {
-  minimum?: number
-  maximum?: number
-  minLength?: number
-  maxLength?: number
-  pattern?: string
-  format?: string
-  minItems?: number
-  maxItems?: number
-  maxProperties?: number
-}
-
 /** The contract forbids NUL in all text. */
 export const withoutNul = (text: string): string => text.replaceAll('\0', ' ')
 
@@ -74,7 +63,7 @@ const FORMATS: Record<string, fc.Arbitrary<string>> = {
 
 function texts(schema: Schema): fc.Arbitrary<string> {
   const { format, pattern, minLength = 0, maxLength } = schema as Limits
-  const takes = (text: string): boolean => accepts(schema, text)
+  const takes = (text: string): boolean => isValid(schema, text)
   if (format !== undefined) return (FORMATS[format] ?? unknownFormat(format)).filter(takes)
   if (isWholePattern(pattern)) return fc.stringMatching(new RegExp(pattern, 'u')).filter(takes)
   const size = { minLength, maxLength }
@@ -94,17 +83,6 @@ export function isWholePattern(pattern: string | undefined): pattern is string {
 
 function unknownFormat(format: string): never {
   throw new Error(`Add this format to FORMATS in scripts/contract/valid-values.ts: ${format}`)
-}
-
-/** Checks length and pattern. JSON Schema counts code points. */
-export function accepts(schema: Schema, text: string): boolean {
-  const { pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema as Limits
-  const length = [...text].length
-  return (
-    length >= minLength &&
-    length <= maxLength &&
-    (pattern === undefined || new RegExp(pattern, 'u').test(text))
-  )
 }
 
 function objects({
@@ -161,8 +139,4 @@ export function variant(schema: Schema, index: number): unknown {
 
 export function variants(schema: Schema, count: number): unknown[] {
   return Array.from({ length: count }, (_, index) => variant(schema, index))
-}
-
-export function isDistinct(values: unknown[]): boolean {
-  return new Set(values.map((value) => JSON.stringify(value))).size === values.length
 }

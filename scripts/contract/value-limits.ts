@@ -1,25 +1,21 @@
 /** Valid values at the limits of a schema. */
 import { mapValues, type Schema } from '../model/schema.ts'
-import {
-  accepts,
-  isDistinct,
-  type Limits,
-  least,
-  type NamedValue,
-  SAMPLES,
-  variants,
-} from './valid-values.ts'
+import { least, type NamedValue, SAMPLES, variants } from './valid-values.ts'
+import { isValid, type Limits } from './validity.ts'
 
 /** Longer enumerations are tried with their first and last value only. */
 const MAX_TRIED_OPTIONS = 10
 
 /** Valid values at each limit of the schema. */
 export function limits(schema: Schema): NamedValue[] {
-  return [...limitsOfType(schema), ...(schema.nullable ? [{ what: 'null', value: null }] : [])]
+  return [
+    ...limitsOfType(schema).filter(({ value }) => isValid(schema, value)),
+    ...(schema.nullable ? [{ what: 'null', value: null }] : []),
+  ]
 }
 
+/** May also contain invalid values, for example when a limit of one keyword is beyond that of another. */
 function limitsOfType(schema: Schema): NamedValue[] {
-  const { minimum, maximum, minItems = 0, maxItems, maxProperties } = schema as Limits
   if (schema.enum) {
     const options =
       schema.enum.length > MAX_TRIED_OPTIONS ? [schema.enum[0], schema.enum.at(-1)] : schema.enum
@@ -30,58 +26,64 @@ function limitsOfType(schema: Schema): NamedValue[] {
     case 'string':
       return textLimits(schema)
     case 'integer':
-    case 'number': {
-      const low = minimum === undefined ? [-1, 0] : [minimum, minimum + 1]
-      const high = maximum === undefined ? [Number.MAX_SAFE_INTEGER] : [maximum - 1, maximum]
-      const values = schema.type === 'integer' ? [...low, ...high] : [...low, 0.1, 1e21, ...high]
-      return values.map((value) => ({ what: String(value), value }))
-    }
+    case 'number':
+      return numberLimits(schema)
     case 'boolean':
       return [true, false].map((value) => ({ what: String(value), value }))
-    case 'array': {
-      const items = schema.items ?? {}
-      const full = variants(items, maxItems ?? minItems)
-      const most = schema.uniqueItems && !isDistinct(full) ? [] : [full]
-      const sizes = [variants(items, minItems), ...most].map((value) => ({
-        what: `${value.length} entries`,
-        value,
-      }))
-      return [
-        ...sizes,
-        ...limits(items).map(({ what, value }) => ({ what: `an entry: ${what}`, value: [value] })),
-      ]
-    }
-    default: {
-      const { properties = {}, additionalProperties } = schema
-      const base = least(schema) as object
-      const named = Object.entries(properties).flatMap(([name, property]) =>
-        limits(property).map(({ what, value }) => ({
-          what: `${name}: ${what}`,
-          value: { ...base, [name]: value },
-        })),
-      )
-      const whole = { ...mapValues(properties, least), ...base }
-      const others = typeof additionalProperties === 'object' ? additionalProperties : undefined
-      const more =
-        others === undefined
-          ? []
-          : limits(others).map(({ what, value }) => ({
-              what: `a field: ${what}`,
-              value: { name: value },
-            }))
-      const full =
-        others === undefined || maxProperties === undefined
-          ? []
-          : [{ what: `${maxProperties} fields`, value: toFields(others, maxProperties) }]
-      return [
-        { what: 'only what is required', value: base },
-        { what: 'all fields', value: whole },
-        ...named,
-        ...more,
-        ...full,
-      ]
-    }
+    case 'array':
+      return arrayLimits(schema)
+    default:
+      return objectLimits(schema)
   }
+}
+
+function numberLimits(schema: Schema): NamedValue[] {
+  const { minimum, maximum } = schema as Limits
+  const low = minimum === undefined ? [-1, 0] : [minimum, minimum + 1]
+  const high = maximum === undefined ? [Number.MAX_SAFE_INTEGER] : [maximum - 1, maximum]
+  const values = schema.type === 'integer' ? [...low, ...high] : [...low, 0.1, 1e21, ...high]
+  return values.map((value) => ({ what: String(value), value }))
+}
+
+function arrayLimits(schema: Schema): NamedValue[] {
+  const { minItems = 0, maxItems } = schema as Limits
+  const items = schema.items ?? {}
+  const shortest = variants(items, minItems)
+  const sizes = [shortest, variants(items, maxItems ?? minItems)].map((value) => ({
+    what: `${value.length} entries`,
+    value,
+  }))
+  const entries = limits(items).map(({ what, value }) => ({
+    what: `an entry: ${what}`,
+    value: [value, ...shortest.slice(1)],
+  }))
+  return [...sizes, ...entries]
+}
+
+function objectLimits(schema: Schema): NamedValue[] {
+  const { properties = {}, additionalProperties } = schema
+  const { maxProperties } = schema as Limits
+  const base = least(schema) as object
+  const named = Object.entries(properties).flatMap(([name, property]) =>
+    limits(property).map(({ what, value }) => ({
+      what: `${name}: ${what}`,
+      value: { ...base, [name]: value },
+    })),
+  )
+  const whole = [
+    { what: 'only what is required', value: base },
+    { what: 'all fields', value: { ...mapValues(properties, least), ...base } },
+    ...named,
+  ]
+  if (typeof additionalProperties !== 'object') return whole
+  const more = limits(additionalProperties).map(({ what, value }) => ({
+    what: `a field: ${what}`,
+    value: { ...base, name: value },
+  }))
+  if (maxProperties === undefined) return [...whole, ...more]
+  const count = Math.max(0, maxProperties - Object.keys(base).length)
+  const full = { ...base, ...toFields(additionalProperties, count) }
+  return [...whole, ...more, { what: `${maxProperties} fields`, value: full }]
 }
 
 export function toFields(schema: Schema, count: number): object {
@@ -110,18 +112,17 @@ function textLimits(schema: Schema): NamedValue[] {
   if (format === 'uuid') return [{ what: 'in upper case', value: SAMPLES.uuid?.toUpperCase() }]
   const lengths = maxLength === undefined ? [minLength] : [minLength, maxLength]
   // An emoji has two UTF-16 units and four bytes, so it detects a wrong count.
-  return lengths
-    .flatMap((length) =>
-      ['x', '😀'].map((fill) => ({
-        what: `${length} characters ${fill}`,
-        value: fill.repeat(length),
-      })),
-    )
-    .filter(({ value }) => accepts(schema, value))
+  return lengths.flatMap((length) =>
+    ['x', '😀'].map((fill) => ({
+      what: `${length} characters ${fill}`,
+      value: fill.repeat(length),
+    })),
+  )
 }
 
-/** A valid email of `length` characters: at most 64 before the @ and 63 between two dots. */
+/** A valid email of `length` characters, at least 6: at most 64 before the @ and 63 between
+ *  two dots. */
 export function toEmail(length: number): string {
-  const domain = 'd.'.repeat(Math.ceil((length - 64 - 1 - 2) / 2))
-  return `${'a'.repeat(length - 1 - domain.length - 2)}@${domain}de`
+  const domain = `${'d.'.repeat(Math.max(1, Math.ceil((length - 64 - 1 - 2) / 2)))}de`
+  return `${'a'.repeat(Math.max(1, length - 1 - domain.length))}@${domain}`
 }
