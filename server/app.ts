@@ -6,6 +6,7 @@ import { newResponseChecker } from '../operations/response-check.ts'
 import type { Db } from '../records/database/open.ts'
 import { consoleRoutes } from '../web/console/app.ts'
 import { docsRoutes } from '../web/docs/routes.ts'
+import { logRequests } from './access-log.ts'
 import type { Config } from './config.ts'
 import type { Context, RequestState } from './context.ts'
 import { crossOrigin } from './cross-origin.ts'
@@ -44,6 +45,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
   const { recordViolation: onViolation } = metrics
   const checkResponse = newResponseChecker({ mode: config.validateResponses, log, onViolation })
   app.use(identify)
+  app.use(logRequests(log))
   app.use(metrics.middleware)
   app.use(requestLog.middleware)
   // The outer one responds to what the check throws.

@@ -3,6 +3,7 @@ import { HttpError } from 'http-errors'
 import type { Logger } from 'pino'
 import { InvalidInput, StatusError } from '../errors.ts'
 import { isUnavailable } from '../records/database/errors.ts'
+import { maskInvitation } from '../web/console/errors.ts'
 import type { Context, Next } from './context.ts'
 
 const RETRY_AFTER_SECONDS = 5
@@ -37,7 +38,7 @@ function answer(ctx: Context, error: unknown, log: Logger): void {
     reply(ctx, error.status, { message: error.message })
   } else if (isUnavailable(error) || (error instanceof HttpError && error.status === 503)) {
     log.error(
-      { err: error, requestId, path: ctx.path },
+      { err: error, requestId, path: maskInvitation(ctx.path) },
       'The database cannot be reached or is overloaded',
     )
     ctx.set('Retry-After', String(RETRY_AFTER_SECONDS))
@@ -51,7 +52,7 @@ function answer(ctx: Context, error: unknown, log: Logger): void {
         requestId,
         operationId: ctx.state.operationId,
         method: ctx.method,
-        path: ctx.path,
+        path: maskInvitation(ctx.path),
       },
       'A request failed',
     )

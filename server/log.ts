@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino, type SerializedError } from 'pino'
+import { summariseOutages } from './outage-log.ts'
 
 /** Names of fields with secrets, at up to three levels of a log line. */
 const SECRETS = [
@@ -27,6 +28,7 @@ export function newLogger(
         err: (error: unknown) =>
           error instanceof Error ? errorFields(pino.stdSerializers.err(error)) : error,
       },
+      hooks: { logMethod: summariseOutages() },
       redact: {
         paths: SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
         censor: '[secret]',

@@ -94,7 +94,7 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
         requestId: ctx.state.requestId,
         operationId: ctx.state.operationId ?? null,
         method: ctx.method,
-        path: redact(ctx.url.slice(0, MAX_BODY_BYTES)),
+        path: maskSecrets(ctx.url.slice(0, MAX_BODY_BYTES)),
         status: ctx.status,
         durationMs: Math.round((performance.now() - start) * 1000) / 1000,
         ip: ctx.ip,
@@ -126,7 +126,7 @@ function write(db: Db, batch: LoggedRequest[]): Promise<void> {
 function toStoredBody(text: string | undefined): string | null {
   if (text === undefined) return null
   // PostgreSQL stores no NUL.
-  const storable = redact(text.replaceAll('\0', '\uFFFD'))
+  const storable = maskSecrets(text.replaceAll('\0', '\uFFFD'))
   if (storable.length * 3 <= MAX_BODY_BYTES) return storable
   return Buffer.from(storable)
     .subarray(0, MAX_BODY_BYTES)
@@ -142,7 +142,8 @@ const BASE64_SIGN = String.raw`(?:[+/=-]|\\/|(?:%|\\u00)(?:2[bdfBDF]|3[dD]))`
 const KEY = new RegExp(`mst${UNDERSCORE}(${WORD_CHARACTER}{4})${WORD_CHARACTER}+`, 'g')
 const SECRET = new RegExp(`whsec${UNDERSCORE}(?:${WORD_CHARACTER}|${BASE64_SIGN})+`, 'g')
 
-function redact(text: string): string {
+/** Masks API keys and signing secrets. */
+export function maskSecrets(text: string): string {
   // Nearly no text has either, and the search for a fixed string is many times faster than a pattern.
   if (!text.includes('mst') && !text.includes('whsec')) return text
   return text.replace(KEY, 'mst_$1…').replace(SECRET, 'whsec_…')

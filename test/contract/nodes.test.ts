@@ -101,7 +101,7 @@ onPostgres('several nodes', () => {
     expect((await app.as(account).get('/participants')).body.meta.total).toBe(1)
     // Of each lost connection what happened, and not all that it had prepared.
     const errors = lines.flatMap(({ err }) => (err ? [err as object] : []))
-    expect(errors.length).toBeGreaterThan(1)
+    expect(errors.length).toBeGreaterThan(0)
     for (const error of errors)
       expect(['type', 'message', 'stack', 'code']).toEqual(
         expect.arrayContaining(Object.keys(error)),

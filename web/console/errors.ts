@@ -32,7 +32,7 @@ export function answerError(log: Logger, ctx: Context, error: unknown): PageResu
   const status = isExposed ? error.status : isUnavailable(error) ? 503 : 500
   if (status >= 500)
     log.error(
-      { err: error, requestId, method: ctx.method, path: redactToken(ctx.path) },
+      { err: error, requestId, method: ctx.method, path: maskInvitation(ctx.path) },
       'A page of the console failed',
     )
   if (isExposed) ctx.set(error.headers ?? {})
@@ -48,7 +48,7 @@ function joinErrors({ errors }: InvalidInput): string {
 }
 
 /** Invitation tokens are secrets. */
-function redactToken(path: string): string {
+export function maskInvitation(path: string): string {
   return path.replace(/^(\/console\/invitation\/).*/i, '$1[secret]')
 }
 

@@ -1,0 +1,83 @@
+/** The log of the service: one line for each request, and few lines in an outage. */
+import { expect, test } from 'vitest'
+import { startApp, type TestApp, until } from '../helpers.ts'
+
+interface Line extends Record<string, unknown> {
+  level: string
+  msg: string
+}
+
+async function startLogged(logLevel: string): Promise<{ app: TestApp; lines: Line[] }> {
+  const lines: Line[] = []
+  const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
+  return { app: await startApp({ logLevel, logTo }), lines }
+}
+
+test('info: one line for each request, with its request ID and without its query', async () => {
+  const { app, lines } = await startLogged('info')
+  await using _ = app
+  const account = await app.newAccount()
+  const headers = { 'X-Request-Id': 'my-request' }
+  await app.as(account).get('/participants?filter[email]=ada@example.com', headers)
+  await app.as({ key: 'nobody' }).get('/tasks/none')
+  expect(lines).toEqual([
+    {
+      level: 'info',
+      time: expect.any(String),
+      requestId: 'my-request',
+      method: 'GET',
+      path: '/public/v1/participants',
+      operationId: 'listParticipants',
+      accountId: account.accountId,
+      status: 200,
+      duration_ms: expect.any(Number),
+      msg: 'Request completed',
+    },
+    expect.objectContaining({ path: '/public/v1/tasks/none', operationId: 'getTask', status: 401 }),
+  ])
+})
+
+test('info: paths show neither invitation tokens nor API keys', async () => {
+  const { app, lines } = await startLogged('info')
+  await using _ = app
+  const { key } = await app.newAccount()
+  await app.call('GET', '/console/invitation/whispered')
+  await app.call('GET', `/public/v1/tasks/${key}`)
+  expect(lines.map(({ path }) => path)).toEqual([
+    '/console/invitation/[secret]',
+    `/public/v1/tasks/${key.slice(0, 8)}…`,
+  ])
+})
+
+test('info: probes and scrapes are logged at debug only', async () => {
+  const { app, lines } = await startLogged('info')
+  await using _ = app
+  for (const path of ['/healthz', '/readyz', '/metrics', '/violations']) await app.call('GET', path)
+  expect(lines).toEqual([])
+})
+
+test('outage: the first error is logged, and the others are counted once a second', async () => {
+  const { app, lines } = await startLogged('warn')
+  await using _ = app
+  const account = await app.newAccount()
+  await app.db.read.destroy()
+  const start = performance.now()
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => app.as(account).get('/participants')),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(503))
+  const count = () =>
+    lines.flatMap(({ repeated }) => Object.values(repeated ?? {})).reduce((a, b) => a + b, 0)
+  await until('every error is written or counted', () => lines.length > 1 && count() >= 19)
+  expect(lines[0]).toMatchObject({
+    level: 'error',
+    err: { message: expect.any(String), stack: expect.any(String) },
+    msg: 'The database cannot be reached or is overloaded',
+  })
+  expect(lines[1]).toMatchObject({
+    level: 'error',
+    repeated: { 'The database cannot be reached or is overloaded': expect.any(Number) },
+    msg: 'The database is still unavailable',
+  })
+  expect(lines.length).toBeLessThanOrEqual((performance.now() - start) / 1000 + 1)
+})
