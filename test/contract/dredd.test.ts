@@ -5,28 +5,34 @@ import { transactionCount } from '../../scripts/contract/dredd.ts'
 import { runDreddSuite } from '../../scripts/contract/dredd-suite.ts'
 import type { Servers } from '../../scripts/contract/provoke-status.ts'
 import { readContract } from '../../scripts/model/yaml.ts'
-import { operationIds, startApp, type TestApp } from '../helpers.ts'
+import { type AppOptions, operationIds, startApp, type TestApp } from '../helpers.ts'
 
-let running: TestApp[]
+const running: TestApp[] = []
 let servers: Servers
 
+async function startRunning(options?: AppOptions): Promise<TestApp> {
+  const app = await startApp(options)
+  running.push(app)
+  return app
+}
+
 beforeAll(async () => {
-  const app = await startApp()
-  const limited = await startApp({
+  const app = await startRunning()
+  const limited = await startRunning({
     database: app.database,
     environment: { RATE_LIMIT_PER_MINUTE: '1' },
   })
-  const broken = await startApp()
+  const broken = await startRunning()
   const { key: brokenKey } = await broken.newAccount()
   await broken.db.write.raw('alter table api_keys rename to lost_keys')
-  const down = await startApp()
+  const down = await startRunning()
   await down.db.close()
-  running = [down, broken, limited, app]
   servers = { app, limited, broken, brokenKey, down, changes: newDatabaseChanges(app.db) }
 })
 
+// In reverse order: `limited` uses the database of `app`.
 afterAll(async () => {
-  for (const server of running) await server[Symbol.asyncDispose]()
+  for (const server of running.toReversed()) await server[Symbol.asyncDispose]()
 })
 
 test('Dredd: every documented status of every operation, with bodies that match their schemas', async () => {
