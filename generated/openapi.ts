@@ -31,7 +31,7 @@ export interface paths {
             path: {
                 /**
                  * @description The ID of the participant.
-                 * @example 0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81
+                 * @example 019cade2-11c0-7c41-8a15-2b6f9d3e4c81
                  */
                 participant: string;
             };
@@ -89,7 +89,7 @@ export interface paths {
             path: {
                 /**
                  * @description The ID of the task.
-                 * @example 0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19
+                 * @example 019cade2-11c0-7e52-9c30-4f8a2e7d5b19
                  */
                 task: string;
             };
@@ -147,7 +147,7 @@ export interface paths {
             path: {
                 /**
                  * @description The ID of the job.
-                 * @example 0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02
+                 * @example 019cade2-11c0-7a16-b7d9-6e1f5c3a9d02
                  */
                 job: string;
             };
@@ -205,7 +205,7 @@ export interface paths {
             path: {
                 /**
                  * @description The ID of the job application.
-                 * @example 0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53
+                 * @example 019cade2-11c0-7d28-8b41-7c2e6f4d1a53
                  */
                 job_application: string;
             };
@@ -263,7 +263,7 @@ export interface paths {
             path: {
                 /**
                  * @description The ID of the export.
-                 * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
+                 * @example 019cade2-11c0-7f63-a905-1d3b8e6c4f70
                  */
                 export_id: string;
             };
@@ -293,7 +293,7 @@ export interface paths {
             path: {
                 /**
                  * @description The ID of the export.
-                 * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
+                 * @example 019cade2-11c0-7f63-a905-1d3b8e6c4f70
                  */
                 export_id: string;
             };
@@ -345,7 +345,7 @@ export interface paths {
             path: {
                 /**
                  * @description The ID of the payment.
-                 * @example 0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64
+                 * @example 019cade2-11c0-7c95-9e12-3a5d7f8b2c64
                  */
                 payment: string;
             };
@@ -399,7 +399,7 @@ export interface paths {
             path: {
                 /**
                  * @description The ID of the event.
-                 * @example 0193d7a6-6d10-7b87-8f3c-5b9e1d4a7c28
+                 * @example 019cade2-11c0-7b87-8f3c-5b9e1d4a7c28
                  */
                 event: string;
             };
@@ -604,6 +604,10 @@ export interface components {
          * @enum {string|null}
          */
         ScreeningOutcome: "meets_all" | "missing_must_have" | "missing_nice_to_have" | null;
+        /** @description A record of the exported resource, with the fields of its list. */
+        ExportedRecord: {
+            [key: string]: unknown;
+        };
         /** @description The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`. */
         ExportFilters: {
             [key: string]: string;
@@ -1305,7 +1309,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "full_name": "Ada Lovelace",
                  *       "email": "ada@example.com",
                  *       "phone": "+44 20 7946 0000",
@@ -1338,7 +1342,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "full_name": "Ada Lovelace",
                  *       "email": "ada@example.com",
                  *       "phone": "+44 20 7946 0000",
@@ -1370,7 +1374,7 @@ export interface components {
                  * @example {
                  *       "data": [
                  *         {
-                 *           "id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *           "id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *           "full_name": "Ada Lovelace",
                  *           "email": "ada@example.com",
                  *           "phone": "+44 20 7946 0000",
@@ -1415,11 +1419,11 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19",
+                 *       "id": "019cade2-11c0-7e52-9c30-4f8a2e7d5b19",
                  *       "title": "Send the welcome letter",
                  *       "description": "",
                  *       "status": "open",
-                 *       "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "due_at": "2026-03-09T17:00:00.000Z",
                  *       "completed_at": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
@@ -1446,11 +1450,11 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19",
+                 *       "id": "019cade2-11c0-7e52-9c30-4f8a2e7d5b19",
                  *       "title": "Send the welcome letter",
                  *       "description": "",
                  *       "status": "open",
-                 *       "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "due_at": "2026-03-09T17:00:00.000Z",
                  *       "completed_at": null,
                  *       "created_at": "2026-03-02T09:30:00.000Z",
@@ -1476,11 +1480,11 @@ export interface components {
                  * @example {
                  *       "data": [
                  *         {
-                 *           "id": "0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19",
+                 *           "id": "019cade2-11c0-7e52-9c30-4f8a2e7d5b19",
                  *           "title": "Send the welcome letter",
                  *           "description": "",
                  *           "status": "open",
-                 *           "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *           "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *           "due_at": "2026-03-09T17:00:00.000Z",
                  *           "completed_at": null,
                  *           "created_at": "2026-03-02T09:30:00.000Z",
@@ -1519,7 +1523,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02",
+                 *       "id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
                  *       "title": "Interpreter",
                  *       "description": "For the congress in June.",
                  *       "status": "open",
@@ -1563,7 +1567,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02",
+                 *       "id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
                  *       "title": "Interpreter",
                  *       "description": "For the congress in June.",
                  *       "status": "open",
@@ -1606,7 +1610,7 @@ export interface components {
                  * @example {
                  *       "data": [
                  *         {
-                 *           "id": "0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02",
+                 *           "id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
                  *           "title": "Interpreter",
                  *           "description": "For the congress in June.",
                  *           "status": "open",
@@ -1661,9 +1665,9 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53",
-                 *       "job_id": "0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02",
-                 *       "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "id": "019cade2-11c0-7d28-8b41-7c2e6f4d1a53",
+                 *       "job_id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
+                 *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "status": "submitted",
                  *       "answers": {
                  *         "speaks_french": true,
@@ -1694,9 +1698,9 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53",
-                 *       "job_id": "0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02",
-                 *       "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "id": "019cade2-11c0-7d28-8b41-7c2e6f4d1a53",
+                 *       "job_id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
+                 *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "status": "submitted",
                  *       "answers": {
                  *         "speaks_french": true,
@@ -1726,9 +1730,9 @@ export interface components {
                  * @example {
                  *       "data": [
                  *         {
-                 *           "id": "0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53",
-                 *           "job_id": "0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02",
-                 *           "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *           "id": "019cade2-11c0-7d28-8b41-7c2e6f4d1a53",
+                 *           "job_id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
+                 *           "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *           "status": "submitted",
                  *           "answers": {
                  *             "speaks_french": true,
@@ -1769,7 +1773,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70",
+                 *       "id": "019cade2-11c0-7f63-a905-1d3b8e6c4f70",
                  *       "resource": "participants",
                  *       "format": "csv",
                  *       "filters": {
@@ -1806,7 +1810,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70",
+                 *       "id": "019cade2-11c0-7f63-a905-1d3b8e6c4f70",
                  *       "resource": "participants",
                  *       "format": "csv",
                  *       "filters": {
@@ -1842,7 +1846,7 @@ export interface components {
                  * @example {
                  *       "data": [
                  *         {
-                 *           "id": "0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70",
+                 *           "id": "019cade2-11c0-7f63-a905-1d3b8e6c4f70",
                  *           "resource": "participants",
                  *           "format": "csv",
                  *           "filters": {
@@ -1889,8 +1893,8 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64",
-                 *       "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "id": "019cade2-11c0-7c95-9e12-3a5d7f8b2c64",
+                 *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "task_id": null,
                  *       "amount_minor": 12500,
                  *       "currency": "EUR",
@@ -1921,8 +1925,8 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64",
-                 *       "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "id": "019cade2-11c0-7c95-9e12-3a5d7f8b2c64",
+                 *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "task_id": null,
                  *       "amount_minor": 12500,
                  *       "currency": "EUR",
@@ -1952,8 +1956,8 @@ export interface components {
                  * @example {
                  *       "data": [
                  *         {
-                 *           "id": "0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64",
-                 *           "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *           "id": "019cade2-11c0-7c95-9e12-3a5d7f8b2c64",
+                 *           "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *           "task_id": null,
                  *           "amount_minor": 12500,
                  *           "currency": "EUR",
@@ -1995,18 +1999,18 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "id": "0193d7a6-6d10-7b87-8f3c-5b9e1d4a7c28",
+                 *       "id": "019cade2-11c0-7b87-8f3c-5b9e1d4a7c28",
                  *       "event_type": "job_application.created",
                  *       "resource": {
                  *         "type": "job_application",
-                 *         "id": "0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53"
+                 *         "id": "019cade2-11c0-7d28-8b41-7c2e6f4d1a53"
                  *       },
                  *       "data": {
                  *         "screening_outcome": "meets_all"
                  *       },
                  *       "created_at": "2026-03-02T09:30:00.000Z",
                  *       "delivery_ids": [
-                 *         "0193d7a0-6c1e-7b3a-9f42-5d8e1c2a7b90"
+                 *         "019cade2-11c0-7b3a-9f42-5d8e1c2a7b90"
                  *       ]
                  *     }
                  */
@@ -2029,11 +2033,11 @@ export interface components {
                  * @example {
                  *       "data": [
                  *         {
-                 *           "id": "0193d7a6-6d10-7b87-8f3c-5b9e1d4a7c28",
+                 *           "id": "019cade2-11c0-7b87-8f3c-5b9e1d4a7c28",
                  *           "event_type": "job_application.created",
                  *           "resource": {
                  *             "type": "job_application",
-                 *             "id": "0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53"
+                 *             "id": "019cade2-11c0-7d28-8b41-7c2e6f4d1a53"
                  *           },
                  *           "data": {
                  *             "screening_outcome": "meets_all"
@@ -2423,7 +2427,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "message": "An unexpected error occurred. If you report it, include the request ID 0193d7a7-8e21-7d94-b6f5-2c4a6e8d0b13."
+                 *       "message": "An unexpected error occurred. If you report it, include the request ID 019cade2-11c0-7d94-b6f5-2c4a6e8d0b13."
                  *     }
                  */
                 "application/json": components["schemas"]["ApiError"];
@@ -2500,7 +2504,7 @@ export interface components {
                 /**
                  * @example {
                  *       "title": "Send the welcome letter",
-                 *       "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "due_at": "2026-03-09T17:00:00.000Z"
                  *     }
                  */
@@ -2559,8 +2563,8 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "job_id": "0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02",
-                 *       "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "job_id": "019cade2-11c0-7a16-b7d9-6e1f5c3a9d02",
+                 *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "answers": {
                  *         "speaks_french": true,
                  *         "years": 5
@@ -2598,7 +2602,7 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "participant_id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                 *       "participant_id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                  *       "amount_minor": 12500,
                  *       "currency": "EUR",
                  *       "note": "Travel costs"
@@ -2621,7 +2625,7 @@ export interface components {
     headers: {
         /**
          * @description The ID of this request: your own if you sent one of at most 128 letters, digits, `.`, `_` and `-`.
-         * @example 0193d7a7-8e21-7d94-b6f5-2c4a6e8d0b13
+         * @example 019cade2-11c0-7d94-b6f5-2c4a6e8d0b13
          */
         "X-Request-Id": string;
         /**
@@ -2656,7 +2660,7 @@ export interface components {
         "Retry-After": number;
         /**
          * @description The path of the new record.
-         * @example /public/v1/participants/0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81
+         * @example /public/v1/participants/019cade2-11c0-7c41-8a15-2b6f9d3e4c81
          */
         Location: string;
         /**
@@ -2715,6 +2719,7 @@ export type JobApplicationStatus = components['schemas']['JobApplicationStatus']
 export type ScreeningResult = components['schemas']['ScreeningResult'];
 export type ScreeningRequirement = components['schemas']['ScreeningRequirement'];
 export type ScreeningOutcome = components['schemas']['ScreeningOutcome'];
+export type ExportedRecord = components['schemas']['ExportedRecord'];
 export type ExportFilters = components['schemas']['ExportFilters'];
 export type ExportStatus = components['schemas']['ExportStatus'];
 export type ExportFormat = components['schemas']['ExportFormat'];
@@ -2946,7 +2951,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the participant.
-                 * @example 0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81
+                 * @example 019cade2-11c0-7c41-8a15-2b6f9d3e4c81
                  */
                 participant: string;
             };
@@ -2976,7 +2981,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the participant.
-                 * @example 0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81
+                 * @example 019cade2-11c0-7c41-8a15-2b6f9d3e4c81
                  */
                 participant: string;
             };
@@ -3007,7 +3012,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the participant.
-                 * @example 0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81
+                 * @example 019cade2-11c0-7c41-8a15-2b6f9d3e4c81
                  */
                 participant: string;
             };
@@ -3106,7 +3111,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the task.
-                 * @example 0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19
+                 * @example 019cade2-11c0-7e52-9c30-4f8a2e7d5b19
                  */
                 task: string;
             };
@@ -3136,7 +3141,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the task.
-                 * @example 0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19
+                 * @example 019cade2-11c0-7e52-9c30-4f8a2e7d5b19
                  */
                 task: string;
             };
@@ -3167,7 +3172,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the task.
-                 * @example 0193d7a1-1b6d-7e52-9c30-4f8a2e7d5b19
+                 * @example 019cade2-11c0-7e52-9c30-4f8a2e7d5b19
                  */
                 task: string;
             };
@@ -3262,7 +3267,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the job.
-                 * @example 0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02
+                 * @example 019cade2-11c0-7a16-b7d9-6e1f5c3a9d02
                  */
                 job: string;
             };
@@ -3292,7 +3297,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the job.
-                 * @example 0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02
+                 * @example 019cade2-11c0-7a16-b7d9-6e1f5c3a9d02
                  */
                 job: string;
             };
@@ -3323,7 +3328,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the job.
-                 * @example 0193d7a2-38c4-7a16-b7d9-6e1f5c3a9d02
+                 * @example 019cade2-11c0-7a16-b7d9-6e1f5c3a9d02
                  */
                 job: string;
             };
@@ -3422,7 +3427,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the job application.
-                 * @example 0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53
+                 * @example 019cade2-11c0-7d28-8b41-7c2e6f4d1a53
                  */
                 job_application: string;
             };
@@ -3452,7 +3457,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the job application.
-                 * @example 0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53
+                 * @example 019cade2-11c0-7d28-8b41-7c2e6f4d1a53
                  */
                 job_application: string;
             };
@@ -3483,7 +3488,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the job application.
-                 * @example 0193d7a3-90ee-7d28-8b41-7c2e6f4d1a53
+                 * @example 019cade2-11c0-7d28-8b41-7c2e6f4d1a53
                  */
                 job_application: string;
             };
@@ -3578,7 +3583,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the export.
-                 * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
+                 * @example 019cade2-11c0-7f63-a905-1d3b8e6c4f70
                  */
                 export_id: string;
             };
@@ -3608,7 +3613,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the export.
-                 * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
+                 * @example 019cade2-11c0-7f63-a905-1d3b8e6c4f70
                  */
                 export_id: string;
             };
@@ -3636,7 +3641,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the export.
-                 * @example 0193d7a4-c2f7-7f63-a905-1d3b8e6c4f70
+                 * @example 019cade2-11c0-7f63-a905-1d3b8e6c4f70
                  */
                 export_id: string;
             };
@@ -3660,13 +3665,13 @@ export interface operations {
                 content: {
                     /**
                      * @example id,full_name,email,phone,status,tags,external_id,created_at,updated_at
-                     *     0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81,Ada Lovelace,ada@example.com,+44 20 7946 0000,active,"[""vip""]",crm-1815,2026-03-02T09:30:00.000Z,2026-03-02T09:30:00.000Z
+                     *     019cade2-11c0-7c41-8a15-2b6f9d3e4c81,Ada Lovelace,ada@example.com,+44 20 7946 0000,active,"[""vip""]",crm-1815,2026-03-02T09:30:00.000Z,2026-03-02T09:30:00.000Z
                      */
                     "text/csv": string;
                     /**
                      * @example [
                      *       {
-                     *         "id": "0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81",
+                     *         "id": "019cade2-11c0-7c41-8a15-2b6f9d3e4c81",
                      *         "full_name": "Ada Lovelace",
                      *         "email": "ada@example.com",
                      *         "phone": "+44 20 7946 0000",
@@ -3680,9 +3685,7 @@ export interface operations {
                      *       }
                      *     ]
                      */
-                    "application/json": {
-                        [key: string]: unknown;
-                    }[];
+                    "application/json": components["schemas"]["ExportedRecord"][];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -3773,7 +3776,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the payment.
-                 * @example 0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64
+                 * @example 019cade2-11c0-7c95-9e12-3a5d7f8b2c64
                  */
                 payment: string;
             };
@@ -3804,7 +3807,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the payment.
-                 * @example 0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64
+                 * @example 019cade2-11c0-7c95-9e12-3a5d7f8b2c64
                  */
                 payment: string;
             };
@@ -3835,7 +3838,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the payment.
-                 * @example 0193d7a5-47ab-7c95-9e12-3a5d7f8b2c64
+                 * @example 019cade2-11c0-7c95-9e12-3a5d7f8b2c64
                  */
                 payment: string;
             };
@@ -3908,7 +3911,7 @@ export interface operations {
             path: {
                 /**
                  * @description The ID of the event.
-                 * @example 0193d7a6-6d10-7b87-8f3c-5b9e1d4a7c28
+                 * @example 019cade2-11c0-7b87-8f3c-5b9e1d4a7c28
                  */
                 event: string;
             };

@@ -12,7 +12,7 @@ import {
 } from './test-run.ts'
 
 const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
-const UNKNOWN_ID = '0193d7a0-0000-7000-8000-000000000000'
+const UNKNOWN_ID = '019cade2-11c0-7000-8000-000000000000'
 
 export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator<Check> {
   const { target } = run

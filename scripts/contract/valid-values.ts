@@ -103,7 +103,7 @@ function objects({
 }
 
 export const SAMPLES: Record<string, string> = {
-  uuid: '0193d7a0-0000-7000-8000-000000000000',
+  uuid: '019cade2-11c0-7000-8000-000000000000',
   email: 'a@example.com',
   'date-time': '2026-03-02T09:30:00Z',
 }

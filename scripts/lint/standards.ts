@@ -13,7 +13,7 @@ import rulesets from '@stoplight/spectral-rulesets'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-const OPENAPI = ['openapi.yaml', 'generated/openapi-3.1.json']
+const OPENAPI = ['openapi.yaml', 'generated/openapi.json', 'generated/openapi-3.1.json']
 const ASYNCAPI = ['asyncapi.yaml', 'generated/asyncapi.json']
 
 interface Tool {
@@ -27,7 +27,7 @@ interface Tool {
 const WARNING = 1
 
 const TOOLS: Tool[] = [
-  { name: 'Redocly recommended-strict', files: [...OPENAPI, 'asyncapi.yaml'], check: redocly },
+  { name: 'Redocly recommended-strict', files: [...OPENAPI, ...ASYNCAPI], check: redocly },
   { name: 'Spectral oas', files: OPENAPI, check: (file) => spectral(file, rulesets.oas) },
   {
     name: 'Spectral asyncapi',

@@ -173,7 +173,7 @@ describe('errors: the messages of the examples', () => {
   const rejected = (answer: Answer, status: number, name: string) =>
     expect({ ...answer.body, status: answer.status }).toEqual({ ...exampleOf(name), status })
   const path = '/public/v1/participants'
-  const unknown = '/participants/0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81'
+  const unknown = '/participants/019cade2-11c0-7c41-8a15-2b6f9d3e4c81'
 
   test('400', async () => rejected(await client.post('/participants', '{'), 400, 'BadRequest'))
 

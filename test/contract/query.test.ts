@@ -53,7 +53,7 @@ describe('query', () => {
     const { path, method } = operations[id]
     if (method !== 'get') return
     const { status, body } = await http.get(
-      `${path.replace(/\{.*?\}/, '0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81')}?unknown=1`,
+      `${path.replace(/\{.*?\}/, '019cade2-11c0-7c41-8a15-2b6f9d3e4c81')}?unknown=1`,
     )
     expect([status, Object.keys(body.errors ?? {})]).toEqual([422, ['unknown']])
   })

@@ -5,7 +5,7 @@ import type { Answer, Client } from '../helpers.ts'
 export type Body = Answer['body']
 
 /** A well-formed ID of no record. */
-export const UNKNOWN_ID = '0193d7a0-5f02-7c41-8a15-2b6f9d3e4c81'
+export const UNKNOWN_ID = '019cade2-11c0-7c41-8a15-2b6f9d3e4c81'
 
 type RequestBody = keyof typeof contract.components.requestBodies
 

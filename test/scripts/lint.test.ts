@@ -99,7 +99,7 @@ const CASES: Case[] = [
   {
     name: 'a required parameter without an example',
     file: 'openapi.yaml',
-    change: ['        example: 0193d7a6-6d10-7b87-8f3c-5b9e1d4a7c28\n', ''],
+    change: ['        example: 019cade2-11c0-7b87-8f3c-5b9e1d4a7c28\n', ''],
     after: '/public/v1/events/{event}:',
     line: '- name: event',
     want: 'dredd-safe — parameter event of getEvent is required and has no example',
