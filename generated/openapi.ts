@@ -1782,7 +1782,7 @@ export interface components {
                  *       "status": "completed",
                  *       "row_count": 1,
                  *       "byte_size": 234,
-                 *       "sha256": "b22aae3351b1c4255f2ec2c3b4556c51dcccc71e8c6e09d37aa994515df9995e",
+                 *       "sha256": "3e08fd1c6d12015ea25018f7cbf189a656b44a2c8ea753228d7198eb4db4be78",
                  *       "error": null,
                  *       "completed_at": "2026-03-02T09:30:04.000Z",
                  *       "expires_at": "2026-03-09T09:30:04.000Z",
@@ -1855,7 +1855,7 @@ export interface components {
                  *           "status": "completed",
                  *           "row_count": 1,
                  *           "byte_size": 234,
-                 *           "sha256": "b22aae3351b1c4255f2ec2c3b4556c51dcccc71e8c6e09d37aa994515df9995e",
+                 *           "sha256": "3e08fd1c6d12015ea25018f7cbf189a656b44a2c8ea753228d7198eb4db4be78",
                  *           "error": null,
                  *           "completed_at": "2026-03-02T09:30:04.000Z",
                  *           "expires_at": "2026-03-09T09:30:04.000Z",
@@ -2690,7 +2690,7 @@ export interface components {
         "Content-Disposition": string;
         /**
          * @description The SHA-256 of the file in base64 (RFC 9530), equal to the `sha256` of the export.
-         * @example sha-256=:siquM1GxxCVfLsLDtFVsUdzMxx6MbgnTeqmUUV35mV4=:
+         * @example sha-256=:Pgj9HG0SAV6iUBj3y/GJpla0SiyOp1MijXGY6020vng=:
          */
         "Repr-Digest": string;
     };
