@@ -163,7 +163,7 @@ function startService(): ChildProcess {
   const service = spawn(process.execPath, args, {
     cwd: process.cwd(),
     stdio: 'inherit',
-    env: { ...process.env, NODE_ENV: 'development' },
+    env: { DRAIN_MS: '0', ...process.env, NODE_ENV: 'development' },
   })
   service.on('error', (error) => console.error(`Cannot run ${process.execPath}: ${error.message}`))
   service.on('exit', (status) => {

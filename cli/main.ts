@@ -166,7 +166,9 @@ async function reportError(error: unknown): Promise<number> {
 /** A sentence for the user. An unexpected error is printed with its stack. */
 async function describeError(error: unknown): Promise<unknown> {
   if (error instanceof Refused) return error.message
-  const { errorCode, isUnavailable } = await import('../records/database/errors.ts')
+  const { errorCode, isLoginRefused, isUnavailable } = await import('../records/database/errors.ts')
+  if (isLoginRefused(error))
+    return `PostgreSQL refuses the user or the password of DATABASE_URL: ${(error as Error).message}. Correct it.`
   if (!isUnavailable(error)) return error
   // An error for a name with several IP addresses has a code and no message.
   return `The database cannot be reached or is overloaded: ${(error as Error).message || errorCode(error)}`

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import type { Logger } from 'pino'
 import { createFirstAccount, type FirstAccount } from '../auth/first-account.ts'
 import { Refused } from '../errors.ts'
 import { acquireFileLock, FileLocked } from '../records/database/lock.ts'
@@ -8,15 +10,16 @@ import { openDatabase } from '../records/database/open.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
+import type { Running } from '../server/main.ts'
 import { examples, type Shell } from './shell.ts'
+import { listenForStop, type StopSignals } from './stop-signals.ts'
+import { type WaitOptions, waitForPostgres } from './wait-for-postgres.ts'
 
 const SECOND = 1_000
-/** The server stops within this time. */
+/** The server stops within this time after the drain. */
 const STOP_TIMEOUT_MS = 20 * SECOND
 /** The process exits after this time even if the server hangs while it stops. */
 const EXIT_TIMEOUT_MS = STOP_TIMEOUT_MS + 5 * SECOND
-/** The terminal and npm each forward Ctrl-C. Signals within this time after the first are ignored. */
-const DUPLICATE_SIGNAL_MS = SECOND
 const LOCK_TIMEOUT_MS = 500
 
 const EXAMPLES = examples(
@@ -36,8 +39,8 @@ export function addServe(program: Command, shell: Shell): void {
       'after',
       `${EXAMPLES}
 The log goes to standard error, as JSON lines.
-SIGTERM or Ctrl-C stops the service within ${STOP_TIMEOUT_MS / SECOND} seconds.
-A second signal stops it immediately.
+SIGTERM makes /readyz respond with 503, and serves requests for another DRAIN_MS. Then it stops the service
+within ${STOP_TIMEOUT_MS / SECOND} seconds. Ctrl-C or a second SIGTERM skips the drain, and a further signal exits at once.
 With --json, the command prints one document {"url", "first_account"} when the service is ready.
 `,
     )
@@ -58,25 +61,62 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
   // Imported here, because the help must not wait for the modules of the server.
   const { start } = await import('../server/main.ts')
   const log = newLogger(config.logLevel)
-  const first = await migrateAndCreateFirstAccount(config)
+  exitOnUnexpectedError(log)
+  const first = await whenReachable(config, { log }, () => migrateAndCreateFirstAccount(config))
   // Printed before the start, which can fail: the password and the key cannot be shown again.
   if (first && !json) shell.print(formatFirstAccount(first))
 
-  const stopping = waitForSignal()
-  const server = await start(config, { log }).catch((error: unknown) => {
-    if (first && json) shell.print(JSON.stringify(readyDocument(null, first)))
-    throw toListenError(error, config) ?? error
-  })
+  const signals = listenForStop()
+  const { stopping } = signals
+  const server = await whenReachable(config, { log, stopping }, () => start(config, { log })).catch(
+    (error: unknown) => {
+      if (first && json) shell.print(JSON.stringify(readyDocument(null, first)))
+      if (stopping.aborted) return undefined
+      throw toListenError(error, config) ?? error
+    },
+  )
+  if (!server) return
   const url = config.port === 0 ? server.url : config.baseUrl
   shell.print(json ? JSON.stringify(readyDocument(url, first)) : formatReady(url, first))
+  if (!stopping.aborted) await once(stopping, 'abort')
+  await stopServer(server, signals, config.drainMs, log)
+}
 
-  log.info({ signal: await stopping }, 'Stopping')
+/** In PostgreSQL mode, waits for the database. */
+function whenReachable<T>(
+  { database }: Config,
+  options: WaitOptions,
+  work: () => Promise<T>,
+): Promise<T> {
+  return 'databaseUrl' in database ? waitForPostgres(work, options) : work()
+}
+
+/** The last resort for an error that no code handles. */
+function exitOnUnexpectedError(log: Logger): void {
+  process.on('uncaughtException', (error) => {
+    log.fatal(
+      { err: error },
+      'An unexpected error ends the process. Deliveries continue at the next start.',
+    )
+    process.exit(1)
+  })
+}
+
+async function stopServer(
+  server: Running,
+  { stopping, skipDrain, endDrain }: StopSignals,
+  drainMs: number,
+  log: Logger,
+): Promise<void> {
+  log.info({ signal: stopping.reason, drain_ms: skipDrain.aborted ? 0 : drainMs }, 'Stopping')
   const deadline = setTimeout(() => {
     log.error(
       'The server did not stop in time. Exiting. Interrupted deliveries continue at the next start.',
     )
     process.exit(1)
-  }, EXIT_TIMEOUT_MS)
+  }, drainMs + EXIT_TIMEOUT_MS)
+  await server.drain(skipDrain)
+  endDrain()
   await server.stop()
   clearTimeout(deadline)
 }
@@ -113,19 +153,6 @@ async function migrateAndCreateFirstAccount({
   } finally {
     await db.close()
   }
-}
-
-/** Resolves at the first SIGINT or SIGTERM. A second signal exits the process immediately. */
-function waitForSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    let firstAt: number | undefined
-    const onSignal = (signal: NodeJS.Signals): void => {
-      if (firstAt === undefined) resolve(signal)
-      else if (performance.now() - firstAt > DUPLICATE_SIGNAL_MS) process.exit(1)
-      firstAt ??= performance.now()
-    }
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal)
-  })
 }
 
 /** Returns undefined if HOST and PORT did not cause the error. */

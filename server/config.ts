@@ -8,6 +8,7 @@ import { sqliteFile } from '../records/database/open.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
 import { type SecretKeys, secretKeysOf } from '../webhooks/transport/secret.ts'
+import { KEEP_ALIVE_TIMEOUT_MS } from './http.ts'
 import { type SecretKeyFiles, secretKeyFiles } from './secret-key-files.ts'
 
 /** The message names every invalid setting. */
@@ -27,6 +28,10 @@ export interface Config {
   baseUrl: string
   database: { databaseUrl: string; backend: QueueBackend } | { dataDir: string }
   role: 'all' | 'api' | 'worker'
+  /** How long a node serves requests after SIGTERM, while /readyz responds with 503. */
+  drainMs: number
+  /** How long a connection may be idle between two requests. */
+  keepAliveTimeoutMs: number
   /** Encrypt webhook signing secrets at rest. */
   secretKeys: SecretKeys
   /** Set when the keys are files of `DATA_DIR`. */
@@ -134,6 +139,8 @@ const settings = {
   ROLE: str({ choices: ['all', 'api', 'worker'], default: 'all' }),
   SECRET_KEY: secret({ default: undefined }),
   SECRET_KEY_PREVIOUS: secret({ default: undefined }),
+  DRAIN_MS: integer(0, 3_600_000)({ default: 5_000 }),
+  KEEP_ALIVE_TIMEOUT_MS: integer(1_000, 3_600_000)({ default: KEEP_ALIVE_TIMEOUT_MS }),
   NODE_ENV: str({ default: 'development' }),
   SIGN_UP: str({ choices: ['on', 'off'], default: 'on' }),
   LOG_LEVEL: str({
@@ -194,6 +201,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
         ? { dataDir }
         : { databaseUrl: env.DATABASE_URL, backend: env.QUEUE_BACKEND },
     role: env.ROLE,
+    drainMs: env.DRAIN_MS,
+    keepAliveTimeoutMs: env.KEEP_ALIVE_TIMEOUT_MS,
     secretKeys: keyFiles ?? secretKeysOf(env.SECRET_KEY ?? '', env.SECRET_KEY_PREVIOUS),
     secretKeyFiles: keyFiles,
     isProduction: env.NODE_ENV === 'production',

@@ -1,4 +1,5 @@
 /** One server: its database, delivery engine and HTTP, from start to stop. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { makeExport } from '../operations/export-job.ts'
 import { problemIn } from '../operations/violations.ts'
@@ -22,8 +23,8 @@ import {
   reportRequestLog,
 } from './metrics-database.ts'
 import { newAttemptObserver, reportDeliveries } from './metrics-delivery.ts'
-import { newReadiness } from './readiness.ts'
-import { startRequestLog } from './request-log.ts'
+import { newReadiness, type Readiness } from './readiness.ts'
+import { type RequestLog, startRequestLog } from './request-log.ts'
 import { startSchemaWatch } from './schema-watch.ts'
 
 /** For requests and attempts in flight. A stop may take 20 s in all. */
@@ -36,6 +37,9 @@ export interface Running {
   /** The port of `/metrics` and `/violations`. */
   metricsPort: number
   db: Db
+  /** Starts no more attempts, and responds with 503 on /readyz. Serves requests for `DRAIN_MS`, or until `skip`
+   *  aborts. A worker has no clients to wait for. */
+  drain(skip: AbortSignal): Promise<void>
   /** Refuses new requests, finishes those in flight within 20 s, writes the request log, closes
    *  everything. */
   stop(): Promise<void>
@@ -46,6 +50,21 @@ export interface ServerOptions {
   now?: () => Date
 }
 
+/** What a server consists of. The optional parts have not started yet, or belong to another role. */
+interface Parts {
+  db: Db
+  requestLog: RequestLog
+  housekeeping: Repeated
+  unwatch: () => void
+  readiness?: Readiness
+  http?: HttpServer
+  metricsHttp?: HttpServer
+  engine?: Engine
+  /** Set when the engine is stopping. */
+  engineStopped?: Promise<void>
+  retention?: Repeated
+}
+
 /** Starts a server on a migrated database. Throws when the port is in use, the database is not reachable,
  *  or its schema or SECRET_KEY does not fit it; then nothing is left open. */
 export async function start(
@@ -54,79 +73,94 @@ export async function start(
 ): Promise<Running> {
   const db = openDatabase(config.database, { queryTimeoutMs: QUERY_TIMEOUT_MS })
   const metrics = newMetrics()
-  const unwatch = watchInvalidEvents((event, errors) =>
-    metrics.recordViolation({ event, ...problemIn(errors) }),
-  )
   const requestLog = startRequestLog(db, log)
   reportPools(metrics.registry, db)
   reportRequestLog(metrics.registry, requestLog)
   const removals = newRemovalMetrics(metrics.registry)
-  const housekeeping = startHousekeeping({ db, config, now, log, removals })
-  let retention: Repeated | undefined
-  let engine: Engine | undefined
-  let http: HttpServer | undefined
-  let metricsHttp: HttpServer | undefined
-  let stopped: Promise<void> | undefined
-
-  async function stopAll(): Promise<void> {
-    const deadline = Date.now() + GRACE_MS
-    const errors: unknown[] = []
-    // An error of one part must not keep the others open.
-    const ended = (stopping: Promise<void> | undefined): Promise<unknown> =>
-      Promise.resolve(stopping).catch((error) => errors.push(error))
-    unwatch()
-    // The engine starts no more attempts, while requests in flight still get their responses.
-    await Promise.all(
-      [http?.stop(GRACE_MS), engine?.stop(GRACE_MS), retention?.stop(), housekeeping.stop()].map(
-        ended,
-      ),
-    )
-    await ended(metricsHttp?.stop(0))
-    await ended(requestLog.stop())
-    await ended(db.close())
-    for (const error of errors)
-      log.error({ err: error }, 'A part of the server could not be stopped')
-    if (Date.now() > deadline)
-      log.warn(
-        'Some requests or attempts did not finish in time; the next start repeats these attempts',
-      )
-    if (errors.length > 0)
-      throw new AggregateError(errors, 'The server could not be stopped in order')
+  const parts: Parts = {
+    db,
+    requestLog,
+    housekeeping: startHousekeeping({ db, config, now, log, removals }),
+    unwatch: watchInvalidEvents((event, errors) =>
+      metrics.recordViolation({ event, ...problemIn(errors) }),
+    ),
   }
-  const stop = (): Promise<void> => (stopped ??= stopAll())
+  let stopped: Promise<void> | undefined
+  const stop = (): Promise<void> => (stopped ??= stopParts(parts, log))
 
   try {
     const schema = await startSchemaWatch(db, config, log)
     await proveSecretKeys(db, config.secretKeys)
-    const readiness = newReadiness(db, config, schema, () => engine)
+    const readiness = newReadiness(db, config, schema, () => parts.engine)
+    parts.readiness = readiness
     const app = createApp({ db, config, log, now, metrics, requestLog, readiness })
     // SQLite has one server, so the requests that still hold an idempotency key were cut off.
     if (db.dialect === 'sqlite') await releaseAbandonedKeys(db)
     // Before the engine: a port in use is reported at once, and requests are served while the queue is
     // filled.
-    http = await listen(app.callback(), config)
+    const http = await listen(app.callback(), config)
+    parts.http = http
     if (config.metricsPort !== undefined)
-      metricsHttp = await listen(createMetricsApp({ config, metrics }).callback(), {
+      parts.metricsHttp = await listen(createMetricsApp({ config, metrics }).callback(), {
         host: config.host,
         port: config.metricsPort,
       })
     if (config.role !== 'api') {
       const onAttempt = newAttemptObserver(metrics.registry)
-      engine = await startDelivery({ db, config, now, log, onAttempt })
-      reportDeliveries(metrics.registry, engine)
+      parts.engine = await startDelivery({ db, config, now, log, onAttempt })
+      reportDeliveries(metrics.registry, parts.engine)
       reportDatabase(metrics.registry, db)
-      retention = startRetention({ db, config, now, log, removals })
+      parts.retention = startRetention({ db, config, now, log, removals })
     }
     return {
       url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`,
-      metricsPort: (metricsHttp ?? http).port,
+      metricsPort: (parts.metricsHttp ?? http).port,
       db,
+      drain: (skip) => drainParts(parts, config, skip),
       stop,
     }
   } catch (error) {
     await stop().catch(() => undefined)
     throw error
   }
+}
+
+async function drainParts(
+  parts: Parts,
+  { role, drainMs }: Pick<Config, 'role' | 'drainMs'>,
+  skip: AbortSignal,
+): Promise<void> {
+  parts.readiness?.startDraining()
+  parts.http?.drain()
+  parts.engineStopped = parts.engine?.stop(GRACE_MS)
+  // `stopParts` reports the error.
+  parts.engineStopped?.catch(() => undefined)
+  if (role !== 'worker') await delay(drainMs, undefined, { signal: skip }).catch(() => undefined)
+}
+
+async function stopParts(parts: Parts, log: Logger): Promise<void> {
+  const { db, requestLog, housekeeping, http, engine, retention } = parts
+  const deadline = Date.now() + GRACE_MS
+  const errors: unknown[] = []
+  // An error of one part must not keep the others open.
+  const ended = (stopping: Promise<void> | undefined): Promise<unknown> =>
+    Promise.resolve(stopping).catch((error) => errors.push(error))
+  parts.unwatch()
+  // The engine starts no more attempts, while requests in flight still get their responses.
+  const engineStopped = parts.engineStopped ?? engine?.stop(GRACE_MS)
+  await Promise.all(
+    [http?.stop(GRACE_MS), engineStopped, retention?.stop(), housekeeping.stop()].map(ended),
+  )
+  await ended(parts.metricsHttp?.stop(0))
+  await ended(requestLog.stop())
+  await ended(db.close())
+  for (const error of errors) log.error({ err: error }, 'A part of the server could not be stopped')
+  if (Date.now() > deadline)
+    log.warn(
+      'Some requests or attempts did not finish in time; the next start repeats these attempts',
+    )
+  if (errors.length > 0)
+    throw new AggregateError(errors, 'The server could not be stopped in order')
 }
 
 interface DeliveryOptions extends Pick<EngineOptions, 'db' | 'log' | 'onAttempt'> {

@@ -1,18 +1,27 @@
 /** What keeps a node from serving requests, for /readyz. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db } from '../records/database/open.ts'
+import { checkWrite } from '../records/write-checks.ts'
 import type { Engine } from '../webhooks/engine/engine.ts'
 import { findSecretKeyProblem } from '../webhooks/secret-keys.ts'
 import type { Config } from './config.ts'
 import type { SchemaWatch } from './schema-watch.ts'
 
-export type UnreadyReason = 'database' | 'schema' | 'secret_key' | 'schedule'
+export type UnreadyReason =
+  | 'draining'
+  | 'database'
+  | 'schema'
+  | 'writes'
+  | 'secret_key'
+  | 'schedule'
 
 const PROBE_MS = 3_000
 
 export interface Readiness {
   /** Why the node is not ready. Empty: it is ready. Never throws. */
   findReasons(): Promise<UnreadyReason[]>
+  /** The node is about to stop. */
+  startDraining(): void
 }
 
 /** `engine` returns undefined until it has started. */
@@ -28,15 +37,42 @@ export function newReadiness(
     (await schema.isIntact()) ? undefined : 'schema'
   const checkSchedule = async (): Promise<UnreadyReason | undefined> =>
     role === 'api' || (await engine()?.ready()) ? undefined : 'schedule'
+  const checkWrites = newWriteCheck(db)
+  let isDraining = false
   return {
+    startDraining() {
+      isDraining = true
+    },
     async findReasons() {
+      if (isDraining) return ['draining']
       const reasons = await Promise.all([
         within(PROBE_MS, checkDatabase(), 'database'),
         within(PROBE_MS, checkSchema(), undefined),
+        within(PROBE_MS, checkWrites(), undefined),
         within(PROBE_MS, checkSchedule(), 'schedule'),
       ])
       return reasons.filter((reason) => reason !== undefined)
     },
+  }
+}
+
+/** How long after a failed write the node stays unready: the check writes so little that it may succeed on a
+ *  full disk. */
+const FAILED_WRITE_MS = 10_000
+const CHECK_EVERY_MS = 2_000
+
+/** Checks whether the storage of the database accepts writes: it may be full, faulty or read-only. */
+function newWriteCheck(db: Db): () => Promise<UnreadyReason | undefined> {
+  let checkedAtMs = Number.NEGATIVE_INFINITY
+  let running = Promise.resolve()
+  return async () => {
+    if (performance.now() - checkedAtMs >= CHECK_EVERY_MS) {
+      checkedAtMs = performance.now()
+      // A refusal is noted in `db.storage`. Other errors concern the database, which has its own check.
+      running = running.then(() => checkWrite(db)).catch(() => undefined)
+    }
+    await running
+    return performance.now() - db.storage.refusedAtMs < FAILED_WRITE_MS ? 'writes' : undefined
   }
 }
 

@@ -42,6 +42,19 @@ const UNAVAILABLE_MESSAGES: [messages: RegExp, reason: string][] = [
   ],
 ]
 
+/** Has PostgreSQL refused the user or the password? Its codes of the class 28 are authorization errors. */
+export function isLoginRefused(error: unknown): boolean {
+  return /^28...$/.test(errorCode(error))
+}
+
+/** Codes of errors of the storage: no write succeeds until an operator acts. */
+const STORAGE_CODES = /^(53100|58030|25006|SQLITE_(FULL|IOERR|CANTOPEN|READONLY).*)$/
+
+/** Is the storage of the database full, faulty or read-only? */
+export function isStorageFailure(error: unknown): boolean {
+  return STORAGE_CODES.test(errorCode(error))
+}
+
 /** Is the database unreachable or overloaded, so that the same request may succeed later (503)? */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false

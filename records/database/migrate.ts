@@ -30,6 +30,8 @@ async function withAdvisoryLock<T>(databaseUrl: string, work: () => Promise<T>):
     connectionString: databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   })
+  // A lost connection also rejects the running query. Without a listener it would end the process.
+  client.on('error', () => undefined)
   await client.connect()
   try {
     await client.query(`set lock_timeout = ${LOCK_WAIT_MS}`)

@@ -20,6 +20,9 @@ export interface Db extends Announcements {
   write: Knex
   /** The connection pools by name. */
   pools(): Record<string, PoolUse>
+  /** The last time that the storage refused a write of this process, by the monotonic clock: it is full,
+   *  faulty or read-only. */
+  storage: { refusedAtMs: number }
   close(): Promise<void>
 }
 
@@ -86,6 +89,7 @@ function openPostgres(connection: string, queryTimeoutMs?: number): Db {
     read: pool,
     write: pool,
     ...createAnnouncements(),
+    storage: { refusedAtMs: Number.NEGATIVE_INFINITY },
     pools: () => ({ records: poolUse(pool) }),
     close: () => pool.destroy(),
   }
@@ -126,6 +130,7 @@ function openSqlite(filename: string): Db {
     read,
     write,
     ...createAnnouncements(),
+    storage: { refusedAtMs: Number.NEGATIVE_INFINITY },
     pools: () => ({ read: poolUse(read), write: poolUse(write) }),
     async close() {
       await read.destroy()

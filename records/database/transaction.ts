@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
 import type { Topic } from './announcements.ts'
-import { errorCode } from './errors.ts'
+import { errorCode, isStorageFailure } from './errors.ts'
 import {
   acquireConnection,
   discardConnection,
@@ -62,6 +62,9 @@ async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
     )
     for (const [topic, payloads] of announced) db.publish(topic.name, topic.merge?.(payloads))
     return result
+  } catch (error) {
+    if (isStorageFailure(error)) db.storage.refusedAtMs = performance.now()
+    throw error
   } finally {
     for (const listener of endListeners) listener()
   }

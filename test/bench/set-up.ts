@@ -37,6 +37,7 @@ export interface Databases extends AsyncDisposable {
 
 const SETTINGS = {
   LOG_LEVEL: 'warn',
+  DRAIN_MS: '0',
   RATE_LIMIT_PER_MINUTE: '1000000000',
   WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
   SECRET_KEY: 'a secret key for nothing but benchmarks',

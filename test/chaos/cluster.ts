@@ -24,6 +24,7 @@ const LOG_TAIL = 2_000
 const SETTINGS = {
   PORT: '0',
   LOG_LEVEL: 'warn',
+  DRAIN_MS: '0',
   RATE_LIMIT_PER_MINUTE: '1000000000',
   WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
   SECRET_KEY: 'a secret key for nothing but chaos',

@@ -45,7 +45,9 @@ export async function newMuster(): Promise<Muster> {
   const running = new Set<Started>()
 
   const start: Muster['start'] = (args, { environment, input, node = process.execPath } = {}) => {
-    const child = spawn(node, [BIN, ...args], { env: { DATA_DIR: dataDir, ...environment } })
+    const child = spawn(node, [BIN, ...args], {
+      env: { DATA_DIR: dataDir, DRAIN_MS: '0', ...environment },
+    })
     const output = { stdout: '', stderr: '' }
     child.stdout.setEncoding('utf8').on('data', (text) => {
       output.stdout += text

@@ -81,6 +81,25 @@ describe('serve', { timeout: 120_000 }, () => {
     },
   )
 
+  it('SIGTERM: drains; a second SIGTERM or SIGINT skips the drain', async () => {
+    await using muster = await newMuster()
+    const options = { environment: { DRAIN_MS: '600000' } }
+    const first = await startServing(muster, options)
+    const { url, first_account: account } = first.ready
+    // A service manager may signal every process, and npm forwards the signal.
+    first.process.kill('SIGTERM')
+    first.process.kill('SIGTERM')
+    await until('the node drains', async () => (await fetch(`${url}/readyz`)).status === 503)
+    await new Promise((resolve) => setTimeout(resolve, 400))
+    expect((await list(url, account?.token ?? '')).status).toBe(200)
+    first.process.kill('SIGTERM')
+    expect((await first.ended).status).toBe(0)
+
+    const second = await startServing(muster, options)
+    second.process.kill('SIGINT')
+    expect((await second.ended).status).toBe(0)
+  })
+
   it('prints the first account even if the port is in use', async () => {
     await using muster = await newMuster()
     const taken = createServer()

@@ -28,6 +28,7 @@ export async function copyOfRepository() {
     PATH: process.env.PATH,
     DATA_DIR: path('data'),
     LOG_LEVEL: 'silent',
+    DRAIN_MS: '0',
     ...more,
   })
   const started: Running[] = []

@@ -1,0 +1,40 @@
+/** The terminal and npm each forward Ctrl-C, and a service manager may signal every process. Such duplicates
+ *  arrive within this time. */
+const DUPLICATE_MS = 250
+/** A signal this soon after the drain was skipped does not end the process: the operator cannot have seen that
+ *  a stop takes too long. */
+const EXIT_AFTER_MS = 1_000
+
+export interface StopSignals {
+  /** Aborts at the first SIGTERM or SIGINT. */
+  stopping: AbortSignal
+  /** Aborts when the drain must not begin, or must end: at SIGINT or a second SIGTERM. */
+  skipDrain: AbortSignal
+  /** From now on, a signal ends the process. */
+  endDrain(): void
+}
+
+/** Listens for SIGTERM and SIGINT. A signal after the drain ends the process with status 1. */
+export function listenForStop(): StopSignals {
+  const stopping = new AbortController()
+  const skipDrain = new AbortController()
+  let handledAtMs = Number.NEGATIVE_INFINITY
+  const onSignal = (signal: NodeJS.Signals): void => {
+    const sinceMs = performance.now() - handledAtMs
+    if (skipDrain.signal.aborted) {
+      if (sinceMs > EXIT_AFTER_MS) process.exit(1)
+      return
+    }
+    const isDuplicate = signal === 'SIGTERM' && sinceMs < DUPLICATE_MS
+    if (isDuplicate) return
+    handledAtMs = performance.now()
+    if (signal === 'SIGINT' || stopping.signal.aborted) skipDrain.abort()
+    stopping.abort(signal)
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal)
+  return {
+    stopping: stopping.signal,
+    skipDrain: skipDrain.signal,
+    endDrain: () => skipDrain.abort(),
+  }
+}

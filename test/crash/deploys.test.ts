@@ -1,0 +1,139 @@
+/** Rolling restarts, and starts while PostgreSQL is away. Real processes on PostgreSQL. */
+import { createServer } from 'node:net'
+import { describe, expect, inject, test } from 'vitest'
+import { type Muster, newMuster } from '../cli/muster.ts'
+import { startServing } from '../cli/serving.ts'
+import { newDatabase, until } from '../helpers.ts'
+import { startLoadBalancer, startTcpProxy } from './proxy.ts'
+
+/** `ROLLING_RESTARTS=20` for a thorough run. */
+const RESTARTS = Number(process.env.ROLLING_RESTARTS ?? 3)
+const CLIENTS = 4
+const SETTINGS = { RATE_LIMIT_PER_MINUTE: '1000000', DRAIN_MS: '1000' }
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+interface Load {
+  /** Resolves to the number of successful requests. */
+  stop(): Promise<number>
+  /** Responses other than 200 and 201, and errors. */
+  failures: string[]
+}
+
+function startLoad(url: string, token: string): Load {
+  const failures: string[] = []
+  let isStopping = false
+  let successes = 0
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+  const body = JSON.stringify({ full_name: 'Ada Lovelace' })
+  const send = async (method: 'GET' | 'POST'): Promise<void> => {
+    const init = method === 'POST' ? { method, headers, body } : { headers }
+    const failure = await fetch(`${url}/public/v1/participants`, init).then(
+      async (response) => {
+        const text = await response.text()
+        return response.ok ? undefined : `${method} ${response.status} ${text.slice(0, 200)}`
+      },
+      (error: Error) => `${method} ${error.message} ${error.cause}`,
+    )
+    if (failure === undefined) successes++
+    else failures.push(failure)
+  }
+  const runClient = async (): Promise<void> => {
+    while (!isStopping) {
+      await send('POST')
+      await send('GET')
+    }
+  }
+  const clients = Array.from({ length: CLIENTS }, runClient)
+  return {
+    failures,
+    async stop() {
+      isStopping = true
+      await Promise.all(clients)
+      return successes
+    },
+  }
+}
+
+describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
+  test(
+    `${RESTARTS} rolling restarts of two nodes under load: no request fails`,
+    async () => {
+      await using database = await newDatabase()
+      await using muster = await newMuster()
+      const ports = [await freePort(), await freePort()]
+      const urls = ports.map((port) => `http://127.0.0.1:${port}`)
+      const startNode = (port: number) =>
+        startServing(muster, {
+          environment: { ...database.environment, ...SETTINGS, PORT: String(port) },
+        })
+      const first = await startNode(ports[0] as number)
+      const nodes = [first, await startNode(ports[1] as number)]
+      await using balancer = await startLoadBalancer(urls)
+      const isReady = (url: string) => until(`${url} is ready`, () => balancer.isReady(url))
+      for (const url of urls) await isReady(url)
+      const load = startLoad(balancer.url, first.ready.first_account?.token ?? '')
+      for (let restart = 0; restart < RESTARTS; restart++)
+        for (const [index, port] of ports.entries()) {
+          nodes[index]?.process.kill('SIGTERM')
+          expect(await nodes[index]?.ended).toMatchObject({ status: 0 })
+          nodes[index] = await startNode(port)
+          await isReady(urls[index] as string)
+        }
+      const successes = await load.stop()
+      expect(load.failures).toEqual([])
+      expect(successes).toBeGreaterThan(100 * RESTARTS)
+    },
+    (60 + 60 * RESTARTS) * 1_000,
+  )
+
+  test('a start waits for PostgreSQL, also when it cuts all connections meanwhile', async () => {
+    await using database = await newDatabase()
+    await using muster = await newMuster()
+    const { environment } = database
+    if (!('DATABASE_URL' in environment)) throw new Error('This test needs PostgreSQL')
+    await using proxy = await startTcpProxy(environment.DATABASE_URL, 1_500)
+    const cuts = setInterval(proxy.cut, 400)
+    setTimeout(() => clearInterval(cuts), 6_000)
+    const {
+      process: child,
+      output,
+      ended,
+      ready,
+    } = await startServing(muster, {
+      environment: { ...environment, DATABASE_URL: proxy.url, DRAIN_MS: '0' },
+    })
+    expect(ready.first_account).not.toBeUndefined()
+    const lines = output.stderr.trim().split('\n')
+    expect(lines.map((line) => JSON.parse(line).msg)).toContainEqual(
+      expect.stringMatching(/^PostgreSQL cannot be reached: .*\. Trying again for up to \d+ s\.$/),
+    )
+    child.kill('SIGTERM')
+    expect((await ended).status).toBe(0)
+  })
+
+  test('a wrong password is refused at once, in one sentence', async () => {
+    await using database = await newDatabase()
+    await using muster = await newMuster()
+    expect(await serveAsStranger(muster, database.environment)).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^PostgreSQL refuses the user or the password of DATABASE_URL: .*\. Correct it\.\n$/,
+      ),
+    })
+  })
+})
+
+function serveAsStranger(muster: Muster, environment: Record<string, string>) {
+  const DATABASE_URL = Object.assign(new URL(environment.DATABASE_URL ?? ''), {
+    username: 'stranger',
+  }).href
+  return muster.run(['serve'], { environment: { ...environment, DATABASE_URL, PORT: '0' } })
+}

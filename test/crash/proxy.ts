@@ -1,0 +1,105 @@
+/** Proxies in front of nodes and of PostgreSQL. */
+import { Agent, createServer, request } from 'node:http'
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
+
+const POLL_MS = 100
+
+export interface LoadBalancer extends AsyncDisposable {
+  url: string
+  /** Whether the node at this URL gets requests. */
+  isReady(nodeUrl: string): boolean
+}
+
+/** A load balancer with connections that stay open. It follows /readyz of each node, and repeats no request: an
+ *  error of a node is a 502. */
+export async function startLoadBalancer(nodeUrls: string[]): Promise<LoadBalancer> {
+  const agent = new Agent({ keepAlive: true })
+  const ready = new Set<string>()
+  let next = 0
+  const poll = async (url: string): Promise<void> => {
+    const isReady = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(1_000) }).then(
+      async (response) => (await response.text()) !== '' && response.ok,
+      () => false,
+    )
+    if (isReady) ready.add(url)
+    else ready.delete(url)
+  }
+  const timer = setInterval(() => nodeUrls.forEach(poll), POLL_MS)
+  const server = createServer((incoming, outgoing) => {
+    const candidates = nodeUrls.filter((url) => ready.has(url))
+    const node = candidates[next++ % candidates.length]
+    const fail = (status: number, text: string): void => {
+      if (outgoing.headersSent) outgoing.destroy()
+      else outgoing.writeHead(status).end(text)
+    }
+    if (node === undefined) return fail(503, 'No node is ready')
+    const { method, headers, url = '/' } = incoming
+    const { connection: _, ...forwarded } = headers
+    const upstream = request(node + url, { method, headers: forwarded, agent })
+    upstream.on('error', (error) => fail(502, error.message))
+    upstream.on('response', (response) => {
+      const { connection: _, 'keep-alive': __, ...own } = response.headers
+      outgoing.writeHead(response.statusCode ?? 502, own)
+      response.on('error', () => outgoing.destroy())
+      response.pipe(outgoing)
+    })
+    incoming.pipe(upstream)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    isReady: (nodeUrl) => ready.has(nodeUrl),
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      agent.destroy()
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+export interface TcpProxy extends AsyncDisposable {
+  /** The URL with the port of the proxy. */
+  url: string
+  /** Closes all connections. */
+  cut(): void
+}
+
+/** Forwards connections to the server at `url`. It begins to listen at its port after `afterMs`. */
+export async function startTcpProxy(url: string, afterMs: number): Promise<TcpProxy> {
+  const target = new URL(url)
+  const sockets = new Set<Socket>()
+  const server = createTcpServer((incoming) => {
+    const outgoing = connect(Number(target.port), target.hostname)
+    for (const [socket, other] of [
+      [incoming, outgoing],
+      [outgoing, incoming],
+    ] as const) {
+      sockets.add(socket)
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        sockets.delete(socket)
+        other.destroy()
+      })
+      socket.pipe(other)
+    }
+  })
+  const listen = (port: number): Promise<void> =>
+    new Promise((resolve) => server.listen(port, '127.0.0.1', resolve))
+  await listen(0)
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  const opening = setTimeout(() => listen(port), afterMs)
+  const cut = (): void => {
+    for (const socket of sockets) socket.resetAndDestroy()
+  }
+  return {
+    url: Object.assign(new URL(url), { port: String(port) }).href,
+    cut,
+    async [Symbol.asyncDispose]() {
+      clearTimeout(opening)
+      cut()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
