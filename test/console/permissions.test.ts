@@ -1,7 +1,9 @@
-/** Who may open what: every address of the console for every kind of user, by what the specification grants and not by what the pages say. */
+/** The permissions of each kind of user on each route of the console. The rules come from the specification,
+ *  not from the routes. */
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startSession } from '../../auth/session.ts'
+import { readSchema } from '../../records/database/schema.ts'
 import { accountScope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { listDeliveries } from '../../records/deliveries.ts'
@@ -18,10 +20,10 @@ import { insertWebhook } from '../../records/webhooks.ts'
 import { routes } from '../../web/console/routes.ts'
 import { failedIn, startBulkJob } from '../../webhooks/bulk.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { newPerson, type Person, type Visitor, visitor } from './visitors.ts'
 
-/** By the segment of its address. decisions.md: job applications belong to jobs, payments are Finance. */
+/** By the path segment of the resource. decisions.md: job applications belong to jobs, payments are Finance. */
 const MODULES = {
   participants: 'participants',
   tasks: 'tasks',
@@ -41,6 +43,7 @@ interface Actor {
 }
 
 const ACTORS: Actor[] = [
+  { role: 'owner', grants: [], permissions: all('write') },
   ...([[], ['api_keys'], ['webhooks'], ['api_keys', 'webhooks']] satisfies Grant[][]).map(
     (grants): Actor => ({ role: 'admin', grants, permissions: all('none') }),
   ),
@@ -62,7 +65,7 @@ const ACTORS: Actor[] = [
 const nameOf = ({ role, grants, permissions }: Actor): string =>
   `${role} [${grants}] ${modules.map((module) => `${module}:${permissions[module]}`).join(' ')}`
 
-/** What the specification lets each of them do. */
+/** Whether the specification permits the request. */
 function mayOpen(
   { role, grants, permissions }: Actor,
   method: string,
@@ -101,127 +104,144 @@ function mayOpen(
   }
 }
 
-interface Address {
+interface ConsoleRequest {
   method: 'GET' | 'POST'
   template: string
   path: string
   params: Record<string, string>
 }
 
-/** What the contract has no operation for is nowhere, whoever asks. */
-const isPossible = ({ template, params: { resource } }: Address): boolean =>
+/** The contract has no operation that updates an export, and only exports have a file. */
+const isPossible = ({ template, params: { resource } }: ConsoleRequest): boolean =>
   !(resource === 'exports' && template.endsWith('/edit')) &&
   !(template.endsWith('/file') && resource !== 'exports')
 
 describe('permissions on each route', () => {
   let app: TestApp
   let account: TestAccount
-  let addresses: Address[]
+  let requests: ConsoleRequest[]
 
   beforeAll(async () => {
     app = await startApp()
     account = await app.newAccount()
-    addresses = (await addressesOf(app, account)).filter(isPossible)
+    requests = (await requestsOf(app, account)).filter(isPossible)
   })
   afterAll(() => app?.[Symbol.asyncDispose]())
 
-  const send = (who: Visitor, { method, path }: Address) =>
+  const send = (who: Visitor, { method, path }: ConsoleRequest) =>
     method === 'GET' ? who.get(path) : who.post(path)
 
+  /** Expects that the page opens. The export is of participants and still in progress. */
+  function expectOpen({ path }: ConsoleRequest, status: number, permissions: Permissions): void {
+    const isFile = path.endsWith('/file')
+    const expected = !isFile ? 200 : permissions.participants === 'none' ? 403 : 409
+    expect(status, `GET ${path}`).toBe(expected)
+  }
+
+  /** All rows of all tables, as JSON. */
+  async function readTables(): Promise<Record<string, string[]>> {
+    const tables = Object.keys(await readSchema(app.db))
+    const rows = await Promise.all(tables.map((table) => app.db.read(table).select()))
+    return Object.fromEntries(
+      tables.map((table, index) => [
+        table,
+        (rows[index] ?? []).map((row) => JSON.stringify(row)).toSorted(),
+      ]),
+    )
+  }
+
   it('the test covers every route', () => {
-    expect(new Set(addresses.map(({ method, template }) => `${method} ${template}`))).toEqual(
+    expect(new Set(requests.map(({ method, template }) => `${method} ${template}`))).toEqual(
       new Set(routes.filter(({ access }) => access).map(({ method, path }) => `${method} ${path}`)),
     )
   })
 
-  it('the owner may open every page', async () => {
-    const owner = await visitor(app, account)
-    for (const address of addresses) {
-      if (address.method === 'POST') continue
-      const { status } = await owner.get(address.path)
-      // The file of an export that is still being made.
-      expect(
-        [200, ...(address.path.endsWith('/file') ? [303, 409] : [])],
-        `GET ${address.path}`,
-      ).toContain(status)
-    }
-  })
+  it.each(ACTORS.map((actor) => ({ name: nameOf(actor), actor })))(
+    '$name: 404 without effect for what is not permitted',
+    async ({ actor }) => {
+      const person =
+        actor.role === 'owner' ? account : await newPerson(app, account.accountId, actor)
+      const who = await visitor(app, person)
+      const user = (await findUser(
+        accountScope({ dialect: app.db.dialect, sql: app.db.read }, account.accountId),
+        person.userId,
+      )) as User
+      const isPermitted = ({ method, template, params }: ConsoleRequest): boolean =>
+        mayOpen(actor, method, template, params)
 
-  it.each(ACTORS.map((actor) => ({ name: nameOf(actor), actor })))('$name', async ({ actor }) => {
-    const person = await newPerson(app, account.accountId, actor)
-    const who = await visitor(app, person)
-    const user = (await findUser(
-      accountScope({ dialect: app.db.dialect, sql: app.db.read }, account.accountId),
-      person.userId,
-    )) as User
-    for (const address of addresses) {
-      const { method, template, path, params } = address
-      const isAllowed = mayOpen(actor, method, template, params)
-      const what = `${method} ${path}`
-      if (!isAllowed) {
-        const { status, text } = await send(who, address)
-        expect(status, what).toBe(404)
-        expect(text, what).toContain('This page does not exist, or you don’t have access.')
-      } else if (method === 'GET') expect((await who.get(path)).status, what).not.toBe(404)
-      else expect(mayPost(user, template, params), what).toBe(true)
-    }
-  })
+      const before = await readTables()
+      for (const request of requests.filter((request) => !isPermitted(request))) {
+        const { status, text } = await send(who, request)
+        expect(status, `${request.method} ${request.path}`).toBe(404)
+        expect(text).toContain('This page does not exist, or you don’t have access.')
+      }
+      expect(await readTables()).toEqual(before)
 
-  it('refused requests changed nothing', async () => {
-    const scope = accountScope({ dialect: app.db.dialect, sql: app.db.read }, account.accountId)
-    const [webhook] = await scope
-      .rows('webhooks')
-      .select('enabled', 'deleted_at', 'next_secret_encrypted')
-    expect(Boolean(webhook.enabled)).toBe(true)
-    expect(webhook).toMatchObject({ deleted_at: null, next_secret_encrypted: null })
-    expect(await scope.rows('api_keys').whereNotNull('revoked_at')).toEqual([])
-    expect(await scope.rows('users').where({ status: 'deactivated' })).toEqual([])
-    for (const table of [
-      'participants',
-      'tasks',
-      'jobs',
-      'job_applications',
-      'exports',
-      'payments',
-    ])
-      expect(await scope.rows(table).pluck('id'), table).toHaveLength(1)
-  })
+      for (const request of requests.filter(isPermitted)) {
+        if (request.method === 'GET')
+          expectOpen(request, (await who.get(request.path)).status, actor.permissions)
+        else expect(mayPost(user, request), `POST ${request.path}`).toBe(true)
+      }
+    },
+  )
 
-  it('the owner of another account: 404 for every URL with an ID', async () => {
+  const hasId = ({ template }: ConsoleRequest): boolean =>
+    /:(request|key|webhook|job|delivery|user|record|session)\b/.test(template)
+
+  it('the owner of another account: 404 without effect for every URL with an ID', async () => {
     const stranger = await visitor(app, await app.newAccount())
-    for (const address of addresses) {
-      if (!/:(request|key|webhook|job|delivery|user|record|session)\b/.test(address.template))
-        continue
-      const { status, text } = await send(stranger, address)
-      expect(status, `${address.method} ${address.path}`).toBe(404)
+    const before = await readTables()
+    for (const request of requests.filter(hasId)) {
+      const { status, text } = await send(stranger, request)
+      expect(status, `${request.method} ${request.path}`).toBe(404)
       expect(text).not.toContain('Secret Name')
     }
+    expect(await readTables()).toEqual(before)
+  })
+
+  it('the owner of another account: no name of this account on any page', async () => {
+    const owner = await visitor(app, account)
+    const stranger = await visitor(app, await app.newAccount())
+    const withName: string[] = []
+    for (const request of requests.filter(
+      (request) => request.method === 'GET' && !hasId(request),
+    )) {
+      const { path } = request
+      if ((await owner.get(path)).text.includes('Secret Name')) withName.push(path)
+      const { status, text } = await stranger.get(path)
+      expectOpen(request, status, all('write'))
+      expect(text, path).not.toContain('Secret Name')
+    }
+    expect(withName).toEqual(
+      expect.arrayContaining(['/webhooks', '/people', '/records/participants', '/requests.csv']),
+    )
   })
 
   it('a guest: redirected to the sign-in page for every route', async () => {
-    const nobody = await visitor(app)
-    for (const address of addresses) {
-      const { status, to } = await send(nobody, address)
-      expect(status, `${address.method} ${address.path}`).toBe(303)
+    const guest = await visitor(app)
+    for (const request of requests) {
+      const { status, to } = await send(guest, request)
+      expect(status, `${request.method} ${request.path}`).toBe(303)
       expect(to).toMatch(/^\/sign-in/)
     }
   })
 })
 
-function mayPost(user: User, template: string, params: Record<string, string>): boolean {
+/** Whether the route permits the request, without sending it: it would change what other tests use. */
+function mayPost(user: User, { template, params }: ConsoleRequest): boolean {
   const route = routes.find(({ method, path }) => method === 'POST' && path === template)
   return route !== undefined && route.access?.(user, params) === true
 }
 
-/** Every address of somebody who is signed in, with ids that there are. */
-async function addressesOf(app: TestApp, account: TestAccount): Promise<Address[]> {
-  const { key, ...ids } = await makeOneOfEach(app, account)
+/** A request for every route of signed-in users, with the IDs of existing records. */
+async function requestsOf(app: TestApp, account: TestAccount): Promise<ConsoleRequest[]> {
+  const { key, ...ids } = await createOneOfEach(app, account)
   const records: Record<string, string> = ids.records
   return routes
     .filter(({ access }) => access)
     .flatMap(({ method, path: template }) => {
       const resources = template.includes(':resource') ? Object.keys(MODULES) : [undefined]
-      return resources.map((resource): Address => {
+      return resources.map((resource): ConsoleRequest => {
         const params: Record<string, string> = {
           ...ids.params,
           key,
@@ -236,13 +256,13 @@ async function addressesOf(app: TestApp, account: TestAccount): Promise<Address[
     })
 }
 
-async function makeOneOfEach(app: TestApp, account: Person & { key: string }) {
+async function createOneOfEach(app: TestApp, account: Person & { key: string }) {
   const { accountId, userId } = account
   const api = app.as(account)
   const now = new Date()
   const { db } = app
   const webhook = await transaction(db, (trx) => {
-    const given = {
+    const webhook = {
       url: 'http://127.0.0.1:9/',
       description: 'Secret Name',
       eventTypes: ['*'],
@@ -250,28 +270,33 @@ async function makeOneOfEach(app: TestApp, account: Person & { key: string }) {
     }
     return insertWebhook(
       writeScope(trx, accountId),
-      given,
+      webhook,
       (id) => sealSecret(app.config.secretKeys.newest(), id, newSecret()),
       now,
     )
   })
-  const made = async (path: string, body: object): Promise<string> =>
+  const create = async (path: string, body: object): Promise<string> =>
     (await api.post(path, body)).body.id
-  const participants = await made('/participants', { full_name: 'Secret Name' })
-  const tasks = await made('/tasks', { title: 'Secret Name' })
-  const jobs = await made('/jobs', { title: 'Secret Name', status: 'open' })
-  const applications = await made('/job-applications', {
+  const participants = await create('/participants', { full_name: 'Secret Name' })
+  const tasks = await create('/tasks', { title: 'Secret Name' })
+  const jobs = await create('/jobs', { title: 'Secret Name', status: 'open' })
+  const applications = await create('/job-applications', {
     job_id: jobs,
     participant_id: participants,
   })
-  const payments = await made('/payments', {
+  const payments = await create('/payments', {
     participant_id: participants,
     amount_minor: 1,
     currency: 'EUR',
   })
-  const exports = await made('/exports', { resource: 'participants', format: 'csv' })
+  const exports = await create('/exports', { resource: 'participants', format: 'csv' })
   const scope = accountScope({ dialect: db.dialect, sql: db.write }, accountId)
   const [delivery] = await listDeliveries(scope, { webhookId: webhook.id, limit: 1 })
+  // Later, the log would differ between two readings of the tables.
+  await until('the API requests in the log', async () => {
+    const logged = await scope.rows('request_log').pluck('id')
+    return logged.length === 6
+  })
   const apiKeyId = (await scope.rows('api_keys').first('id')).id
   await insertRequests(db.write, [
     {
