@@ -5,6 +5,8 @@ import { copyOfRepository } from '../scripts/tree.ts'
 import { newMusterDatabase } from './muster-database.ts'
 
 const dialect = inject('database')
+/** Nodes compare the schema every 10 s at most. */
+const RECHECK_MS = 30_000
 const FIRST = '202611210900_records.ts'
 
 const refused = (message: string) => ({ status: 1, stdout: '', stderr: `${message}\n` })
@@ -106,16 +108,20 @@ describe('the schema', () => {
     expect((await readyz()).status).toBe(200)
 
     await app.db.write.raw('drop index jobs_by_title')
-    const response = await until('a 503', async () => {
-      const found = await readyz()
-      return found.status === 503 && found
-    })
+    const response = await until(
+      'a 503',
+      async () => {
+        const found = await readyz()
+        return found.status === 503 && found
+      },
+      RECHECK_MS,
+    )
     expect(JSON.parse(response.text)).toEqual({ status: 'not ready', reasons: ['schema'] })
     expect(lines.filter(({ level }) => level === 'error')).toEqual([
       expect.objectContaining({ msg: expect.stringContaining('Missing: index jobs_by_title.') }),
     ])
 
     await app.db.write.raw('create index jobs_by_title on jobs (account_id, title, id)')
-    await until('ready again', async () => (await readyz()).status === 200)
+    await until('ready again', async () => (await readyz()).status === 200, RECHECK_MS)
   })
 })

@@ -1,0 +1,69 @@
+/** The rows of a database, for a comparison with another that was filled in the same way. */
+import type { Db } from '../../records/database/open.ts'
+import type { DatabaseSchema } from '../../records/database/schema.ts'
+
+export type Rows = Record<string, Record<string, unknown>[]>
+
+/** Depend on the clock, or on which node did what. */
+const NOT_COMPARED = ['leases', 'migrations', 'rate_limits', 'request_counts', 'request_minutes']
+
+/** Random, or measured. */
+const MASKED = new Set([
+  'check_value',
+  'duration_ms',
+  'phases',
+  // Null until the next attempt is in the queue.
+  'queued_at',
+  'request_id',
+  'response_headers',
+  'secret_encrypted',
+  'sha256',
+  'token_hash',
+  'token_prefix',
+])
+
+const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
+const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g
+const SHA256 = /\b[0-9a-f]{64}\b/g
+const ETAG = /(?<=ETag":"\\")[\w-]+/g
+const PORT = /127\.0\.0\.1:\d+/g
+/** Epoch milliseconds are above this, and nothing else is. */
+const FIRST_TIME = 1e12
+
+/** By table. IDs are numbered in the order of the tables and rows, times and random values are masked. */
+export async function readRows({ read }: Db, schema: DatabaseSchema): Promise<Rows> {
+  const numbers = new Map<string, string>()
+  const numberOf = (id: string): string => {
+    const number = numbers.get(id) ?? `#${numbers.size + 1}`
+    numbers.set(id, number)
+    return number
+  }
+  const maskText = (text: string): string =>
+    text
+      .replace(UUID, numberOf)
+      .replace(TIME, '<time>')
+      .replace(SHA256, '<hash>')
+      .replace(ETAG, '<etag>')
+      .replace(PORT, '<port>')
+  const mask = (column: string, value: unknown): unknown => {
+    if (MASKED.has(column)) return '<masked>'
+    if (value === null) return null
+    if (typeof value === 'number') return value >= FIRST_TIME ? '<time>' : value
+    return typeof value === 'string' || Buffer.isBuffer(value) ? maskText(value.toString()) : value
+  }
+
+  const rows: Rows = {}
+  for (const table of Object.keys(schema)
+    .filter((name) => !NOT_COMPARED.includes(name))
+    .sort()) {
+    const columns = Object.keys(schema[table]?.columns ?? {}).sort()
+    const order = columns.includes('id')
+      ? ['id']
+      : columns.filter((name) => /_id$|^number|^name|^tag|^pos/.test(name))
+    const found: Record<string, unknown>[] = await read(table).select(columns).orderBy(order)
+    rows[table] = found.map((row) =>
+      Object.fromEntries(columns.map((column) => [column, mask(column, row[column])])),
+    )
+  }
+  return rows
+}
