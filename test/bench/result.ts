@@ -67,7 +67,7 @@ export function printed(results: (Result & { database: string })[]): string {
     results.map((result) => {
       const { database, what, unit, muster, reference, compared, note = '' } = result
       const beside = reference ? `${amount(reference.value, unit)} ${reference.name}` : ''
-      const said = {
+      const comparison = {
         itself: '',
         difference: signed(compared.value, unit),
         ratio: compared.value.toFixed(2),
@@ -78,7 +78,7 @@ export function printed(results: (Result & { database: string })[]): string {
         what,
         amount(muster, unit),
         beside,
-        said,
+        comparison,
         goalText(result),
         met === undefined ? '' : met ? 'yes' : 'NO',
         note,

@@ -127,7 +127,7 @@ describe('API keys', () => {
       (await owner.submit(`/api-keys/${id}`, { name: 'New CI', access_level: 'full_access' })).text,
     ).toContain('is revoked. Create another key instead.')
     expect(await keyNamed(app, 'Old CI')).toMatchObject({ revoked_at, access_level: 'read_only' })
-    // The notice that names it has been shown.
+    // The notice with the key's name was shown before.
     expect((await owner.get('/api-keys')).text).not.toContain('Old CI')
     expect((await owner.get('/api-keys?state=revoked')).text).toContain('Old CI')
     expect(

@@ -1,4 +1,4 @@
-/** What strangers and faithless insiders try on the console. */
+/** Attacks on the console by guests and by users. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toNetwork } from '../../auth/rate-limit.ts'
 import { modules } from '../../records/users.ts'
@@ -97,24 +97,24 @@ describe('limits against attacks', () => {
           .where({ account_id: accountId, role: 'owner' })
           .update({ role: 'admin' })
         await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
-        const heir = await newPerson(app, accountId)
-        const faithless = await visitor(app, owner)
+        const newOwner = await newPerson(app, accountId)
+        const oldOwner = await visitor(app, owner)
         const links = Array.from({ length: 20 }, () =>
-          faithless.post(`/people/${heir.userId}/link`),
+          oldOwner.post(`/people/${newOwner.userId}/link`),
         )
-        const transfer = faithless.post('/settings/transfer', {
-          user: heir.userId,
+        const transfer = oldOwner.post('/settings/transfer', {
+          user: newOwner.userId,
           current_password: PASSWORD,
         })
         links.push(
-          ...Array.from({ length: 20 }, () => faithless.post(`/people/${heir.userId}/link`)),
+          ...Array.from({ length: 20 }, () => oldOwner.post(`/people/${newOwner.userId}/link`)),
         )
         expect((await transfer).status).toBe(303)
         await Promise.all(links)
         expect(
           await app.db.read('users').where({ account_id: accountId, role: 'owner' }).pluck('id'),
-        ).toEqual([heir.userId])
-        expect(await app.db.read('invitations').where({ user_id: heir.userId })).toEqual([])
+        ).toEqual([newOwner.userId])
+        expect(await app.db.read('invitations').where({ user_id: newOwner.userId })).toEqual([])
       }
     })
   })

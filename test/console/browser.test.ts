@@ -1,4 +1,4 @@
-/** The console in a browser: what holds of all of its pages. */
+/** What all pages of the console have in common, in a browser. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { assertReadable, openBrowser } from '../browser.ts'

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { errorsIn } from './forms.ts'
-import { newOffice, subscribeAndMiss, textOf } from './hooks.ts'
+import { fieldErrors, mainText } from './forms.ts'
+import { newWebhookAdmin, subscribeAndMiss } from './hooks.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -16,74 +16,76 @@ afterAll(() => app?.[Symbol.asyncDispose]())
 describe('bulk jobs', () => {
   it('send missed events: count, start, pause, resume, cancel', async () => {
     await using receiver = await startReceiver()
-    const office = await newOffice(app)
-    const id = await subscribeAndMiss(office, receiver.url, 30)
+    const admin = await newWebhookAdmin(app)
+    const id = await subscribeAndMiss(admin, receiver.url, 30)
     const to = `/webhooks/${id}/send-missed`
-    expect(textOf((await office.visitor.get(to)).text)).toContain('30 deliveries , about 1 second.')
-    expect(textOf((await office.visitor.get(`${to}?since=&until=&rate=1`)).text)).toContain(
+    expect(mainText((await admin.visitor.get(to)).text)).toContain(
+      '30 deliveries , about 1 second.',
+    )
+    expect(mainText((await admin.visitor.get(`${to}?since=&until=&rate=1`)).text)).toContain(
       '30 deliveries , about 30 seconds.',
     )
 
-    const wrong = await office.visitor.post(to, { since: 'yesterday', until: '', rate: '5000' })
+    const wrong = await admin.visitor.post(to, { since: 'yesterday', until: '', rate: '5000' })
     expect(wrong.status).toBe(422)
-    expect(errorsIn(wrong.text)).toEqual({
+    expect(fieldErrors(wrong.text)).toEqual({
       since: 'Enter a date and time in UTC, for example 2026-11-21T09:30.',
       rate: 'Enter a whole number from 1 to 500.',
     })
     expect(wrong.text).toContain('value="5000"')
 
-    const started = await office.visitor.submit(to, { since: '', until: '', rate: '1' })
+    const started = await admin.visitor.submit(to, { since: '', until: '', rate: '1' })
     expect(started.text).toContain('Sending started.')
-    const [job] = await office.scope.rows('bulk_jobs').select('id', 'total', 'created_by')
-    expect(job).toMatchObject({ total: 30, created_by: office.manager.userId })
+    const [job] = await admin.scope.rows('bulk_jobs').select('id', 'total', 'created_by')
+    expect(job).toMatchObject({ total: 30, created_by: admin.manager.userId })
     const address = `/webhooks/jobs/${job.id}`
     expect(started.text).toContain('<progress max="30"')
-    expect((await office.visitor.get(`/webhooks/${id}`)).text).toContain('<progress max="30"')
-    expect(textOf((await office.visitor.get('/webhooks/jobs')).text)).toMatch(/Running \d+ of 30/)
-    const again = await office.visitor.post(to, { rate: '500' })
+    expect((await admin.visitor.get(`/webhooks/${id}`)).text).toContain('<progress max="30"')
+    expect(mainText((await admin.visitor.get('/webhooks/jobs')).text)).toMatch(/Running \d+ of 30/)
+    const again = await admin.visitor.post(to, { rate: '500' })
     expect(again.status).toBe(422)
     expect(again.text).toContain('already does this and is running')
 
-    expect((await office.visitor.submit(`${address}/pause`)).text).toContain('Job paused.')
-    expect(textOf((await office.visitor.get(address)).text)).toContain('Paused Resume')
-    expect((await office.visitor.submit(`${address}/resume`)).text).toContain('Job resumed.')
-    expect((await office.visitor.submit(`${address}/cancel`)).text).toContain('Job cancelled.')
-    expect((await office.visitor.submit(`${address}/pause`)).text).toContain(
+    expect((await admin.visitor.submit(`${address}/pause`)).text).toContain('Job paused.')
+    expect(mainText((await admin.visitor.get(address)).text)).toContain('Paused Resume')
+    expect((await admin.visitor.submit(`${address}/resume`)).text).toContain('Job resumed.')
+    expect((await admin.visitor.submit(`${address}/cancel`)).text).toContain('Job cancelled.')
+    expect((await admin.visitor.submit(`${address}/pause`)).text).toContain(
       `Bulk job ${job.id} is cancelled.`,
     )
-    expect((await office.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
+    expect((await admin.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
       ['send_missed_started', 'bulk_job_paused', 'bulk_job_resumed', 'bulk_job_cancelled'].map(
         (name) => [`webhook.${name}`, id],
       ),
     )
 
-    await office.visitor.post(to, { rate: '500' })
+    await admin.visitor.post(to, { rate: '500' })
     await until('all has arrived', async () => receiver.requests.length === 30)
     await until('the job is completed', async () =>
-      (await office.visitor.get('/webhooks/jobs')).text.includes('Completed'),
+      (await admin.visitor.get('/webhooks/jobs')).text.includes('Completed'),
     )
-    expect(textOf((await office.visitor.get(to)).text)).toContain(
+    expect(mainText((await admin.visitor.get(to)).text)).toContain(
       'The webhook missed no events in this period.',
     )
-    const nothing = await office.visitor.post(to, { rate: '500' })
+    const nothing = await admin.visitor.post(to, { rate: '500' })
     expect(nothing.status).toBe(422)
   })
 
   it('send missed events of a webhook that was never disabled: “From” is required', async () => {
-    const office = await newOffice(app)
-    const id = await office.subscribe('https://example.com/', { eventTypes: ['task.created'] })
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://example.com/', { eventTypes: ['task.created'] })
     const to = `/webhooks/${id}/send-missed`
-    const blank = await office.visitor.get(to)
+    const blank = await admin.visitor.get(to)
     expect(blank.status).toBe(200)
-    expect(errorsIn(blank.text)).toEqual({})
+    expect(fieldErrors(blank.text)).toEqual({})
     expect(
-      errorsIn((await office.visitor.post(to, { since: '', rate: '50' })).text),
+      fieldErrors((await admin.visitor.post(to, { since: '', rate: '50' })).text),
     ).toHaveProperty('since')
     const from = new Date(Date.now() - HOUR_MS).toISOString().slice(0, 16)
-    expect(
-      (await office.visitor.post(to, { since: from, until: from, rate: '50' })).text,
-    ).toContain('Choose a time after “From”.')
-    expect((await office.visitor.get(`${to}?since=${from}`)).text).toContain(
+    expect((await admin.visitor.post(to, { since: from, until: from, rate: '50' })).text).toContain(
+      'Choose a time after “From”.',
+    )
+    expect((await admin.visitor.get(`${to}?since=${from}`)).text).toContain(
       'The webhook missed no events in this period.',
     )
   })
@@ -91,30 +93,30 @@ describe('bulk jobs', () => {
   it('retry failed deliveries of one event type and period', async () => {
     let isBroken = true
     await using receiver = await startReceiver({ answers: () => (isBroken ? 500 : 204) })
-    const office = await newOffice(app)
-    const id = await office.subscribe(receiver.url)
-    await office.emit(3, 'task.created')
-    await office.emit(2, 'job.created')
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe(receiver.url)
+    await admin.emit(3, 'task.created')
+    await admin.emit(2, 'job.created')
     await receiver.received(5)
     await until('all wait for their second attempt', async () =>
-      (await office.deliveries()).every(({ state }) => state === 'retrying'),
+      (await admin.deliveries()).every(({ state }) => state === 'retrying'),
     )
-    for (const delivery of await office.deliveries())
-      await office.visitor.post(`/webhooks/${id}/deliveries/${delivery.id}/cancel`)
+    for (const delivery of await admin.deliveries())
+      await admin.visitor.post(`/webhooks/${id}/deliveries/${delivery.id}/cancel`)
     isBroken = false
     const to = `/webhooks/${id}/retry-failed`
-    expect((await office.visitor.get(to)).text).toContain('<strong>5 deliveries</strong>')
-    expect((await office.visitor.get(`${to}?type=task.created`)).text).toContain(
+    expect((await admin.visitor.get(to)).text).toContain('<strong>5 deliveries</strong>')
+    expect((await admin.visitor.get(`${to}?type=task.created`)).text).toContain(
       '<strong>3 deliveries</strong>',
     )
     expect(
-      (await office.visitor.get(`${to}?since=2020-01-01T00:00&until=2020-02-01T00:00`)).text,
+      (await admin.visitor.get(`${to}?since=2020-01-01T00:00&until=2020-02-01T00:00`)).text,
     ).toContain('No deliveries failed')
-    expect((await office.visitor.get(`${to}?type=task.exploded`)).status).toBe(422)
+    expect((await admin.visitor.get(`${to}?type=task.exploded`)).status).toBe(422)
     const since = new Date(Date.now() - HOUR_MS).toISOString().slice(0, 16)
-    await office.visitor.post(to, { since, until: '', type: 'task.created', rate: '500' })
+    await admin.visitor.post(to, { since, until: '', type: 'task.created', rate: '500' })
     const states = async () =>
-      (await office.deliveries()).map(({ eventType, state }) => `${eventType} ${state}`).sort()
+      (await admin.deliveries()).map(({ eventType, state }) => `${eventType} ${state}`).sort()
     await until(
       'three are delivered',
       async () => (await states()).filter((state) => state.endsWith('delivered')).length === 3,

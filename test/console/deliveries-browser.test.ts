@@ -5,7 +5,7 @@ import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { store } from './delivery-pages.ts'
-import { newOffice } from './hooks.ts'
+import { newWebhookAdmin } from './hooks.ts'
 import { visit } from './visitors.ts'
 
 const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
@@ -27,10 +27,10 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     await using receiver = await startReceiver({
       answers: () => (isBroken ? { status: 500, body: 'out of order' } : 204),
     })
-    const office = await newOffice(app)
-    const webhookId = await office.subscribe(receiver.url)
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe(receiver.url)
     await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
-      person: office.manager,
+      person: admin.manager,
     })
     const { page, troubles } = visited
     await page.getByRole('button', { name: 'Send test event' }).click()
@@ -44,7 +44,7 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     expect(await row.locator('.dots').getAttribute('aria-label')).toBe('2 attempts')
 
     isBroken = true
-    await office.emit()
+    await admin.emit()
     const other = page.locator('.log tbody').filter({ hasText: 'participant.created' })
     await other.getByText('Retrying').waitFor()
     await other.getByRole('link', { name: 'participant.created' }).click()
@@ -72,12 +72,12 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
       environment: { WEBHOOK_RETRY_DELAYS: QUICK },
     })
     await using receiver = await startReceiver({ answers: [500] })
-    const office = await newOffice(quick)
-    const webhookId = await office.subscribe(receiver.url)
+    const admin = await newWebhookAdmin(quick)
+    const webhookId = await admin.subscribe(receiver.url)
     await using visited = await visit(quick, browser, `/webhooks/${webhookId}`, {
-      person: office.manager,
+      person: admin.manager,
     })
-    await office.emit()
+    await admin.emit()
     const row = visited.page.locator('.log tbody')
     await row.getByText('Failed').waitFor()
     expect(await row.locator('.dots .bad').count()).toBe(10)
@@ -87,18 +87,18 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
   })
 
   it('does not reload while hidden, and reloading keeps the focus', async () => {
-    const office = await newOffice(app)
-    const webhookId = await office.subscribe('https://example.com/')
-    await store(office, webhookId, [{ hoursAgo: 1, state: 'failed' }, { hoursAgo: 2 }])
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe('https://example.com/')
+    await store(admin, webhookId, [{ hoursAgo: 1, state: 'failed' }, { hoursAgo: 2 }])
     await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
-      person: office.manager,
+      person: admin.manager,
     })
     const { page, troubles } = visited
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
     await page.getByRole('button', { name: 'Retry', exact: true }).focus()
     await expect.poll(() => asked.length, { timeout: 10_000 }).toBeGreaterThan(0)
-    await store(office, webhookId, [{ hoursAgo: 0 }])
+    await store(admin, webhookId, [{ hoursAgo: 0 }])
     await expect.poll(() => page.locator('.log tbody').count(), { timeout: 10_000 }).toBe(3)
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Retry')
     await page.evaluate('Object.defineProperty(document, "hidden", { value: true })')
@@ -110,12 +110,12 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
 
   it('works without JavaScript', async () => {
     await using receiver = await startReceiver()
-    const office = await newOffice(app)
-    const webhookId = await office.subscribe(receiver.url)
-    await office.emit()
-    await office.newest(webhookId, 'delivered')
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe(receiver.url)
+    await admin.emit()
+    await admin.newest(webhookId, 'delivered')
     await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
-      person: office.manager,
+      person: admin.manager,
       javaScriptEnabled: false,
     })
     const { page, troubles } = visited

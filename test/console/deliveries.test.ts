@@ -11,7 +11,8 @@ import { startApp, type TestApp, until } from '../helpers.ts'
 import { type Answer, startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { blockIn, listed, store } from './delivery-pages.ts'
-import { newOffice, type Office, textOf } from './hooks.ts'
+import { mainText } from './forms.ts'
+import { newWebhookAdmin, type WebhookAdmin } from './hooks.ts'
 import { newPerson, visit, visitor } from './visitors.ts'
 
 let app: TestApp
@@ -27,7 +28,7 @@ afterAll(async () => {
 
 describe('a delivery', () => {
   interface Sent extends AsyncDisposable {
-    office: Office
+    admin: WebhookAdmin
     webhookId: string
     requests: Awaited<ReturnType<typeof startReceiver>>['requests']
     /** The ID of the only delivery. */
@@ -38,17 +39,17 @@ describe('a delivery', () => {
   /** Emits one event to a receiver with these responses. */
   async function send(answers: Answer[], query = ''): Promise<Sent> {
     const receiver = await startReceiver({ answers })
-    const office = await newOffice(app)
-    const webhookId = await office.subscribe(receiver.url + query)
-    await office.emit()
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe(receiver.url + query)
+    await admin.emit()
     await receiver.received(1)
     const id = await until('its first attempt has ended', async () => {
-      const [delivery] = await office.deliveries()
+      const [delivery] = await admin.deliveries()
       return delivery?.attempts === 1 && delivery.id
     })
     const address = `/webhooks/${webhookId}/deliveries/${id}`
     return {
-      office,
+      admin,
       webhookId,
       requests: receiver.requests,
       id,
@@ -62,26 +63,26 @@ describe('a delivery', () => {
       { status: 503, headers: { 'x-shop': 'closed' }, body: '{"until":"eight"}' },
       204,
     ])
-    const { text } = await sent.office.visitor.get(sent.address)
-    const said = textOf(text)
-    expect(said).toMatch(/Attempt 2 in (9 min \d+ s|10 min 0 s)/)
+    const { text } = await sent.admin.visitor.get(sent.address)
+    const shown = mainText(text)
+    expect(shown).toMatch(/Attempt 2 in (9 min \d+ s|10 min 0 s)/)
     expect(text).toMatch(/<time datetime="[^"]+" title="[^"]+ UTC" data-countdown>/)
-    expect(said).toContain('Attempt 1 503')
-    expect(said).toContain('The endpoint responded with status 503.')
-    expect(said).toMatch(/Connect [\d.]+ ms Waiting [\d.]+ ms Body [\d.]+ ms/)
-    expect(said).toContain('Connected to 127.0.0.1')
+    expect(shown).toContain('Attempt 1 503')
+    expect(shown).toContain('The endpoint responded with status 503.')
+    expect(shown).toMatch(/Connect [\d.]+ ms Waiting [\d.]+ ms Body [\d.]+ ms/)
+    expect(shown).toContain('Connected to 127.0.0.1')
     expect(blockIn(text, 'response headers')).toContain('x-shop: closed')
     expect(blockIn(text, 'response body')).toBe('{\n  "until": "eight"\n}')
     expect(JSON.parse(blockIn(text, 'payload'))).toEqual(
       JSON.parse(sent.requests[0]?.body.toString() ?? ''),
     )
-    const [attempt] = await listLastAttempts(sent.office.scope, sent.id, 1)
+    const [attempt] = await listLastAttempts(sent.admin.scope, sent.id, 1)
     expect(attempt).toMatchObject({ number: 1, status: 503 })
   })
 
   it('shows the headers that were sent; the openssl command prints the signature', async () => {
     await using sent = await send([204])
-    const { text } = await sent.office.visitor.get(sent.address)
+    const { text } = await sent.admin.visitor.get(sent.address)
     const [request] = sent.requests
     const headers = blockIn(text, 'request headers').split('\n')
     for (const line of headers) {
@@ -93,7 +94,7 @@ describe('a delivery', () => {
     expect(blockIn(text, 'signature')).toBe(signature)
     expect(Buffer.from(blockIn(text, 'request body'))).toEqual(request?.body)
 
-    const secret = await sent.office.secretOf(sent.webhookId)
+    const secret = await sent.admin.secretOf(sent.webhookId)
     const command = blockIn(text, 'openssl command')
     expect(text).not.toContain(secret)
     expect(command).toContain('whsec_…')
@@ -104,7 +105,7 @@ describe('a delivery', () => {
   it('the curl command sends it again', async () => {
     // curl expands braces and ranges of a URL, unless it is told not to.
     await using sent = await send([204], '?tags[0]={a,b}')
-    const { text } = await sent.office.visitor.get(sent.address)
+    const { text } = await sent.admin.visitor.get(sent.address)
     const command = blockIn(text, 'curl command')
     if (!(await canRun('curl --version'))) return
     await run(command)
@@ -118,19 +119,19 @@ describe('a delivery', () => {
 
   it('attempt now, cancel, retry, resend', async () => {
     await using sent = await send([500, 500, 500, 204])
-    const { office, webhookId, address } = sent
+    const { admin, webhookId, address } = sent
     const post = async (verb: string): Promise<string> =>
-      textOf((await office.visitor.submit(`${address}/${verb}`)).text)
-    expect(textOf((await office.visitor.get(address)).text)).toMatch(
+      mainText((await admin.visitor.submit(`${address}/${verb}`)).text)
+    expect(mainText((await admin.visitor.get(address)).text)).toMatch(
       /Retry now.*Attempt 2 in .*\. Retry now brings this attempt forward and adds no other one\./s,
     )
     expect(await post('attempt')).toContain('Making the scheduled attempt now.')
     await until(
       'the second attempt has failed',
-      async () => (await office.newest(webhookId, 'retrying')).attempts === 2,
+      async () => (await admin.newest(webhookId, 'retrying')).attempts === 2,
     )
     expect(await post('cancel')).toContain('Delivery cancelled. No more attempts will be made.')
-    expect(textOf((await office.visitor.get(address)).text)).toContain(
+    expect(mainText((await admin.visitor.get(address)).text)).toContain(
       'The delivery was cancelled.',
     )
     expect(await post('cancel')).toContain('this one has ended')
@@ -139,30 +140,32 @@ describe('a delivery', () => {
     expect(await post('retry')).toContain('Retrying now.')
     await until(
       'the third attempt has failed',
-      async () => (await office.newest(webhookId, 'failed')).attempts === 3,
+      async () => (await admin.newest(webhookId, 'failed')).attempts === 3,
     )
-    expect(textOf((await office.visitor.get(address)).text)).toContain('The manual attempt failed.')
+    expect(mainText((await admin.visitor.get(address)).text)).toContain(
+      'The manual attempt failed.',
+    )
     await post('retry')
-    await office.newest(webhookId, 'delivered')
+    await admin.newest(webhookId, 'delivered')
     expect(await post('resend')).toContain('Resending now.')
     await until(
       'it is resent',
-      async () => (await office.newest(webhookId, 'delivered')).attempts === 5,
+      async () => (await admin.newest(webhookId, 'delivered')).attempts === 5,
     )
-    expect(textOf((await office.visitor.get(address)).text)).toContain('Attempt 5 204 resend')
+    expect(mainText((await admin.visitor.get(address)).text)).toContain('Attempt 5 204 resend')
     expect(new Set(sent.requests.map(({ body }) => body.toString())).size).toBe(1)
 
     const details = { delivery_id: sent.id, event_type: 'participant.created' }
-    expect(await office.audited()).toEqual(
+    expect(await admin.audited()).toEqual(
       ['attempted', 'cancelled', 'retried', 'retried', 'resent'].map((name) => ({
         action: `webhook.delivery_${name}`,
         targetId: webhookId,
         details,
       })),
     )
-    const { id: userId } = await office.scope.rows('users').where({ role: 'owner' }).first('id')
-    const owner = await visitor(app, { accountId: office.accountId, userId })
-    expect(textOf((await owner.get('/audit-log')).text)).toContain(
+    const { id: userId } = await admin.scope.rows('users').where({ role: 'owner' }).first('id')
+    const owner = await visitor(app, { accountId: admin.accountId, userId })
+    expect(mainText((await owner.get('/audit-log')).text)).toContain(
       'Started the next attempt of a delivery to the webhook',
     )
   })
@@ -171,9 +174,9 @@ describe('a delivery', () => {
     await using sent = await send([500, 'hang'])
     const hx = { 'HX-Request': 'true' }
     for (const row of ['open', 'closed']) {
-      const answer = await sent.office.visitor.post(`${sent.address}/attempt`, { row }, hx)
+      const answer = await sent.admin.visitor.post(`${sent.address}/attempt`, { row }, hx)
       expect(answer.to).toBe(`${sent.address}?row=${row}`)
-      const { text } = await sent.office.visitor.get(answer.to ?? '')
+      const { text } = await sent.admin.visitor.get(answer.to ?? '')
       expect(listed(text)).toEqual([sent.id])
       expect(text.includes('<tr class="detail">')).toBe(row === 'open')
       expect(text).toContain(`aria-expanded="${row === 'open'}"`)
@@ -181,28 +184,28 @@ describe('a delivery', () => {
       expect(text).toContain('hx-trigger="every 1s"')
     }
     // Without JavaScript, the delivery has its own page.
-    expect((await sent.office.visitor.post(`${sent.address}/attempt`, { row: 'closed' })).to).toBe(
+    expect((await sent.admin.visitor.post(`${sent.address}/attempt`, { row: 'closed' })).to).toBe(
       sent.address,
     )
   })
 
   it('of a disabled webhook: shows why it failed and no button', async () => {
     await using sent = await send([500])
-    await sent.office.write((own) => disableWebhook(own, sent.webhookId, new Date()))
-    const { text } = await sent.office.visitor.get(sent.address)
-    expect(textOf(text)).toContain(
+    await sent.admin.write((own) => disableWebhook(own, sent.webhookId, new Date()))
+    const { text } = await sent.admin.visitor.get(sent.address)
+    expect(mainText(text)).toContain(
       'The webhook was disabled before the event was delivered. To retry it, enable the webhook first.',
     )
     expect(text).not.toContain('>Retry<')
-    expect((await sent.office.visitor.submit(`${sent.address}/retry`)).text).toContain(
+    expect((await sent.admin.visitor.submit(`${sent.address}/retry`)).text).toContain(
       'The webhook is disabled. Enable it first.',
     )
   })
 
   it('shows when attempts are no longer stored, and the last 20 of many', async () => {
-    const office = await newOffice(app)
-    const webhookId = await office.subscribe('https://example.com/')
-    const [old = '', busy = ''] = await store(office, webhookId, [{ hoursAgo: 1 }, { hoursAgo: 2 }])
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe('https://example.com/')
+    const [old = '', busy = ''] = await store(admin, webhookId, [{ hoursAgo: 1 }, { hoursAgo: 2 }])
     const attempts = Array.from({ length: 30 }, (_, index) => ({
       delivery_id: busy,
       number: index + 1,
@@ -212,18 +215,18 @@ describe('a delivery', () => {
       outcome: 'success',
       status: 204,
     }))
-    await office.write(async (own) => {
+    await admin.write(async (own) => {
       await own.insert('attempts', attempts)
       await own.rows('deliveries').where({ id: busy }).update({ attempts: 30 })
       await own.rows('deliveries').where({ id: old }).update({ attempts: 3 })
     })
     const page = async (id: string): Promise<string> =>
-      textOf((await office.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)).text)
+      mainText((await admin.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)).text)
     expect(await page(old)).toContain('3 attempts. Responses are no longer stored.')
-    const said = await page(busy)
-    expect(said).toContain('Attempt 30 204')
-    expect(said).not.toContain('Attempt 10 204')
-    expect(said).toContain('10 earlier attempts not shown.')
+    const shown = await page(busy)
+    expect(shown).toContain('Attempt 30 204')
+    expect(shown).not.toContain('Attempt 10 204')
+    expect(shown).toContain('10 earlier attempts not shown.')
   })
 
   it('hostile content is escaped and does not break the layout', async () => {
@@ -239,7 +242,7 @@ describe('a delivery', () => {
     const body = Buffer.from(
       JSON.stringify({ 'a"<b>': hostile, deep: [1, { x: null }], quote: "it's" }),
     )
-    await sent.office.write((own) =>
+    await sent.admin.write((own) =>
       own.insert('deliveries', {
         id,
         webhook_id: sent.webhookId,
@@ -251,23 +254,23 @@ describe('a delivery', () => {
         updated_at: 1,
       }),
     )
-    const { text } = await sent.office.visitor.get(sent.address)
+    const { text } = await sent.admin.visitor.get(sent.address)
     expect(text).not.toMatch(/<script>alert|<img src=x/)
     expect(blockIn(text, 'response body')).toBe(hostile)
     expect(blockIn(text, 'response headers')).toContain('x-evil: <img src=x onerror=alert(2)>"\'')
-    const other = await sent.office.visitor.get(`/webhooks/${sent.webhookId}/deliveries/${id}`)
+    const other = await sent.admin.visitor.get(`/webhooks/${sent.webhookId}/deliveries/${id}`)
     expect(other.text).not.toMatch(/<script>alert/)
     expect(JSON.parse(blockIn(other.text, 'payload'))).toEqual(JSON.parse(body.toString()))
     if (await canRun('openssl version')) {
       const command = blockIn(other.text, 'openssl command').replace(
         'whsec_…',
-        await sent.office.secretOf(sent.webhookId),
+        await sent.admin.secretOf(sent.webhookId),
       )
       expect((await run(command)).trim()).toBe(blockIn(other.text, 'signature'))
     }
     for (const width of [1280, 390]) {
       const options = {
-        person: sent.office.manager,
+        person: sent.admin.manager,
         viewport: { width, height: 860 },
         colorScheme: width === 390 ? 'dark' : 'light',
       } as const
@@ -283,10 +286,10 @@ describe('a delivery', () => {
 
   it('an Admin without the permission sees no buttons and no signatures', async () => {
     await using sent = await send([500])
-    const admin = await visitor(app, await newPerson(app, sent.office.accountId))
+    const admin = await visitor(app, await newPerson(app, sent.admin.accountId))
     const { text } = await admin.get(sent.address)
     expect(blockIn(text, 'payload')).toContain(sent.id)
-    expect(textOf(text)).toContain('Only people who manage webhooks see the signature.')
+    expect(mainText(text)).toContain('Only people who manage webhooks see the signature.')
     expect(text).not.toContain(String(sent.requests[0]?.headers['x-service-signature']))
     expect(text).not.toMatch(/Retry now|popovertarget="ask/)
   })

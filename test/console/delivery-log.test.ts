@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestApp } from '../helpers.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { linkIn, listed, type Stored, store } from './delivery-pages.ts'
-import { errorsIn } from './forms.ts'
-import { newOffice, textOf } from './hooks.ts'
+import { fieldErrors, mainText } from './forms.ts'
+import { newWebhookAdmin } from './hooks.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -17,8 +17,8 @@ afterAll(() => app?.[Symbol.asyncDispose]())
 
 describe('the delivery log', () => {
   it('filters by state, event, time and ID from the URL', async () => {
-    const office = await newOffice(app)
-    const webhookId = await office.subscribe('https://example.com/')
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe('https://example.com/')
     const eventId = uuidv7()
     const event = {
       id: eventId,
@@ -28,7 +28,7 @@ describe('the delivery log', () => {
       data: '[]',
       created_at: 1,
     }
-    await office.write((own) => own.insert('events', event))
+    await admin.write((own) => own.insert('events', event))
     const given: Stored[] = [
       { hoursAgo: 1, state: 'failed' },
       { hoursAgo: 2, type: 'task.updated' },
@@ -36,11 +36,11 @@ describe('the delivery log', () => {
       { hoursAgo: 30 },
       { hoursAgo: 0.5, state: 'failed', type: 'webhook.test' },
     ]
-    const ids = await store(office, webhookId, given)
-    const other = await office.subscribe('https://example.com/other')
-    await store(office, other, [{ hoursAgo: 1, state: 'failed', eventId }])
+    const ids = await store(admin, webhookId, given)
+    const other = await admin.subscribe('https://example.com/other')
+    await store(admin, other, [{ hoursAgo: 1, state: 'failed', eventId }])
     const found = async (query: string): Promise<number[]> => {
-      const { text, status } = await office.visitor.get(`/webhooks/${webhookId}?${query}`)
+      const { text, status } = await admin.visitor.get(`/webhooks/${webhookId}?${query}`)
       expect(status, query).toBe(200)
       return listed(text).map((id) => ids.indexOf(id))
     }
@@ -66,7 +66,7 @@ describe('the delivery log', () => {
     ]
     for (const { query, want } of cases) expect(await found(query), query).toEqual(want)
 
-    const { text } = await office.visitor.get(
+    const { text } = await admin.visitor.get(
       `/webhooks/${webhookId}?state=failed&type=task.updated&id=${ids[2]}`,
     )
     expect(text).toContain('<option value="task.updated" selected>')
@@ -78,9 +78,9 @@ describe('the delivery log', () => {
   })
 
   it('invalid filters: 422, an error for each, and the input stays', async () => {
-    const office = await newOffice(app)
-    const webhookId = await office.subscribe('https://example.com/')
-    await store(office, webhookId, [{ hoursAgo: 1 }])
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe('https://example.com/')
+    await store(admin, webhookId, [{ hoursAgo: 1 }])
     const cases: [query: string, errors: Record<string, string>][] = [
       ['id=%22%3E%3Cscript%3E', { id: 'Enter the whole ID of a delivery or an event.' }],
       [
@@ -94,24 +94,24 @@ describe('the delivery log', () => {
       ['type=task.exploded', { type: 'Choose an event from the list.' }],
     ]
     for (const [query, errors] of cases) {
-      const { text, status } = await office.visitor.get(`/webhooks/${webhookId}?${query}`)
+      const { text, status } = await admin.visitor.get(`/webhooks/${webhookId}?${query}`)
       expect(status, query).toBe(422)
-      expect(errorsIn(text), query).toEqual(errors)
+      expect(fieldErrors(text), query).toEqual(errors)
       expect(listed(text), query).toEqual([])
       expect(text).not.toContain('"><script>')
     }
-    expect((await office.visitor.get(`/webhooks/${webhookId}?state=exploded`)).status).toBe(422)
+    expect((await admin.visitor.get(`/webhooks/${webhookId}?state=exploded`)).status).toBe(422)
     // An invalid cursor is ignored.
     expect(
-      listed((await office.visitor.get(`/webhooks/${webhookId}?before=x&after=%00`)).text),
+      listed((await admin.visitor.get(`/webhooks/${webhookId}?before=x&after=%00`)).text),
     ).toHaveLength(1)
   })
 
   it('pages forward and back without gaps or duplicates', async () => {
-    const office = await newOffice(app)
-    const webhookId = await office.subscribe('https://example.com/')
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe('https://example.com/')
     const ids = await store(
-      office,
+      admin,
       webhookId,
       Array.from({ length: 60 }, (_, index) => ({
         hoursAgo: 0.01 * (index + 1),
@@ -129,7 +129,7 @@ describe('the delivery log', () => {
         let address: string | undefined = `/webhooks/${webhookId}${query}`;
         address !== undefined;
       ) {
-        const { text }: { text: string } = await office.visitor.get(address)
+        const { text }: { text: string } = await admin.visitor.get(address)
         addresses.push(address)
         pages.push(listed(text))
         address = linkIn(text, 'Next')
@@ -139,33 +139,33 @@ describe('the delivery log', () => {
       // Back again.
       let back = addresses.at(-1) ?? ''
       for (let page = pages.length - 2; page >= 0; page--) {
-        back = linkIn((await office.visitor.get(back)).text, 'Previous') ?? ''
-        expect(listed((await office.visitor.get(back)).text), `${query} back to ${page}`).toEqual(
+        back = linkIn((await admin.visitor.get(back)).text, 'Previous') ?? ''
+        expect(listed((await admin.visitor.get(back)).text), `${query} back to ${page}`).toEqual(
           pages[page],
         )
       }
-      expect(linkIn((await office.visitor.get(back)).text, 'Previous')).toBeUndefined()
+      expect(linkIn((await admin.visitor.get(back)).text, 'Previous')).toBeUndefined()
     }
     // Only the first page reloads.
-    const second = await office.visitor.get(`/webhooks/${webhookId}?before=${ids[24]}`)
+    const second = await admin.visitor.get(`/webhooks/${webhookId}?before=${ids[24]}`)
     expect(second.text).not.toContain('hx-trigger="every')
     expect(linkIn(second.text, 'Newest')).toBe(`/webhooks/${webhookId}`)
   })
 
   it('a rare match: the search stops at a limit and continues on the next page', async () => {
-    const office = await newOffice(app)
-    const webhookId = await office.subscribe('https://example.com/')
+    const admin = await newWebhookAdmin(app)
+    const webhookId = await admin.subscribe('https://example.com/')
     const many: Stored[] = Array.from({ length: 10_000 }, (_, index) => ({
       hoursAgo: 1 + index / 10_000,
       type: 'task.updated',
     }))
-    const ids = await store(office, webhookId, [...many, { hoursAgo: 3, type: 'task.deleted' }])
-    const first = await office.visitor.get(`/webhooks/${webhookId}?type=task.deleted`)
+    const ids = await store(admin, webhookId, [...many, { hoursAgo: 3, type: 'task.deleted' }])
+    const first = await admin.visitor.get(`/webhooks/${webhookId}?type=task.deleted`)
     expect(listed(first.text)).toEqual([])
-    expect(textOf(first.text)).toContain(
+    expect(mainText(first.text)).toContain(
       'No match among the newest deliveries. Older ones may match.',
     )
-    const next = await office.visitor.get(linkIn(first.text, 'Next') ?? '')
+    const next = await admin.visitor.get(linkIn(first.text, 'Next') ?? '')
     expect(listed(next.text)).toEqual(ids.slice(-1))
     expect(linkIn(next.text, 'Next')).toBeUndefined()
   })

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid'
-import { unescaped } from './forms.ts'
-import type { Office } from './hooks.ts'
+import { unescapeHtml } from './forms.ts'
+import type { WebhookAdmin } from './hooks.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -12,7 +12,11 @@ export interface Stored {
 }
 
 /** Stores deliveries as the engine leaves them. Returns their IDs in the same order. */
-export async function store(office: Office, webhookId: string, given: Stored[]): Promise<string[]> {
+export async function store(
+  admin: WebhookAdmin,
+  webhookId: string,
+  given: Stored[],
+): Promise<string[]> {
   const rows = given.map(
     ({ hoursAgo, state = 'delivered', type = 'task.created', eventId = null }) => {
       const at = Math.round(Date.now() - hoursAgo * HOUR_MS)
@@ -29,7 +33,7 @@ export async function store(office: Office, webhookId: string, given: Stored[]):
       }
     },
   )
-  await office.write((own) => own.insert('deliveries', rows))
+  await admin.write((own) => own.insert('deliveries', rows))
   return rows.map(({ id }) => id)
 }
 
@@ -43,12 +47,12 @@ export function linkIn(page: string, label: string): string | undefined {
     [...page.matchAll(/<a\b[^>]*href="([^"]*)"[^>]*>([^<]*)<\/a>/g)].find(
       ([, , text]) => text === label,
     ) ?? []
-  return href && unescaped(href).replace(/^\/console/, '')
+  return href && unescapeHtml(href).replace(/^\/console/, '')
 }
 
 /** The text of a code block by its label. */
 export const blockIn = (page: string, name: string): string => {
   const [, code = ''] =
     new RegExp(`<pre[^>]*aria-label="${name}"><code>([\\s\\S]*?)</code>`).exec(page) ?? []
-  return unescaped(code.replace(/<[^>]*>/g, ''))
+  return unescapeHtml(code.replace(/<[^>]*>/g, ''))
 }

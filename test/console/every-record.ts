@@ -33,7 +33,7 @@ export async function newRecords(
 }
 
 /** The texts that a user types for a body. */
-export function asTyped(body: Body): Values {
+export function asInput(body: Body): Values {
   return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, String(value)]))
 }
 

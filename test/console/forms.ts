@@ -1,4 +1,4 @@
-/** Forms of pages, as a browser without JavaScript reads and sends them; and records that are made with them. */
+/** Reads pages of the console, and submits their forms as a browser without JavaScript does. */
 import { expect } from 'vitest'
 import { operations } from '../../generated/operations.ts'
 import { type Resource, resources } from '../../generated/resources.ts'
@@ -7,14 +7,14 @@ import { newTenant, type Tenant } from '../webhooks/harness.ts'
 import { type ConsoleAnswer, type Visitor, visitor } from './visitors.ts'
 
 export interface PageForm {
-  /** Below /console. */
+  /** The URL that it posts to, below /console. */
   to: string
-  /** What would be sent, as it stands. */
+  /** What it submits when nothing is changed. */
   fields: [name: string, value: string][]
 }
 
-/** The form of a page that changes something: the last that is no button by itself. Throws when there is none. */
-export function formOf(page: string): PageForm {
+/** The last form of a page, which saves its changes. Throws if there is none. */
+export function mainForm(page: string): PageForm {
   const main = /<main[\s\S]*<\/main>/.exec(page)?.[0] ?? ''
   const [form, attributes = ''] = [...main.matchAll(/<form([^>]*)>[\s\S]*?<\/form>/g)].at(-1) ?? []
   if (form === undefined)
@@ -27,23 +27,26 @@ export function formOf(page: string): PageForm {
     const own = ofInput ?? ofOther
     const name = attributeOf(own, 'name')
     if (name === undefined) continue
-    if (tag === 'textarea') fields.push([name, unescaped(inner).replace(/^\n/, '')])
+    if (tag === 'textarea') fields.push([name, unescapeHtml(inner).replace(/^\n/, '')])
     else if (tag === 'select')
       fields.push(...selected(own, inner).map((value): [string, string] => [name, value]))
     else if (!/^(checkbox|radio)$/.test(attributeOf(own, 'type') ?? '') || / checked/.test(own))
       fields.push([name, attributeOf(own, 'value') ?? ''])
   }
   return {
-    to: unescaped(attributeOf(attributes, 'action') ?? '').replace(/^\/console/, ''),
+    to: unescapeHtml(attributeOf(attributes, 'action') ?? '').replace(/^\/console/, ''),
     fields,
   }
 }
 
-/** By the name of the field: a list is a field several times, and undefined leaves it out. */
+/** By field name. A list sends its field several times; undefined omits it. */
 export type Values = Record<string, string | string[] | undefined>
 
-/** What a form sends with some of its fields filled in. */
-export function filledIn({ fields }: PageForm, values: Values): Record<string, string | string[]> {
+/** What the form submits with these values. */
+export function withValues(
+  { fields }: PageForm,
+  values: Values,
+): Record<string, string | string[]> {
   const all: Record<string, string | string[]> = {}
   for (const [name, value] of fields)
     all[name] = name in all ? [all[name] ?? [], value].flat() : value
@@ -54,12 +57,12 @@ export function filledIn({ fields }: PageForm, values: Values): Record<string, s
   return all
 }
 
-/** What a page says is wrong, by field: of `full_name`, its sentences. */
-export function errorsIn(page: string): Record<string, string> {
-  const said = [
+/** The error message of each field, by its ID without the prefix. */
+export function fieldErrors(page: string): Record<string, string> {
+  const messages = [
     ...page.matchAll(/<p class="field-error"(?: id="field-([\w-]+)-error")?>([\s\S]*?)<\/p>/g),
   ]
-  return Object.fromEntries(said.map(([, id = '', text = '']) => [id, unescaped(text)]))
+  return Object.fromEntries(messages.map(([, id = '', text = '']) => [id, unescapeHtml(text)]))
 }
 
 function selected(own: string, inner: string): string[] {
@@ -73,15 +76,15 @@ function selected(own: string, inner: string): string[] {
 
 function attributeOf(attributes: string, name: string): string | undefined {
   const text = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1]
-  return text === undefined ? undefined : unescaped(text)
+  return text === undefined ? undefined : unescapeHtml(text)
 }
 
-/** As web/shared/html.ts escapes. */
-export function unescaped(text: string): string {
+/** The opposite of `escapeHtml`. */
+export function unescapeHtml(text: string): string {
   return text.replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
 }
 
-/** The Owner of an account, in the console and by the API. */
+/** The Owner of an account, with access to the console and the API. */
 export interface Owner {
   account: TestAccount
   tenant: Tenant
@@ -97,18 +100,22 @@ export async function newOwner(app: TestApp): Promise<Owner> {
   return { account, tenant, client: app.as(account), visits: await visitor(app, account) }
 }
 
-/** Opens the page of a form, fills in some of it and sends it. */
-export async function fill(visits: Visitor, path: string, values: Values): Promise<ConsoleAnswer> {
+/** Opens the page of a form and submits it with these values. */
+export async function submitForm(
+  visits: Visitor,
+  path: string,
+  values: Values,
+): Promise<ConsoleAnswer> {
   const page = await visits.get(path)
   expect([path, page.status]).toEqual([path, 200])
-  const form = formOf(page.text)
-  return visits.post(form.to, filledIn(form, values))
+  const form = mainForm(page.text)
+  return visits.post(form.to, withValues(form, values))
 }
 
-/** Makes a record with the form at `/records/…`, and gives its id. */
-export async function madeBy(visits: Visitor, path: string, values: Values): Promise<string> {
-  const answer = await fill(visits, path, values)
-  expect(errorsIn(answer.text)).toEqual({})
+/** Creates a record with the form at `path`. Returns its ID. */
+export async function createByForm(visits: Visitor, path: string, values: Values): Promise<string> {
+  const answer = await submitForm(visits, path, values)
+  expect(fieldErrors(answer.text)).toEqual({})
   expect(answer).toMatchObject({
     status: 303,
     to: expect.stringMatching(/^\/records\/[a-z-]+\/[0-9a-f-]{36}$/),
@@ -116,15 +123,15 @@ export async function madeBy(visits: Visitor, path: string, values: Values): Pro
   return answer.to?.split('/').at(-1) ?? ''
 }
 
-/** Of a page, what is to be read on it. */
-export function textOf(page: string): string {
-  return unescaped(
+/** The text of the main part of a page. */
+export function mainText(page: string): string {
+  return unescapeHtml(
     (/<main[\s\S]*<\/main>/.exec(page)?.[0] ?? page).replace(/<[^>]+>/g, ' '),
   ).replace(/\s+/g, ' ')
 }
 
-/** The ids of the records in a list, in their order. */
-export function idsIn(page: string, slug: string): string[] {
+/** The IDs of the records in a list, in its order. */
+export function listedIds(page: string, slug: string): string[] {
   return [
     ...page.matchAll(
       new RegExp(`<tr><td[^>]*><a href="/console/records/${slug}/([0-9a-f-]{36})"`, 'g'),
@@ -132,13 +139,13 @@ export function idsIn(page: string, slug: string): string[] {
   ].map(([, id]) => id ?? '')
 }
 
-export function resourceOf(slug: string): Resource {
+export function resourceBySlug(slug: string): Resource {
   const resource = resources.find((one) => one.slug === slug)
   if (!resource) throw new Error(`No resource ${slug}`)
   return resource
 }
 
-/** Of its list, below `/public/v1`. */
+/** The path of the resource's list, below `/public/v1`. */
 export function apiPath({ operations: { list } }: Resource): string {
   return operations[list].path.replace('/public/v1', '')
 }

@@ -1,4 +1,4 @@
-/** What holds of every address of the console: headers, sessions, where a form may come from, and errors. */
+/** What all pages of the console have in common: headers, sessions, the origin of forms, and errors. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 import { newPerson, PASSWORD, type Visitor, visitor } from './visitors.ts'

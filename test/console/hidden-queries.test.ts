@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { unescaped } from './forms.ts'
+import { unescapeHtml } from './forms.ts'
 import { figuresOf, listedIn, log } from './logged-requests.ts'
 import { newPerson, type Visitor, visitor } from './visitors.ts'
 
@@ -201,7 +201,7 @@ describe('a command to copy', () => {
 
 /** The command that the copy button copies. */
 function commandIn(page: string): string {
-  return unescaped(
+  return unescapeHtml(
     page.match(/data-copy="([^"]*)"\s+aria-label="Copy the curl command"/)?.[1] ?? '',
   )
 }

@@ -5,7 +5,7 @@ import { type TestApp, until } from '../helpers.ts'
 import { newTenant, type Tenant } from '../webhooks/harness.ts'
 import { type ConsoleAnswer, newPerson, type Person, type Visitor, visitor } from './visitors.ts'
 
-export interface Office extends Tenant {
+export interface WebhookAdmin extends Tenant {
   /** An Admin who manages webhooks. */
   manager: Person
   visitor: Visitor
@@ -14,7 +14,7 @@ export interface Office extends Tenant {
   audited(): Promise<{ action: string; targetId: string; details: Record<string, unknown> }[]>
 }
 
-export async function newOffice(app: TestApp): Promise<Office> {
+export async function newWebhookAdmin(app: TestApp): Promise<WebhookAdmin> {
   const tenant = await newTenant(app)
   const { accountId } = tenant
   const manager = await newPerson(app, accountId, { fullName: 'Jonas Weber', grants: ['webhooks'] })
@@ -45,17 +45,8 @@ export async function newOffice(app: TestApp): Promise<Office> {
   }
 }
 
-/** The text of a page without tags. */
-export function textOf(page: string): string {
-  const main = /<main[\s\S]*<\/main>/.exec(page)?.[0] ?? page
-  return main
-    .replace(/<[^>]*>/g, ' ')
-    .replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
-    .replace(/\s+/g, ' ')
-}
-
 /** Throws if the webhook does not exist. */
-export async function loadWebhook({ scope }: Office, id: string): Promise<Webhook> {
+export async function loadWebhook({ scope }: WebhookAdmin, id: string): Promise<Webhook> {
   const webhook = await findWebhook(scope, id)
   if (!webhook) throw new Error('There is no webhook')
   return webhook
@@ -63,14 +54,14 @@ export async function loadWebhook({ scope }: Office, id: string): Promise<Webhoo
 
 /** A webhook that was disabled while `count` events happened, and is enabled again. */
 export async function subscribeAndMiss(
-  office: Office,
+  admin: WebhookAdmin,
   url: string,
   count: number,
 ): Promise<string> {
-  const id = await office.subscribe(url)
-  await office.write((own) => disableWebhook(own, id, new Date()))
-  await office.emit(count)
-  await office.write((own) => enableWebhook(own, id, new Date()))
+  const id = await admin.subscribe(url)
+  await admin.write((own) => disableWebhook(own, id, new Date()))
+  await admin.emit(count)
+  await admin.write((own) => enableWebhook(own, id, new Date()))
   return id
 }
 

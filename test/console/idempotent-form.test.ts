@@ -2,7 +2,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newParticipant } from '../handlers/new-records.ts'
 import { startApp, type TestApp } from '../helpers.ts'
-import { errorsIn, filledIn, formOf, newOwner, type Owner, textOf, type Values } from './forms.ts'
+import {
+  fieldErrors,
+  mainForm,
+  mainText,
+  newOwner,
+  type Owner,
+  type Values,
+  withValues,
+} from './forms.ts'
 import { type ConsoleAnswer, newPerson, type Visitor, visitor } from './visitors.ts'
 
 let app: TestApp
@@ -65,7 +73,7 @@ const forms: Record<string, CreateForm> = {
 
 async function filledForm(visits: Visitor, { path, values }: CreateForm): Promise<Sent> {
   const page = await visits.get(path)
-  return filledIn(formOf(page.text), await values())
+  return withValues(mainForm(page.text), await values())
 }
 
 async function listCreated({ table }: CreateForm): Promise<{ id: string }[]> {
@@ -98,7 +106,7 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, createForm) => 
     const page = await owner.visits.get(second.to ?? '')
     expect(page.status).toBe(200)
     expect(after.filter(({ id }) => second.to?.includes(id))).toHaveLength(1)
-    expect(textOf(page.text) + page.text).toContain('already created')
+    expect(mainText(page.text) + page.text).toContain('already created')
     expect(page.text).not.toMatch(TOKEN)
     expect(page.text).not.toMatch(SECRET)
   })
@@ -124,9 +132,9 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, createForm) => 
       ...(createForm.wrong as Sent),
     })
     expect(refused.status).toBe(422)
-    expect(errorsIn(refused.text)).not.toEqual({})
-    const again = filledIn(formOf(refused.text), { ...sent })
-    expect(formOf(refused.text).fields.find(([name]) => name === 'form:key')?.[1]).toBe(
+    expect(fieldErrors(refused.text)).not.toEqual({})
+    const again = withValues(mainForm(refused.text), { ...sent })
+    expect(mainForm(refused.text).fields.find(([name]) => name === 'form:key')?.[1]).toBe(
       sent['form:key'],
     )
     expect(isCreated(await owner.visits.post(createForm.to, again))).toBe(true)
@@ -142,13 +150,13 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, createForm) => 
     const asked = await owner.visits.post(createForm.to, changed)
     expect(asked.status).toBe(422)
     expect(await listCreated(createForm)).toHaveLength(before + 1)
-    expect(textOf(asked.text)).toContain('This form has already been sent with different values')
-    const form = formOf(asked.text)
+    expect(mainText(asked.text)).toContain('This form has already been sent with different values')
+    const form = mainForm(asked.text)
     const isTyped = ([name]: [string, unknown]): boolean => name !== 'form:key'
     expect(form.fields.filter(isTyped)).toEqual(
       expect.arrayContaining(Object.entries(createForm.other)),
     )
-    expect(isCreated(await owner.visits.post(createForm.to, filledIn(form, {})))).toBe(true)
+    expect(isCreated(await owner.visits.post(createForm.to, withValues(form, {})))).toBe(true)
     expect(await listCreated(createForm)).toHaveLength(before + 2)
   })
 

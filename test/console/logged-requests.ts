@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { transaction } from '../../records/database/transaction.ts'
 import { insertRequests, type LoggedRequest } from '../../records/request-log.ts'
 import type { TestAccount, TestApp } from '../helpers.ts'
+import { unescapeHtml } from './forms.ts'
 
 export const MINUTE = 60_000
 export const HOUR = 60 * MINUTE
@@ -55,19 +56,9 @@ async function keyOf(app: TestApp, { accountId }: TestAccount): Promise<string> 
   return key?.id ?? ''
 }
 
-const ENTITIES: Record<string, string> = {
-  '&#60;': '<',
-  '&#62;': '>',
-  '&#38;': '&',
-  '&#34;': '"',
-  '&#39;': "'",
-}
-
 /** HTML as plain text. */
-export function textOf(html: string): string {
-  return html
-    .replace(/<[^>]*>/g, '')
-    .replace(/&#\d+;/g, (entity) => ENTITIES[entity] ?? entity)
+export function plainText(html: string): string {
+  return unescapeHtml(html.replace(/<[^>]*>/g, ''))
     .replaceAll('\u00a0', ' ')
     .trim()
 }
@@ -76,7 +67,7 @@ export function textOf(html: string): string {
 export function figuresOf(html: string): Record<string, string> {
   const stats = html.matchAll(/<dt>(.*?)<\/dt>\s*<dd class="stat-value">(.*?)<\/dd>/g)
   return Object.fromEntries(
-    [...stats].map(([, label = '', value = '']) => [textOf(label), textOf(value)]),
+    [...stats].map(([, label = '', value = '']) => [plainText(label), plainText(value)]),
   )
 }
 
@@ -86,7 +77,7 @@ export function tableOf(html: string, name: string): string[][] {
   const [, body = ''] = after.slice(0, after.indexOf('</table>')).split('<tbody>')
   return [...body.matchAll(/<tr[^>]*>(.*?)<\/tr>/gs)].map(([, row = '']) =>
     [...row.matchAll(/<td[^>]*>(.*?)<\/td>/gs)].map(([, cell = '']) =>
-      textOf(cell).replace(/\s+/g, ' '),
+      plainText(cell).replace(/\s+/g, ' '),
     ),
   )
 }
@@ -99,5 +90,5 @@ export function listedIn(html: string): string[] {
 /** The curl command that the page's copy button copies. */
 export function commandIn(html: string): string {
   const copied = html.match(/data-copy="([^"]*)"\s+aria-label="Copy the curl command"/)?.[1] ?? ''
-  return textOf(`<i>${copied}</i>`)
+  return unescapeHtml(copied)
 }

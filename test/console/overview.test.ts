@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DeliveryState } from '../../records/deliveries.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { DAY, figuresOf, HOUR, log, MINUTE, NOW, tableOf, textOf } from './logged-requests.ts'
+import { DAY, figuresOf, HOUR, log, MINUTE, NOW, plainText, tableOf } from './logged-requests.ts'
 import { newPerson, visit, visitor } from './visitors.ts'
 
 const LIMIT = 10
@@ -161,7 +161,7 @@ describe('the overview', () => {
       )
 
     const { text } = await owner.get('')
-    expect(textOf(text)).toContain(
+    expect(plainText(text)).toContain(
       'curl \'http://api.example.com/public/v1/participants\' \\\n  -H "Authorization: Bearer $MUSTER_API_KEY"',
     )
     expect(text).not.toContain('NaN')
@@ -254,7 +254,7 @@ describe('the overview', () => {
         app,
         await newPerson(app, account.accountId, { role: 'member', permissions }),
       )
-      expect(textOf((await member.get('')).text)).toContain(
+      expect(plainText((await member.get('')).text)).toContain(
         'You have no access to records yet. Ask Test Owner, the Account Owner.',
       )
     })

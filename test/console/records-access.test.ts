@@ -1,4 +1,4 @@
-/** Who may see and change which records in the console: by module permission, and never those of another account. */
+/** Access to records in the console: by module permission, and only within the account. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
 import { makeExport } from '../../operations/export-job.ts'
@@ -13,7 +13,16 @@ import {
   UNKNOWN_ID,
 } from '../handlers/new-records.ts'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
-import { fill, filledIn, formOf, idsIn, newOwner, type Owner, resourceOf, textOf } from './forms.ts'
+import {
+  listedIds,
+  mainForm,
+  mainText,
+  newOwner,
+  type Owner,
+  resourceBySlug,
+  submitForm,
+  withValues,
+} from './forms.ts'
 import { newPerson, type Visitor, visitor } from './visitors.ts'
 
 let app: TestApp
@@ -26,7 +35,7 @@ beforeAll(async () => {
 })
 afterAll(() => app?.[Symbol.asyncDispose]())
 
-/** A record of each kind, by the slug of its resource. The export is of payments, and its file is made. */
+/** The ID of one record of each resource, by slug. The export is complete. */
 async function newRecords(client: Client): Promise<Record<string, string>> {
   const person = await newParticipant(client, { full_name: 'Ada Lovelace' })
   const job = await newJob(client, { title: 'Interpreter' })
@@ -39,11 +48,11 @@ async function newRecords(client: Client): Promise<Record<string, string>> {
     jobs: job.id,
     'job-applications': application.id,
     payments: payment.id,
-    exports: await exported(client, 'participants'),
+    exports: await createExport(client, 'participants'),
   }
 }
 
-async function exported(client: Client, resource: string): Promise<string> {
+async function createExport(client: Client, resource: string): Promise<string> {
   const { id } = await expectSuccess(client.post('/exports', { resource, format: 'csv' }))
   await makeExport(app.db, id, () => new Date(), new AbortController().signal)
   return id
@@ -51,7 +60,7 @@ async function exported(client: Client, resource: string): Promise<string> {
 
 const NONE = Object.fromEntries(modules.map((module) => [module, 'none'])) as Permissions
 
-/** A member of the owner's account, who may do nothing else. */
+/** A Member of the owner's account with only these permissions. */
 async function visitorWith(permissions: Partial<Permissions>): Promise<Visitor> {
   return visitor(
     app,
@@ -62,16 +71,16 @@ async function visitorWith(permissions: Partial<Permissions>): Promise<Visitor> 
   )
 }
 
-/** What is possible with a record: the least permission that it takes, and what then answers. */
+/** Requests for a resource: the permission that each needs, and the status with it. */
 const ACTIONS = [
-  { name: 'list', method: 'get', to: () => '', needs: 'read', exists: () => true, done: 200 },
+  { name: 'list', method: 'get', to: () => '', needs: 'read', exists: () => true, status: 200 },
   {
     name: 'get',
     method: 'get',
     to: (id: string) => `/${id}`,
     needs: 'read',
     exists: () => true,
-    done: 200,
+    status: 200,
   },
   {
     name: 'file',
@@ -79,15 +88,15 @@ const ACTIONS = [
     to: (id: string) => `/${id}/file`,
     needs: 'read',
     exists: (slug: string) => slug === 'exports',
-    done: 200,
+    status: 200,
   },
   {
-    name: 'the form of a new one',
+    name: 'create form',
     method: 'get',
     to: () => '/new',
     needs: 'write',
     exists: has('create'),
-    done: 200,
+    status: 200,
   },
   {
     name: 'create',
@@ -95,15 +104,15 @@ const ACTIONS = [
     to: () => '/new',
     needs: 'write',
     exists: has('create'),
-    done: 422,
+    status: 422,
   },
   {
-    name: 'the form of a change',
+    name: 'update form',
     method: 'get',
     to: (id: string) => `/${id}/edit`,
     needs: 'write',
     exists: has('update'),
-    done: 200,
+    status: 200,
   },
   {
     name: 'update',
@@ -111,20 +120,20 @@ const ACTIONS = [
     to: (id: string) => `/${id}/edit`,
     needs: 'write',
     exists: has('update'),
-    done: 303,
+    status: 303,
   },
   {
-    name: 'the question before deleting',
+    name: 'delete form',
     method: 'get',
     to: (id: string) => `/${id}/delete`,
     needs: 'write',
     exists: has('delete'),
-    done: 200,
+    status: 200,
   },
 ] as const
 
 function has(operation: 'create' | 'update' | 'delete') {
-  return (slug: string): boolean => resourceOf(slug).operations[operation] !== null
+  return (slug: string): boolean => resourceBySlug(slug).operations[operation] !== null
 }
 
 describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
@@ -132,18 +141,18 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
   ({ slug, module }) => {
     const levels: Permission[] = ['none', 'read', 'write']
     it.each(levels)(
-      `${module}: %s, and nothing else, rules each address, the navigation and the buttons`,
+      `${module}: %s → exactly its URLs, navigation entries and buttons`,
       async (level) => {
-        // An export is made of what one may see.
+        // The export needs access to its records.
         const visits = await visitorWith({
           ...(slug === 'exports' && { participants: 'read' }),
           [module]: level,
         })
         const isAllowed = (needs: Permission): boolean =>
           levels.indexOf(level) >= levels.indexOf(needs)
-        for (const { name, method, to, needs, exists, done } of ACTIONS) {
+        for (const { name, method, to, needs, exists, status: expected } of ACTIONS) {
           const { status } = await visits[method](`/records/${slug}${to(records[slug] ?? '')}`)
-          expect([name, status]).toEqual([name, exists(slug) && isAllowed(needs) ? done : 404])
+          expect([name, status]).toEqual([name, exists(slug) && isAllowed(needs) ? expected : 404])
         }
         const home = await visits.get('/me')
         expect(home.text.includes(`href="/console/records/${slug}"`)).toBe(isAllowed('read'))
@@ -152,7 +161,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
           await visits.get(`/records/${slug}`),
           await visits.get(`/records/${slug}/${records[slug]}`),
         ]
-        expect(idsIn(list.text, slug)).toContain(records[slug])
+        expect(listedIds(list.text, slug)).toContain(records[slug])
         expect(list.text.includes(`/records/${slug}/new"`)).toBe(isAllowed('write'))
         for (const [action, operation] of [
           ['edit', 'update'],
@@ -203,7 +212,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
           expect([id, action, status]).toEqual([id, action, 404])
           expect(text).not.toContain('Lovelace')
         }
-      expect(idsIn((await stranger.visits.get(`/records/${slug}`)).text, slug)).toEqual([])
+      expect(listedIds((await stranger.visits.get(`/records/${slug}`)).text, slug)).toEqual([])
       expect(await owner.tenant.scope.rows('events').count({ total: '*' })).toEqual(before)
     })
 
@@ -251,13 +260,13 @@ describe('related records', () => {
       expect(text).not.toContain('/records/participants')
       expect(text).not.toContain('/records/payments')
     }
-    const found = await fill(visits, '/records/tasks/new', {
+    const found = await submitForm(visits, '/records/tasks/new', {
       participant_id: 'ada',
       'ask:find': 'participant_id',
     })
     expect([found.status, found.text.includes('Lovelace')]).toEqual([200, false])
-    // An id that somebody has can still be given.
-    const answer = await fill(visits, '/records/tasks/new', {
+    // A known ID can still be entered.
+    const answer = await submitForm(visits, '/records/tasks/new', {
       title: 'T',
       participant_id: records.participants,
     })
@@ -265,11 +274,11 @@ describe('related records', () => {
     const person = await (await visitorWith({ participants: 'read' })).get(
       `/records/participants/${records.participants}`,
     )
-    expect(textOf(person.text)).not.toMatch(/Payments|Job applications|Tasks/)
+    expect(mainText(person.text)).not.toMatch(/Payments|Job applications|Tasks/)
     const reader = await (await visitorWith({ participants: 'read', tasks: 'read' })).get(
       `/records/participants/${records.participants}`,
     )
-    expect(textOf(reader.text)).toMatch(/Tasks \d/)
+    expect(mainText(reader.text)).toMatch(/Tasks \d/)
     expect(reader.text).not.toContain('/records/tasks/new')
   })
 })
@@ -290,7 +299,7 @@ describe('exports', () => {
   })
 
   it('403 without Finance access for creating or downloading an export of payments', async () => {
-    const id = await exported(owner.client, 'payments')
+    const id = await createExport(owner.client, 'payments')
     const person = await newPerson(app, owner.account.accountId, {
       role: 'admin',
       permissions: { finance: 'none' },
@@ -305,16 +314,19 @@ describe('exports', () => {
     expect((await visits.get('/records/exports')).text).not.toContain(`/${id}/file"`)
     const total = async () => (await client.get('/exports')).body.meta.total
     const before = await total()
-    const form = formOf((await visits.get('/records/exports/new')).text)
+    const form = mainForm((await visits.get('/records/exports/new')).text)
     const answer = await visits.post(
       '/records/exports/new',
-      filledIn(form, { resource: 'payments', format: 'csv' }),
+      withValues(form, { resource: 'payments', format: 'csv' }),
     )
     expect([
       answer.status,
       (await client.post('/exports', { resource: 'payments', format: 'csv' })).status,
     ]).toEqual([403, 403])
-    expect(filledIn(formOf(answer.text), {})).toMatchObject({ resource: 'payments', format: 'csv' })
+    expect(withValues(mainForm(answer.text), {})).toMatchObject({
+      resource: 'payments',
+      format: 'csv',
+    })
     expect(await total()).toBe(before)
 
     const reader = await visitor(
@@ -323,7 +335,8 @@ describe('exports', () => {
     )
     expect((await reader.get(`/records/exports/${id}/file`)).status).toBe(200)
     expect(
-      (await fill(reader, '/records/exports/new', { resource: 'payments', format: 'csv' })).status,
+      (await submitForm(reader, '/records/exports/new', { resource: 'payments', format: 'csv' }))
+        .status,
     ).toBe(303)
   })
 
@@ -337,11 +350,16 @@ describe('exports', () => {
       'json',
     ])
     expect(
-      (await fill(visits, '/records/exports/new', { resource: 'participants', format: 'csv' }))
-        .status,
+      (
+        await submitForm(visits, '/records/exports/new', {
+          resource: 'participants',
+          format: 'csv',
+        })
+      ).status,
     ).toBe(403)
     expect(
-      (await fill(visits, '/records/exports/new', { resource: 'tasks', format: 'csv' })).status,
+      (await submitForm(visits, '/records/exports/new', { resource: 'tasks', format: 'csv' }))
+        .status,
     ).toBe(303)
   })
 
@@ -359,7 +377,7 @@ describe('exports', () => {
       await owner.visits.get(`/records/exports/${id}`),
     ]
     expect([isLive(list.text), isLive(page.text)]).toEqual([true, true])
-    expect(textOf(page.text)).toMatch(/Export in progress: 0 of 1 participants so far\./)
+    expect(mainText(page.text)).toMatch(/Export in progress: 0 of 1 participants so far\./)
     expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
     await makeExport(app.db, id, () => new Date(), new AbortController().signal)
     const done = await owner.visits.get(`/records/exports/${id}`)
@@ -380,7 +398,7 @@ describe('exports', () => {
       .where({ id })
       .update({ status: 'failed', completed_at: null, expires_at: null, error: 'It broke <b>.' })
     const failed = await owner.visits.get(`/records/exports/${id}`)
-    expect([isLive(failed.text), textOf(failed.text).includes('It broke <b>.')]).toEqual([
+    expect([isLive(failed.text), mainText(failed.text).includes('It broke <b>.')]).toEqual([
       false,
       true,
     ])

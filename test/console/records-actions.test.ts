@@ -3,7 +3,16 @@ import { resources } from '../../generated/resources.ts'
 import { makeExport } from '../../operations/export-job.ts'
 import { newJob, newParticipant, newTask } from '../handlers/new-records.ts'
 import { startApp, type TestApp } from '../helpers.ts'
-import { errorsIn, fill, filledIn, formOf, madeBy, newOwner, textOf, type Values } from './forms.ts'
+import {
+  createByForm,
+  fieldErrors,
+  mainForm,
+  mainText,
+  newOwner,
+  submitForm,
+  type Values,
+  withValues,
+} from './forms.ts'
 import { newPerson, visitor } from './visitors.ts'
 
 let app: TestApp
@@ -22,36 +31,39 @@ describe('a form without JavaScript', () => {
       email: 'grace@example.com',
     })
     const typed = { title: 'Call', description: 'soon' }
-    const many = await fill(visits, '/records/tasks/new', {
+    const many = await submitForm(visits, '/records/tasks/new', {
       ...typed,
       participant_id: 'ada',
       'ask:find': 'participant_id',
     })
     expect([many.status, (many.text.match(/name="ask:choose"/g) ?? []).length]).toEqual([200, 8])
-    expect(textOf(many.text)).toContain('4 more. Type more of the name.')
-    const none = await fill(visits, '/records/tasks/new', {
+    expect(mainText(many.text)).toContain('4 more. Type more of the name.')
+    const none = await submitForm(visits, '/records/tasks/new', {
       ...typed,
       participant_id: 'nobody',
       'ask:find': 'participant_id',
     })
-    expect(textOf(none.text)).toContain('No matching participant found.')
-    const one = await fill(visits, '/records/tasks/new', {
+    expect(mainText(none.text)).toContain('No matching participant found.')
+    const one = await submitForm(visits, '/records/tasks/new', {
       ...typed,
       participant_id: 'HOPPER',
       'ask:find': 'participant_id',
     })
     expect(one.text).toContain(`value="participant_id=${grace.id}"`)
-    expect(textOf(one.text)).toContain('Grace Hopper grace@example.com')
+    expect(mainText(one.text)).toContain('Grace Hopper grace@example.com')
     const chosen = await visits.post(
       '/records/tasks/new',
-      filledIn(formOf(one.text), { 'ask:choose': `participant_id=${grace.id}` }),
+      withValues(mainForm(one.text), { 'ask:choose': `participant_id=${grace.id}` }),
     )
-    expect(filledIn(formOf(chosen.text), {})).toMatchObject({ ...typed, participant_id: grace.id })
+    expect(withValues(mainForm(chosen.text), {})).toMatchObject({
+      ...typed,
+      participant_id: grace.id,
+    })
     expect(chosen.text).toContain(
       `<p class="chosen"><a href="/console/records/participants/${grace.id}">Grace Hopper</a></p>`,
     )
     expect((await client.get('/tasks')).body.meta.total).toBe(0)
-    const saved = await visits.post('/records/tasks/new', filledIn(formOf(chosen.text), {}))
+    const saved = await visits.post('/records/tasks/new', withValues(mainForm(chosen.text), {}))
     expect(saved.status).toBe(303)
     expect((await client.get('/tasks')).body.data).toMatchObject([
       { ...typed, participant_id: grace.id },
@@ -61,17 +73,17 @@ describe('a form without JavaScript', () => {
   it('422 with search results for a name in place of an ID', async () => {
     const { client, visits } = await newOwner(app)
     const ada = await newParticipant(client)
-    const answer = await fill(visits, '/records/tasks/new', {
+    const answer = await submitForm(visits, '/records/tasks/new', {
       title: 'Call',
       participant_id: 'lovelace',
     })
-    expect([answer.status, errorsIn(answer.text)]).toEqual([
+    expect([answer.status, fieldErrors(answer.text)]).toEqual([
       422,
       { participant_id: 'Participant must be a UUID.' },
     ])
     expect(answer.text).toContain(`value="participant_id=${ada.id}"`)
     const task = await newTask(client)
-    const changed = await fill(visits, `/records/tasks/${task.id}/edit`, {
+    const changed = await submitForm(visits, `/records/tasks/${task.id}/edit`, {
       participant_id: 'lovelace',
     })
     expect([changed.status, changed.text.includes(`value="participant_id=${ada.id}"`)]).toEqual([
@@ -85,29 +97,29 @@ describe('a form without JavaScript', () => {
     const [ada, grace] = [await newParticipant(client), await newParticipant(client)]
     await newTask(client, { title: 'Call Ada', participant_id: ada.id })
     await newTask(client, { title: 'Call Grace', participant_id: grace.id })
-    const found = await fill(visits, '/records/payments/new', {
+    const found = await submitForm(visits, '/records/payments/new', {
       participant_id: grace.id,
       task_id: 'CALL',
       'ask:find': 'task_id',
     })
-    expect(textOf(found.text)).toContain('Call Grace')
-    expect(textOf(found.text)).not.toContain('Call Ada')
+    expect(mainText(found.text)).toContain('Call Grace')
+    expect(mainText(found.text)).not.toContain('Call Ada')
   })
 
   it('adds groups up to the limit of the contract, removes groups, and omits empty ones', async () => {
     const { client, visits } = await newOwner(app)
     const key = (index: number): string => `screening_questions.${index}.key`
-    let form = formOf((await visits.get('/records/jobs/new')).text)
+    let form = mainForm((await visits.get('/records/jobs/new')).text)
     const ask = async (values: Values) => {
-      const answer = await visits.post('/records/jobs/new', filledIn(form, values))
+      const answer = await visits.post('/records/jobs/new', withValues(form, values))
       expect(answer.status).toBe(200)
-      form = formOf(answer.text)
+      form = mainForm(answer.text)
       return answer
     }
     await ask({ title: 'J', [key(0)]: 'first', 'ask:add': 'screening_questions' })
     await ask({ [key(1)]: 'second', 'ask:add': 'screening_questions' })
     const removed = await ask({ 'ask:remove': 'screening_questions.0' })
-    expect(filledIn(form, {})).toMatchObject({
+    expect(withValues(form, {})).toMatchObject({
       title: 'J',
       [key(0)]: 'second',
       [key(1)]: '',
@@ -118,7 +130,7 @@ describe('a form without JavaScript', () => {
     expect(full.text).not.toContain('name="ask:add"')
     const saved = await visits.post(
       '/records/jobs/new',
-      filledIn(form, { [key(0)]: '', title: 'J' }),
+      withValues(form, { [key(0)]: '', title: 'J' }),
     )
     expect(saved.status).toBe(303)
     expect((await client.get('/jobs')).body.data).toMatchObject([
@@ -129,7 +141,7 @@ describe('a form without JavaScript', () => {
   it('shows the filters of the exported list for an export', async () => {
     const { client, visits } = await newOwner(app)
     const first = await visits.get('/records/exports/new')
-    expect(textOf(first.text)).toContain('First choose: Resource.')
+    expect(mainText(first.text)).toContain('First choose: Resource.')
     const options = /name="resource"[^>]*>(.*?)<\/select>/s.exec(first.text)?.[1] ?? ''
     expect([...options.matchAll(/value="(\w*)"/g)].map(([, value]) => value)).toEqual([
       '',
@@ -140,21 +152,21 @@ describe('a form without JavaScript', () => {
       'payments',
     ])
     for (const held of resources.filter(({ slug }) => slug !== 'exports')) {
-      const shown = await fill(visits, '/records/exports/new', {
+      const shown = await submitForm(visits, '/records/exports/new', {
         format: 'json',
         resource: held.slug.replaceAll('-', '_'),
         'ask:refresh': '1',
       })
       for (const { name } of held.filters) expect(shown.text).toContain(`name="filters.${name}"`)
-      expect(filledIn(formOf(shown.text), {})).toMatchObject({ format: 'json' })
+      expect(withValues(mainForm(shown.text), {})).toMatchObject({ format: 'json' })
     }
     const ada = await newParticipant(client)
-    const found = await fill(visits, '/records/exports/new?resource=tasks', {
+    const found = await submitForm(visits, '/records/exports/new?resource=tasks', {
       'filters.participant_id': 'love',
       'ask:find': 'filters.participant_id',
     })
     expect(found.text).toContain(`value="filters.participant_id=${ada.id}"`)
-    const id = await madeBy(visits, '/records/exports/new?resource=job_applications', {
+    const id = await createByForm(visits, '/records/exports/new?resource=job_applications', {
       format: 'csv',
       'filters.status': ['accepted', 'rejected'],
     })
@@ -175,37 +187,40 @@ describe('a form without JavaScript', () => {
       ],
     })
     const plain = await newJob(client)
-    expect(textOf((await visits.get('/records/job-applications/new')).text)).toContain(
+    expect(mainText((await visits.get('/records/job-applications/new')).text)).toContain(
       'First choose: Job.',
     )
     expect(
-      textOf((await visits.get(`/records/job-applications/new?job_id=${plain.id}`)).text),
+      mainText((await visits.get(`/records/job-applications/new?job_id=${plain.id}`)).text),
     ).toContain('No fields to fill in.')
-    const chosen = await fill(visits, '/records/job-applications/new', {
+    const chosen = await submitForm(visits, '/records/job-applications/new', {
       participant_id,
       'ask:choose': `job_id=${job.id}`,
     })
-    expect(textOf(chosen.text)).toMatch(
+    expect(mainText(chosen.text)).toMatch(
       /Do you speak French\? optional Must have\..* Years\? optional Nice to have\..* Where\?/,
     )
     const wrong = await visits.post(
       '/records/job-applications/new',
-      filledIn(formOf(chosen.text), { 'answers.years': 'five', 'answers.city': 'x'.repeat(2001) }),
+      withValues(mainForm(chosen.text), {
+        'answers.years': 'five',
+        'answers.city': 'x'.repeat(2001),
+      }),
     )
-    expect([wrong.status, errorsIn(wrong.text)]).toEqual([
+    expect([wrong.status, fieldErrors(wrong.text)]).toEqual([
       422,
       {
         'answers-years': 'Years? must be a number.',
         'answers-city': expect.stringContaining('Where? must have at most 2000 characters.'),
       },
     ])
-    expect(filledIn(formOf(wrong.text), {})).toMatchObject({
+    expect(withValues(mainForm(wrong.text), {})).toMatchObject({
       'answers.years': 'five',
       job_id: job.id,
     })
     const saved = await visits.post(
       '/records/job-applications/new',
-      filledIn(formOf(wrong.text), {
+      withValues(mainForm(wrong.text), {
         'answers.years': '5',
         'answers.city': '5',
         'answers.french': 'false',
@@ -225,12 +240,12 @@ describe('Delete of an export', () => {
     const { client, visits } = await newOwner(app)
     const { body: created } = await client.post('/exports', { resource: 'tasks', format: 'csv' })
     const page = await visits.get(`/records/exports/${created.id}/delete`)
-    expect(textOf(page.text)).toContain('This cannot be undone.')
+    expect(mainText(page.text)).toContain('This cannot be undone.')
     expect(page.text).not.toContain('webhooks will be notified')
     await makeExport(app.db, created.id, () => new Date(), new AbortController().signal)
     const answer = await visits.post(
       `/records/exports/${created.id}/delete`,
-      filledIn(formOf(page.text), {}),
+      withValues(mainForm(page.text), {}),
     )
     expect(answer.status).toBe(303)
     expect((await client.get(`/exports/${created.id}`)).status).toBe(404)
@@ -247,8 +262,8 @@ describe('Delete of an export', () => {
     const path = `/records/exports/${created.id}`
     expect((await visits.get(path)).text).not.toContain(`${path}/delete`)
     const page = await visits.get(`${path}/delete`)
-    const answer = await visits.post(`${path}/delete`, filledIn(formOf(page.text), {}))
-    expect([answer.status, textOf(answer.text)]).toEqual([
+    const answer = await visits.post(`${path}/delete`, withValues(mainForm(page.text), {}))
+    expect([answer.status, mainText(answer.text)]).toEqual([
       403,
       expect.stringContaining('You do not have access to the records of this export'),
     ])

@@ -1,4 +1,4 @@
-/** Records of the console in a browser: what somebody does with the mouse and the keyboard, with JavaScript and without. */
+/** The records of the console in a browser, with and without JavaScript. */
 import { readFile } from 'node:fs/promises'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -18,7 +18,7 @@ describe('records in a browser', () => {
   let app: TestApp
   let browser: Browser
   beforeAll(async () => {
-    // With the engine, which makes exports.
+    // The engine writes exports.
     app = await startApp({ role: 'all' })
     browser = await openBrowser()
   })
@@ -61,7 +61,7 @@ describe('records in a browser', () => {
     await page.getByRole('button', { name: 'Create participant' }).click()
     await page.getByRole('heading', { name: 'Ada Lovelace' }).waitFor()
 
-    // Typed with the keyboard alone: the search answers while it is typed, and no choice is made for anybody.
+    // The search updates during typing, and selects no result by itself.
     await page.getByRole('link', { name: 'Tasks' }).click()
     await page.getByRole('link', { name: 'New task' }).first().click()
     await page.getByLabel('Title').fill('Send the welcome letter')
@@ -164,7 +164,7 @@ describe('records in a browser', () => {
     const file = (await downloads(visited)).toString()
     expect(file).toContain('Ada Byron')
     expect(file).not.toContain('Lovelace')
-    // The one that is meant: see above.
+    // The 422 above is intended.
     expect(troubles).toEqual([expect.stringContaining('422')])
   })
 
@@ -302,7 +302,7 @@ describe('records in a browser', () => {
         )
         await assertReadable(visited.page, path)
       }
-      // Of the list with a filter that there is not.
+      // The list of payments has no filter `search`.
       expect(visited.troubles).toEqual([expect.stringContaining('422')])
     },
   )

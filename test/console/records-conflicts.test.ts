@@ -4,13 +4,13 @@ import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { newRecords } from './every-record.ts'
 import {
   apiPath,
-  fill,
-  filledIn,
-  formOf,
+  mainForm,
+  mainText,
   newOwner,
-  resourceOf,
-  textOf,
+  resourceBySlug,
+  submitForm,
   type Values,
+  withValues,
 } from './forms.ts'
 
 let app: TestApp
@@ -21,7 +21,9 @@ afterAll(() => app?.[Symbol.asyncDispose]())
 
 describe('concurrent updates', () => {
   async function meanwhile(slug: string, record: Body, client: Client, by: object): Promise<void> {
-    expect((await client.patch(`${apiPath(resourceOf(slug))}/${record.id}`, by)).status).toBe(200)
+    expect((await client.patch(`${apiPath(resourceBySlug(slug))}/${record.id}`, by)).status).toBe(
+      200,
+    )
   }
 
   it('409 shows the stored values beside the typed ones, and overwrites nothing', async () => {
@@ -32,28 +34,28 @@ describe('concurrent updates', () => {
       tags: ['a'],
     })
     const edit = `/records/participants/${record.id}/edit`
-    const form = formOf((await visits.get(edit)).text)
+    const form = mainForm((await visits.get(edit)).text)
     await meanwhile('participants', record, client, {
       email: 'countess@example.com',
       phone: '2',
       tags: ['b'],
     })
-    const told = await visits.post(edit, filledIn(form, { email: 'lovelace@example.com' }))
+    const told = await visits.post(edit, withValues(form, { email: 'lovelace@example.com' }))
     expect(told.status).toBe(409)
-    expect(textOf(told.text)).toContain('Someone else has updated this record.')
-    expect(textOf(told.text)).toContain('Now stored: countess@example.com')
+    expect(mainText(told.text)).toContain('Someone else has updated this record.')
+    expect(mainText(told.text)).toContain('Now stored: countess@example.com')
     const stored = (await client.get(`/participants/${record.id}`)).body
     expect(stored).toMatchObject({ email: 'countess@example.com', phone: '2', tags: ['b'] })
 
-    // What was typed is there; what was not touched is as the other has left it.
-    const again = formOf(told.text)
-    expect(filledIn(again, {})).toMatchObject({
+    // The form keeps the input, and shows the other user's values in the other fields.
+    const again = mainForm(told.text)
+    expect(withValues(again, {})).toMatchObject({
       email: 'lovelace@example.com',
       phone: '2',
       tags: 'b',
       updated_at: stored.updated_at,
     })
-    expect(await visits.post(edit, filledIn(again, {}))).toMatchObject({ status: 303 })
+    expect(await visits.post(edit, withValues(again, {}))).toMatchObject({ status: 303 })
     expect((await client.get(`/participants/${record.id}`)).body).toMatchObject({
       email: 'lovelace@example.com',
       phone: '2',
@@ -83,14 +85,14 @@ describe('concurrent updates', () => {
     for (const [slug, [by, typed, wrong]] of Object.entries(theirs)) {
       const id = records[slug]?.id
       const edit = `/records/${slug}/${id}/edit`
-      const refused = await fill(visits, edit, { ...typed, ...wrong })
+      const refused = await submitForm(visits, edit, { ...typed, ...wrong })
       expect([slug, refused.status]).toEqual([slug, 422])
       const before = await eventsAbout(client, id ?? '')
       await meanwhile(slug, { id }, client, by)
       const told = await visits.post(
         edit,
-        filledIn(
-          formOf(refused.text),
+        withValues(
+          mainForm(refused.text),
           typed.email === undefined ? { ...typed, ...(wrong.email && { email: '' }) } : typed,
         ),
       )
@@ -102,19 +104,19 @@ describe('concurrent updates', () => {
   it('409 for the deletion of an updated record, 404 for a deleted one', async () => {
     const { client, visits } = await newOwner(app)
     const record = await newParticipant(client)
-    const asked = formOf((await visits.get(`/records/participants/${record.id}/delete`)).text)
+    const asked = mainForm((await visits.get(`/records/participants/${record.id}/delete`)).text)
     await meanwhile('participants', record, client, { phone: '2' })
-    const told = await visits.post(asked.to, filledIn(asked, {}))
+    const told = await visits.post(asked.to, withValues(asked, {}))
     expect([
       told.status,
-      textOf(told.text).includes('Someone else has updated this record'),
+      mainText(told.text).includes('Someone else has updated this record'),
     ]).toEqual([409, true])
     expect((await client.get(`/participants/${record.id}`)).status).toBe(200)
-    expect(await visits.post(asked.to, filledIn(formOf(told.text), {}))).toMatchObject({
+    expect(await visits.post(asked.to, withValues(mainForm(told.text), {}))).toMatchObject({
       status: 303,
     })
     expect((await client.get(`/participants/${record.id}`)).status).toBe(404)
-    expect((await visits.post(asked.to, filledIn(asked, {}))).status).toBe(404)
+    expect((await visits.post(asked.to, withValues(asked, {}))).status).toBe(404)
     expect(
       (await visits.post(`/records/participants/${record.id}/edit`, { full_name: 'x' })).status,
     ).toBe(404)

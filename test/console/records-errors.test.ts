@@ -5,17 +5,17 @@ import { resources } from '../../generated/resources.ts'
 import type { Schema } from '../../scripts/model/schema.ts'
 import { type Body, newJob, newParticipant, UNKNOWN_ID } from '../handlers/new-records.ts'
 import { type Answer, startApp, type TestApp } from '../helpers.ts'
-import { asTyped, newRecords } from './every-record.ts'
+import { asInput, newRecords } from './every-record.ts'
 import {
   apiPath,
-  errorsIn,
-  fill,
-  filledIn,
-  formOf,
+  fieldErrors,
+  mainForm,
   newOwner,
   type Owner,
-  resourceOf,
+  resourceBySlug,
+  submitForm,
   type Values,
+  withValues,
 } from './forms.ts'
 
 let app: TestApp
@@ -24,21 +24,21 @@ beforeAll(async () => {
 })
 afterAll(() => app?.[Symbol.asyncDispose]())
 
-interface Wrong {
+interface InvalidValue {
   field: string
-  /** What is typed, and the value that the API is given with it. */
+  /** The input, and the equal value for the API. */
   typed: string
   value: unknown
 }
 
-/** For each field of a body, each value that its schema does not take and that can be typed. */
-function wrongValues({ properties = {} }: Schema): Wrong[] {
+/** For each field, the invalid values that a user can type. */
+function invalidValues({ properties = {} }: Schema): InvalidValue[] {
   return Object.entries(properties).flatMap(([field, schema]) =>
-    wrongOf(schema).map(([typed, value]) => ({ field, typed, value })),
+    invalidFor(schema).map(([typed, value]) => ({ field, typed, value })),
   )
 }
 
-function wrongOf(schema: Schema): [typed: string, value: unknown][] {
+function invalidFor(schema: Schema): [typed: string, value: unknown][] {
   const { type, format, maxLength, minimum, maximum, items, uniqueItems } = schema
   const text = (value: string): [string, unknown] => [value, value]
   if (schema.enum) return [text('none_of_these')]
@@ -61,16 +61,16 @@ function wrongOf(schema: Schema): [typed: string, value: unknown][] {
   return []
 }
 
-/** As a browser names the element with the error. */
+/** The key of the field in `fieldErrors`. */
 const errorId = (field: string): string => field.replace(/\W/g, '-')
 
 const creations = resources.flatMap((resource) =>
-  wrongValues(resource.creation ?? {}).map((wrong) => ({ slug: resource.slug, ...wrong })),
+  invalidValues(resource.creation ?? {}).map((wrong) => ({ slug: resource.slug, ...wrong })),
 )
 const changes = resources.flatMap((resource) =>
-  wrongValues(resource.change ?? {}).map((wrong) => ({ slug: resource.slug, ...wrong })),
+  invalidValues(resource.change ?? {}).map((wrong) => ({ slug: resource.slug, ...wrong })),
 )
-const said = ({ typed }: Wrong): string =>
+const describeInput = ({ typed }: InvalidValue): string =>
   typed.length > 30 ? `${typed.length} characters` : JSON.stringify(typed)
 
 describe('invalid values', () => {
@@ -81,38 +81,38 @@ describe('invalid values', () => {
     records = await newRecords(owner.client)
   })
 
-  /** What the API says of a body is said of the form that means the same, at the field; and all that was typed is there again. */
+  /** The form shows the errors of the API at the field, and keeps the input. */
   async function expectRefusal(
     to: string,
     field: string,
     typed: Values,
     api: Answer,
   ): Promise<void> {
-    const sent = filledIn(formOf((await owner.visits.get(to)).text), typed)
+    const sent = withValues(mainForm((await owner.visits.get(to)).text), typed)
     const answer = await owner.visits.post(to, sent)
     expect([answer.status, api.status]).toEqual([422, 422])
-    const said = errorsIn(answer.text)[errorId(field)]
+    const shown = fieldErrors(answer.text)[errorId(field)]
     for (const message of Object.values<string[]>(api.body.errors).flat())
-      expect(said).toContain(message)
-    expect(filledIn(formOf(answer.text), {})).toMatchObject(sent)
+      expect(shown).toContain(message)
+    expect(withValues(mainForm(answer.text), {})).toMatchObject(sent)
   }
 
-  it.each(creations.map((row) => ({ ...row, says: said(row) })))(
+  it.each(creations.map((row) => ({ ...row, says: describeInput(row) })))(
     '$slug: a new one with $field $says → 422 in the words of the API',
     async ({ slug, field, typed, value }) => {
-      const path = apiPath(resourceOf(slug))
+      const path = apiPath(resourceBySlug(slug))
       const before = (await owner.client.get(path)).body.meta.total
       const body = records[slug]?.body
       const api = await owner.client.post(path, { ...body, [field]: value })
-      await expectRefusal(`/records/${slug}/new`, field, { ...asTyped(body), [field]: typed }, api)
+      await expectRefusal(`/records/${slug}/new`, field, { ...asInput(body), [field]: typed }, api)
       expect((await owner.client.get(path)).body.meta.total).toBe(before)
     },
   )
 
-  it.each(changes.map((row) => ({ ...row, says: said(row) })))(
+  it.each(changes.map((row) => ({ ...row, says: describeInput(row) })))(
     '$slug: $field changed to $says → 422 in the words of the API',
     async ({ slug, field, typed, value }) => {
-      const own = `${apiPath(resourceOf(slug))}/${records[slug]?.id}`
+      const own = `${apiPath(resourceBySlug(slug))}/${records[slug]?.id}`
       const before = (await owner.client.get(own)).text
       const api = await owner.client.patch(own, { [field]: value })
       await expectRefusal(
@@ -129,12 +129,12 @@ describe('invalid values', () => {
     (creation?.required ?? []).map((field) => ({ slug, field })),
   )
   it.each(required)('$slug: a new one without $field → required', async ({ slug, field }) => {
-    const answer = await fill(owner.visits, `/records/${slug}/new`, {
-      ...asTyped(records[slug]?.body),
+    const answer = await submitForm(owner.visits, `/records/${slug}/new`, {
+      ...asInput(records[slug]?.body),
       [field]: '',
     })
     expect(answer.status).toBe(422)
-    expect(errorsIn(answer.text)[errorId(field)]).toContain('is required.')
+    expect(fieldErrors(answer.text)[errorId(field)]).toContain('is required.')
   })
 
   it('shows errors of a question at the field of its group', async () => {
@@ -146,7 +146,7 @@ describe('invalid values', () => {
         ]),
       )
     const good = { key: 'a', label: 'A?', requirement: 'must_have', expected: 'x' }
-    const answer = await fill(owner.visits, '/records/jobs/new', {
+    const answer = await submitForm(owner.visits, '/records/jobs/new', {
       title: 'J',
       ...group(0, { key: '', label: '', requirement: '', expected: '' }),
       ...group(1, good),
@@ -160,8 +160,8 @@ describe('invalid values', () => {
       }),
       ...group(3, { ...good, label: '' }),
     })
-    // The one that nobody filled in is gone, and those after it moved up.
-    expect([answer.status, Object.keys(errorsIn(answer.text))]).toEqual([
+    // The empty group disappears, and the groups after it move up.
+    expect([answer.status, Object.keys(fieldErrors(answer.text))]).toEqual([
       422,
       [
         ...['key', 'label', 'requirement', 'expected'].map(
@@ -170,8 +170,10 @@ describe('invalid values', () => {
         'screening_questions-2-label',
       ],
     ])
-    expect(errorsIn(answer.text)['screening_questions-1-expected']).toContain('must be a number.')
-    const sent = filledIn(formOf(answer.text), {})
+    expect(fieldErrors(answer.text)['screening_questions-1-expected']).toContain(
+      'must be a number.',
+    )
+    const sent = withValues(mainForm(answer.text), {})
     expect(sent).toMatchObject({
       ...group(0, good),
       ...group(1, {
@@ -182,12 +184,12 @@ describe('invalid values', () => {
       }),
     })
 
-    const twice = await fill(owner.visits, '/records/jobs/new', {
+    const twice = await submitForm(owner.visits, '/records/jobs/new', {
       title: 'J',
       ...group(0, good),
       ...group(1, good),
     })
-    expect(errorsIn(twice.text)).toEqual({
+    expect(fieldErrors(twice.text)).toEqual({
       'screening_questions-1-key': 'Key is the key of another question: a.',
     })
   })
@@ -195,41 +197,41 @@ describe('invalid values', () => {
   it('shows errors that depend on other records at their field', async () => {
     const { client, visits } = owner
     await newParticipant(client, { email: 'taken@example.com', external_id: 'taken' })
-    const taken = await fill(visits, '/records/participants/new', {
+    const taken = await submitForm(visits, '/records/participants/new', {
       full_name: 'A',
       email: 'TAKEN@example.com',
     })
-    expect(errorsIn(taken.text)).toEqual({ email: 'Email is used by another participant.' })
-    const unknown = await fill(visits, '/records/tasks/new', {
+    expect(fieldErrors(taken.text)).toEqual({ email: 'Email is used by another participant.' })
+    const unknown = await submitForm(visits, '/records/tasks/new', {
       title: 'T',
       participant_id: UNKNOWN_ID,
     })
-    expect(errorsIn(unknown.text)).toEqual({
+    expect(fieldErrors(unknown.text)).toEqual({
       participant_id: 'Participant does not name a participant of your account.',
     })
     const draft = await newJob(client, { status: 'draft' })
-    const closed = await fill(visits, '/records/job-applications/new', {
-      ...asTyped(records['job-applications']?.body),
+    const closed = await submitForm(visits, '/records/job-applications/new', {
+      ...asInput(records['job-applications']?.body),
       job_id: draft.id,
     })
-    expect(errorsIn(closed.text)).toEqual({
+    expect(fieldErrors(closed.text)).toEqual({
       job_id: 'Job names a job that takes no applications: it is draft.',
     })
     const job = await newJob(client)
-    const moved = await fill(visits, `/records/jobs/${job.id}/edit`, { status: 'draft' })
-    expect(errorsIn(moved.text)).toEqual({
+    const moved = await submitForm(visits, `/records/jobs/${job.id}/edit`, { status: 'draft' })
+    expect(fieldErrors(moved.text)).toEqual({
       status: 'Status cannot become draft: it is open, which can only become closed.',
     })
-    const filters = await fill(visits, '/records/exports/new?resource=tasks', {
+    const filters = await submitForm(visits, '/records/exports/new?resource=tasks', {
       format: 'csv',
       'filters.participant_id': 'nobody',
       'filters.due_after': 'x',
     })
-    expect(Object.keys(errorsIn(filters.text)).sort()).toEqual([
+    expect(Object.keys(fieldErrors(filters.text)).sort()).toEqual([
       'filters-due_after',
       'filters-participant_id',
     ])
-    expect(filledIn(formOf(filters.text), {})).toMatchObject({
+    expect(withValues(mainForm(filters.text), {})).toMatchObject({
       'filters.participant_id': 'nobody',
       'filters.due_after': 'x',
     })
@@ -245,17 +247,17 @@ describe('a form that the console did not render', () => {
       filters: '{"nothing": "1"}',
     })
     expect(answer.status).toBe(422)
-    expect(errorsIn(answer.text).filters).toContain('nothing is not a recognised field.')
+    expect(fieldErrors(answer.text).filters).toContain('nothing is not a recognised field.')
     const broken = await visits.post('/records/exports/new', {
       resource: 'tasks',
       format: 'pdf',
       filters: '{"status": ',
     })
-    expect(errorsIn(broken.text)).toMatchObject({
+    expect(fieldErrors(broken.text)).toMatchObject({
       format: expect.stringContaining('must be one of csv, json.'),
       filters: expect.stringContaining('must be valid JSON'),
     })
-    expect(filledIn(formOf(broken.text), {})).toMatchObject({
+    expect(withValues(mainForm(broken.text), {})).toMatchObject({
       filters: '{"status": ',
       format: 'pdf',
     })
@@ -264,7 +266,7 @@ describe('a form that the console did not render', () => {
       format: 'csv',
       filters: '[]',
     })
-    expect(errorsIn(list.text).filters).toContain('must be an object.')
+    expect(fieldErrors(list.text).filters).toContain('must be an object.')
     const stored = await visits.post('/records/exports/new', {
       resource: 'tasks',
       format: 'csv',

@@ -15,13 +15,13 @@ import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { QUESTIONS } from './every-record.ts'
 import {
   apiPath,
-  fill,
-  idsIn,
+  listedIds,
+  mainText,
   newOwner,
   type Owner,
-  resourceOf,
-  textOf,
-  unescaped,
+  resourceBySlug,
+  submitForm,
+  unescapeHtml,
 } from './forms.ts'
 
 let app: TestApp
@@ -80,9 +80,9 @@ describe('lists', () => {
     }
   }
 
-  /** For each filter a value that some record of the kind has; the rest is by its schema. */
+  /** Values of filters that the schema does not determine. */
   async function valueFor(client: Client, slug: string, name: string): Promise<string> {
-    const { data } = (await client.get(`${apiPath(resourceOf(slug))}?page[size]=100`)).body
+    const { data } = (await client.get(`${apiPath(resourceBySlug(slug))}?page[size]=100`)).body
     if (/_(after|before)$/.test(name)) return '2027-01-15T00:00:00.000Z'
     const known: Record<string, string> = {
       search: slug === 'jobs' ? 'driv' : 'ZOË',
@@ -116,10 +116,11 @@ describe('lists', () => {
         ? name
         : `${name}=${encodeURIComponent(await valueFor(owner.client, slug, name.slice(7, -1)))}`
       const page = await owner.visits.get(`/records/${slug}?${query}`)
-      const { data, meta } = (await owner.client.get(`${apiPath(resourceOf(slug))}?${query}`)).body
+      const { data, meta } = (await owner.client.get(`${apiPath(resourceBySlug(slug))}?${query}`))
+        .body
       expect(page.status).toBe(200)
-      expect(idsIn(page.text, slug)).toEqual(data.map(({ id }: Body) => id))
-      if (meta.total > 0) expect(textOf(page.text)).toContain(`of ${meta.total} `)
+      expect(listedIds(page.text, slug)).toEqual(data.map(({ id }: Body) => id))
+      if (meta.total > 0) expect(mainText(page.text)).toContain(`of ${meta.total} `)
       // The form holds it, so that the next filter is added to it.
       expect(page.text).toMatch(
         sort
@@ -138,7 +139,7 @@ describe('lists', () => {
     )
     const page = await owner.visits.get(to ?? '')
     expect(page.status).toBe(200)
-    const request = unescaped(/data-copy="(curl [^"]+)"/.exec(page.text)?.[1] ?? '')
+    const request = unescapeHtml(/data-copy="(curl [^"]+)"/.exec(page.text)?.[1] ?? '')
     expect(request).toBe(
       [
         `curl -G '${app.config.baseUrl}/public/v1/participants'`,
@@ -156,7 +157,7 @@ describe('lists', () => {
   it('pages and column heads link with the rest of the query', async () => {
     const links = (page: string): string[] =>
       [...page.matchAll(/href="\/console(\/records\/participants\?[^"]*)"/g)].map(([, to]) =>
-        unescaped(to ?? ''),
+        unescapeHtml(to ?? ''),
       )
     const first = await owner.visits.get(
       '/records/participants?filter[status]=active,inactive,archived&sort=full_name',
@@ -164,7 +165,7 @@ describe('lists', () => {
     expect(first.text).toMatch(
       /<th scope="col" aria-sort="ascending"><a class="sort" href="[^"]*">Full name<\/a>/,
     )
-    expect(textOf(first.text)).toContain('1 to 25 of 30')
+    expect(mainText(first.text)).toContain('1 to 25 of 30')
     const next =
       '/records/participants?filter[status]=active,inactive,archived&sort=full_name&page[number]=2'
     expect(links(first.text)).toContain(next)
@@ -172,18 +173,18 @@ describe('lists', () => {
       '/records/participants?filter[status]=active,inactive,archived&sort=-full_name',
     )
     const second = await owner.visits.get(next)
-    expect(textOf(second.text)).toContain('26 to 30 of 30')
+    expect(mainText(second.text)).toContain('26 to 30 of 30')
     expect(links(second.text)).toContain(
       '/records/participants?filter[status]=active,inactive,archived&sort=full_name',
     )
     const falling = await owner.visits.get('/records/participants?sort=-full_name&page[size]=50')
     expect(falling.text).toMatch(/<th scope="col" aria-sort="descending">/)
     expect(links(falling.text)).toContain('/records/participants?page[size]=50')
-    expect(idsIn(falling.text, 'participants')).toHaveLength(30)
+    expect(listedIds(falling.text, 'participants')).toHaveLength(30)
     const past = await owner.visits.get('/records/participants?page[number]=9')
-    expect([past.status, textOf(past.text).includes('This page is empty')]).toEqual([200, true])
+    expect([past.status, mainText(past.text).includes('This page is empty')]).toEqual([200, true])
     const [, back = ''] = /href="\/console([^"]*)">Previous/.exec(past.text) ?? []
-    expect(unescaped(back)).toBe('/records/participants?page[number]=2')
+    expect(unescapeHtml(back)).toBe('/records/participants?page[number]=2')
   })
 
   const REFUSED = [
@@ -202,8 +203,8 @@ describe('lists', () => {
     const page = await owner.visits.get(`/records/participants?${query}`)
     expect([api.status, page.status]).toEqual([422, 422])
     for (const message of Object.values<string[]>(api.body.errors).flat())
-      expect(textOf(page.text)).toContain(message)
-    expect(idsIn(page.text, 'participants')).toEqual([])
+      expect(mainText(page.text)).toContain(message)
+    expect(listedIds(page.text, 'participants')).toEqual([])
     const [name = '', value = ''] = query.split('=')
     if (name.startsWith('filter[') && !name.includes('nothing') && !value.includes('%'))
       expect(page.text).toContain(`value="${value}"`)
@@ -216,8 +217,8 @@ describe('lists', () => {
       /<a href="\/console(\/records\/tasks\?sort=title&#38;filter\[participant_id\]=[0-9a-f-]{36})">Ada 27</.exec(
         answer.text,
       ) ?? []
-    const page = await owner.visits.get(unescaped(to))
-    expect([page.status, textOf(page.text).includes('Participant Ada 27')]).toEqual([200, true])
+    const page = await owner.visits.get(unescapeHtml(to))
+    expect([page.status, mainText(page.text).includes('Participant Ada 27')]).toEqual([200, true])
     const stranger = await newOwner(app)
     expect(
       (await stranger.visits.get('/records/tasks?filter[participant_id]=ada')).text,
@@ -227,13 +228,13 @@ describe('lists', () => {
   it('empty lists and empty results tell the user what to do', async () => {
     const { visits } = await newOwner(app)
     for (const { slug } of resources) {
-      expect(textOf((await visits.get(`/records/${slug}`)).text)).toMatch(
+      expect(mainText((await visits.get(`/records/${slug}`)).text)).toMatch(
         /No [a-z ]+ yet .*Create the first one here/,
       )
-      const [filter] = resourceOf(slug).filters
+      const [filter] = resourceBySlug(slug).filters
       const option = (filter?.schema.items?.enum ?? [])[0]
       expect(
-        textOf((await visits.get(`/records/${slug}?filter[${filter?.name}]=${option}`)).text),
+        mainText((await visits.get(`/records/${slug}?filter[${filter?.name}]=${option}`)).text),
       ).toContain('Nothing matches')
     }
   })
@@ -255,7 +256,7 @@ describe('the page of a record', () => {
     const payment = await newPayment(client, { participant_id: ada.id, task_id: tasks[0].id })
 
     const person = await visits.get(`/records/participants/${ada.id}`)
-    const text = textOf(person.text)
+    const text = mainText(person.text)
     for (const part of [ada.id, 'ada@example.com', 'vip', 'Active', 'participant.created'])
       expect(text).toContain(part)
     expect(text).toMatch(/Tasks 7 See all New task Task .* Task 6 /)
@@ -271,8 +272,8 @@ describe('the page of a record', () => {
 
     const applied = await visits.get(`/records/job-applications/${application.id}`)
     expect(applied.text).toContain(`<a href="/console/records/jobs/${job.id}">Interpreter</a>`)
-    expect(textOf(applied.text)).toMatch(/French\? No extra x/)
-    expect(textOf((await visits.get(`/records/jobs/${job.id}`)).text)).toMatch(
+    expect(mainText(applied.text)).toMatch(/French\? No extra x/)
+    expect(mainText((await visits.get(`/records/jobs/${job.id}`)).text)).toMatch(
       /Screening questions 2 .*years Years\? Nice to have Equals 5/,
     )
     const paid = await visits.get(`/records/payments/${payment.id}`)
@@ -281,8 +282,8 @@ describe('the page of a record', () => {
     expect(list.text).toContain(
       `<a href="/console/records/participants/${ada.id}">Ada Lovelace</a>`,
     )
-    expect(textOf(paid.text)).toMatch(/Amount €125\.00 /)
-    expect(textOf(paid.text)).not.toContain('minor')
+    expect(mainText(paid.text)).toMatch(/Amount €125\.00 /)
+    expect(mainText(paid.text)).not.toContain('minor')
   })
 
   it.each([
@@ -305,10 +306,10 @@ describe('the page of a record', () => {
     const { client, visits } = await newOwner(app)
     const ada = await newParticipant(client)
     await newApplication(client, { participant_id: ada.id })
-    const answer = await fill(visits, `/records/participants/${ada.id}/delete`, {})
+    const answer = await submitForm(visits, `/records/participants/${ada.id}/delete`, {})
     const api = await client.delete(`/participants/${ada.id}`)
     expect([answer.status, api.status]).toEqual([422, 422])
-    expect(textOf(answer.text)).toContain(`Participant ${api.body.errors.participant[0]}`)
+    expect(mainText(answer.text)).toContain(`Participant ${api.body.errors.participant[0]}`)
     expect((await client.get(`/participants/${ada.id}`)).status).toBe(200)
   })
 })

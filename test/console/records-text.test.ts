@@ -7,7 +7,7 @@ import {
   newTask,
 } from '../handlers/new-records.ts'
 import { startApp, type TestApp } from '../helpers.ts'
-import { apiPath, fill, newOwner, resourceOf, textOf } from './forms.ts'
+import { apiPath, mainText, newOwner, resourceBySlug, submitForm } from './forms.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -86,23 +86,25 @@ describe('text', () => {
     }
     for (const [slug, { id }] of Object.entries(all)) {
       if (slug === 'exports') continue
-      const before = (await client.get(`${apiPath(resourceOf(slug))}/${id}`)).text
-      expect(await fill(visits, `/records/${slug}/${id}/edit`, {})).toMatchObject({ status: 303 })
-      expect((await client.get(`${apiPath(resourceOf(slug))}/${id}`)).text).toBe(before)
+      const before = (await client.get(`${apiPath(resourceBySlug(slug))}/${id}`)).text
+      expect(await submitForm(visits, `/records/${slug}/${id}/edit`, {})).toMatchObject({
+        status: 303,
+      })
+      expect((await client.get(`${apiPath(resourceBySlug(slug))}/${id}`)).text).toBe(before)
     }
-    const found = await fill(visits, '/records/tasks/new', {
+    const found = await submitForm(visits, '/records/tasks/new', {
       participant_id: HOSTILE.slice(0, 40),
       'ask:find': 'participant_id',
     })
     expect([found.status, found.text.includes('<script>alert')]).toEqual([200, false])
-    expect(textOf(found.text)).toContain(HOSTILE)
+    expect(mainText(found.text)).toContain(HOSTILE)
   })
 
   const listQuestion = (key: string, expected: unknown[]): object => ({
     ...{ key, label: 'L', requirement: 'must_have', operator: 'one_of', expected },
   })
 
-  /** What a form cannot say in so many words is not lost by sending it. */
+  /** Submitting a form keeps values that its inputs cannot express. */
   const KEPT: [slug: string, body: object][] = [
     [
       'participants',
@@ -147,13 +149,13 @@ describe('text', () => {
     '%s %j: unchanged by a form that saves nothing or another field',
     async (slug, body) => {
       const { client, visits } = await newOwner(app)
-      const path = apiPath(resourceOf(slug))
+      const path = apiPath(resourceBySlug(slug))
       const record = await expectSuccess(client.post(path, body))
       const edit = `/records/${slug}/${record.id}/edit`
-      expect(await fill(visits, edit, {})).toMatchObject({ status: 303 })
+      expect(await submitForm(visits, edit, {})).toMatchObject({ status: 303 })
       expect((await client.get(`${path}/${record.id}`)).body).toEqual(record)
       const status = slug === 'participants' ? 'archived' : slug === 'tasks' ? 'cancelled' : 'open'
-      expect(await fill(visits, edit, { status })).toMatchObject({ status: 303 })
+      expect(await submitForm(visits, edit, { status })).toMatchObject({ status: 303 })
       expect((await client.get(`${path}/${record.id}`)).body).toEqual({
         ...record,
         status,
@@ -181,7 +183,7 @@ describe('text', () => {
     }
     const { id } = await newApplication(client, { job_id: job.id, answers })
     expect(
-      await fill(visits, `/records/job-applications/${id}/edit`, { 'answers.more': '2' }),
+      await submitForm(visits, `/records/job-applications/${id}/edit`, { 'answers.more': '2' }),
     ).toMatchObject({ status: 303 })
     expect((await client.get(`/job-applications/${id}`)).body.answers).toEqual({
       ...answers,

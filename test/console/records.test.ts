@@ -11,12 +11,12 @@ import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { QUESTIONS } from './every-record.ts'
 import {
   apiPath,
-  fill,
-  idsIn,
-  madeBy,
+  createByForm,
+  listedIds,
   newOwner,
   type Owner,
-  resourceOf,
+  resourceBySlug,
+  submitForm,
   type Values,
 } from './forms.ts'
 
@@ -28,11 +28,11 @@ afterAll(() => app?.[Symbol.asyncDispose]())
 
 interface Kind {
   slug: string
-  /** What is typed, and the body of the same by the API. `ids` are of a participant, an open job and a task. */
+  /** The input of the create form, and the equal body for the API. */
   given(ids: Ids): { typed: Values; body: Body }
-  /** Of a change, the same. */
+  /** The same for the update. */
   change?: { typed: Values; body: Body }
-  /** A filter that finds it, and one that does not. */
+  /** A filter that finds the new record, and one that does not. */
   filters: [finds: string, not: string]
 }
 
@@ -177,7 +177,7 @@ const KINDS: Kind[] = [
   },
 ]
 
-/** A participant, an open job with questions, a task. */
+/** Creates a participant, an open job with questions and a task. */
 async function newIds(client: Client): Promise<Ids> {
   const [participant, job, task] = [
     await newParticipant(client),
@@ -187,8 +187,12 @@ async function newIds(client: Client): Promise<Ids> {
   return { participant: participant.id, job: job.id, task: task.id }
 }
 
-/** What has happened in an account since it had so many events, and what is to be delivered of it, without the ids that differ by nature. */
-async function happened({ tenant: { scope } }: Owner, since: number, ids: Record<string, string>) {
+/** The events of an account after the first `since`, and their deliveries. Replaces IDs by the names in `ids`. */
+async function emittedSince(
+  { tenant: { scope } }: Owner,
+  since: number,
+  ids: Record<string, string>,
+) {
   const events: Record<string, string>[] = (await scope.rows('events').orderBy('id')).slice(since)
   const deliveries: Record<string, string>[] = await scope.rows('deliveries').orderBy('id')
   const known = (text: string): string =>
@@ -213,7 +217,7 @@ async function happened({ tenant: { scope } }: Owner, since: number, ids: Record
 const eventCount = async ({ tenant: { scope } }: Owner): Promise<number> =>
   (await scope.rows('events').select('id')).length
 
-/** The record without what no two have in common: ids, and the moments of the server's clock. */
+/** The record without IDs and times of the server, which differ between any two records. */
 function comparable(record: Body): Body {
   const own = ([name, value]: [string, unknown]) => [
     name,
@@ -222,7 +226,7 @@ function comparable(record: Body): Body {
   return Object.fromEntries(Object.entries(record).map((entry) => own(entry)))
 }
 
-/** Where the form of a new record begins. */
+/** The query of the create form. */
 const QUERIES: Record<string, (ids: Ids) => string> = {
   'job-applications': ({ job }) => `?job_id=${job}`,
   exports: () => '?resource=tasks',
@@ -230,7 +234,7 @@ const QUERIES: Record<string, (ids: Ids) => string> = {
 
 describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot] }) => {
   it('creates, lists, updates and deletes by form: same record, events and deliveries as by API', async () => {
-    const resource = resourceOf(slug)
+    const resource = resourceBySlug(slug)
     const path = apiPath(resource)
     const [owner, twin] = [await newOwner(app), await newOwner(app)]
     const { client, visits } = owner
@@ -238,7 +242,7 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
     const [ids, twinIds] = [await newIds(client), await newIds(twin.client)]
     const [before, twinBefore] = [await eventCount(owner), await eventCount(twin)]
 
-    const id = await madeBy(
+    const id = await createByForm(
       visits,
       `/records/${slug}/new${QUERIES[slug]?.(ids) ?? ''}`,
       given(ids).typed,
@@ -255,14 +259,14 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
       ['', true],
     ] as const) {
       const page = await visits.get(`/records/${slug}?${query}`)
-      expect([query, page.status, idsIn(page.text, slug).includes(id)]).toEqual([
+      expect([query, page.status, listedIds(page.text, slug).includes(id)]).toEqual([
         query,
         200,
         isThere,
       ])
     }
     if (change) {
-      expect(await fill(visits, `/records/${slug}/${id}/edit`, change.typed)).toMatchObject({
+      expect(await submitForm(visits, `/records/${slug}/${id}/edit`, change.typed)).toMatchObject({
         status: 303,
         to: `/records/${slug}/${id}`,
       })
@@ -270,8 +274,8 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
       expect(comparable(record)).toEqual(
         comparable(await expectSuccess(twin.client.patch(`${path}/${twinId}`, change.body))),
       )
-      // A form that is sent as it came changes nothing and says nothing.
-      const unchanged = await fill(visits, `/records/${slug}/${id}/edit`, {})
+      // Submitting the form without changes does nothing.
+      const unchanged = await submitForm(visits, `/records/${slug}/${id}/edit`, {})
       expect((await visits.get(unchanged.to ?? '')).text).toContain('No changes to save.')
       expect(await read()).toEqual(record)
     }
@@ -280,7 +284,7 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
         'This cannot be undone.',
       )
       expect((await client.get(`${path}/${id}`)).status).toBe(200)
-      expect(await fill(visits, `/records/${slug}/${id}/delete`, {})).toMatchObject({
+      expect(await submitForm(visits, `/records/${slug}/${id}/delete`, {})).toMatchObject({
         status: 303,
         to: `/records/${slug}`,
       })
@@ -288,9 +292,9 @@ describe.each(KINDS)('$slug', ({ slug, given, change, filters: [finds, findsNot]
       expect((await client.get(`${path}/${id}`)).status).toBe(404)
       expect((await visits.get(`/records/${slug}/${id}`)).status).toBe(404)
     }
-    const here = await happened(owner, before, { ...ids, record: id })
+    const here = await emittedSince(owner, before, { ...ids, record: id })
     expect(here.events.length).toBeGreaterThan(0)
     expect(here.deliveries).toHaveLength(here.events.length)
-    expect(here).toEqual(await happened(twin, twinBefore, { ...twinIds, record: twinId }))
+    expect(here).toEqual(await emittedSince(twin, twinBefore, { ...twinIds, record: twinId }))
   })
 })

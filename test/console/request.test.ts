@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { commandIn, log, NOW, textOf } from './logged-requests.ts'
+import { commandIn, log, NOW, plainText } from './logged-requests.ts'
 import { newPerson, type Visitor, visitor } from './visitors.ts'
 
 const run = promisify(execFile)
@@ -39,7 +39,7 @@ describe('API requests', () => {
       const { text } = await owner.get(`/requests/${id}`)
       expect(text).toContain(requestId)
       expect(text).toContain('href="/docs/operations/createTask"')
-      const read = textOf(text)
+      const read = plainText(text)
       // Indented.
       expect(read).toContain('{\n  "title": "Call",\n  "due_at": null\n}')
       expect(read).toContain('Test Owner')
@@ -85,7 +85,7 @@ describe('API requests', () => {
         expect(status).toBe(200)
         expect(text).not.toContain('<script>')
         expect(text).not.toContain('<img src=x')
-        expect(textOf(text)).toContain('<script>alert(1)</script>')
+        expect(plainText(text)).toContain('<script>alert(1)</script>')
       }
     })
 
@@ -102,7 +102,7 @@ describe('API requests', () => {
         return rows[0]?.id as string | undefined
       })
       const { text } = await owner.get(`/requests/${id}`)
-      expect(textOf(text)).toContain('Truncated after 64 KiB.')
+      expect(plainText(text)).toContain('Truncated after 64 KiB.')
       expect(text).not.toContain('--data-raw')
       expect(text).toContain('cannot be repeated from here')
     })
@@ -192,9 +192,9 @@ describe('API requests', () => {
             expect(status).toBe(200)
             expect(text).not.toContain('asked')
             expect(text).not.toContain('answered')
-            expect(textOf(text)).toContain('The bodies of this request are hidden')
+            expect(plainText(text)).toContain('The bodies of this request are hidden')
             for (const one of [seeing, owner]) {
-              const read = textOf((await one.get(path)).text)
+              const read = plainText((await one.get(path)).text)
               expect(read).toContain('asked')
               expect(read).toContain('answered')
             }
@@ -218,7 +218,7 @@ describe('API requests', () => {
           app,
           await newPerson(app, account.accountId, { permissions: none }),
         )
-        expect(textOf((await admin.get(`/requests/${id}`)).text)).toContain('answered')
+        expect(plainText((await admin.get(`/requests/${id}`)).text)).toContain('answered')
       })
     })
 

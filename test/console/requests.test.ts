@@ -119,7 +119,7 @@ describe('API requests', () => {
       expect(text).toContain(`"${typed}"`)
       expect(text).toContain(problem)
       expect(listedIn(text)).toEqual([])
-      // The file is not made with other filters instead.
+      // The download does not ignore the invalid filter.
       expect(await owner.get(`/requests.csv?${query}`)).toMatchObject({ status: 303 })
     })
 

@@ -2,7 +2,15 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Body, newJob, newParticipant } from '../handlers/new-records.ts'
 import { startApp, type TestApp } from '../helpers.ts'
-import { errorsIn, fill, filledIn, formOf, newOwner, textOf, type Values } from './forms.ts'
+import {
+  fieldErrors,
+  mainForm,
+  mainText,
+  newOwner,
+  submitForm,
+  type Values,
+  withValues,
+} from './forms.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -44,12 +52,12 @@ const CASES: Case[] = [
 
 it.each(CASES)('creates a question from $given', async ({ given, want }) => {
   const { client, visits } = await newOwner(app)
-  const answer = await fill(visits, NEW, { title: 'J', ...typed(0, given) })
-  expect([answer.status, errorsIn(answer.text)]).toEqual([303, {}])
+  const answer = await submitForm(visits, NEW, { title: 'J', ...typed(0, given) })
+  expect([answer.status, fieldErrors(answer.text)]).toEqual([303, {}])
   const [job] = (await client.get('/jobs')).body.data
   const [operator, expected] = want
   expect(job.screening_questions).toMatchObject([{ key: 'q0', operator, expected }])
-  const edit = await fill(visits, `/records/jobs/${job.id}/edit`, {})
+  const edit = await submitForm(visits, `/records/jobs/${job.id}/edit`, {})
   expect(edit.status).toBe(303)
   expect((await client.get(`/jobs/${job.id}`)).body).toEqual(job)
 })
@@ -69,12 +77,12 @@ const FAULTS: { given: Values; error: string }[] = [
 ]
 it.each(FAULTS)('$error', async ({ given, error }) => {
   const { client, visits } = await newOwner(app)
-  const answer = await fill(visits, NEW, { title: 'J', ...typed(0, given) })
-  expect([answer.status, errorsIn(answer.text)]).toEqual([
+  const answer = await submitForm(visits, NEW, { title: 'J', ...typed(0, given) })
+  expect([answer.status, fieldErrors(answer.text)]).toEqual([
     422,
     { 'screening_questions-0-expected': error },
   ])
-  expect(filledIn(formOf(answer.text), {})).toMatchObject({
+  expect(withValues(mainForm(answer.text), {})).toMatchObject({
     'screening_questions.0.operator': given.operator,
     'screening_questions.0.expected': given.expected,
   })
@@ -87,11 +95,11 @@ it('shows the inputs of the selected operator, and the type of the typed value s
   let page = await visits.get(NEW)
   const select = async (operator: string, values: Values = {}) => {
     const sent = { ...values, [at('operator')]: operator, 'ask:refresh': '1' }
-    page = await visits.post(NEW, filledIn(formOf(page.text), sent))
+    page = await visits.post(NEW, withValues(mainForm(page.text), sent))
     expect(page.status).toBe(200)
-    return filledIn(formOf(page.text), {})
+    return withValues(mainForm(page.text), {})
   }
-  expect(filledIn(formOf(page.text), {})).toMatchObject({
+  expect(withValues(mainForm(page.text), {})).toMatchObject({
     [at('operator')]: 'equals',
     [at('expected:kind')]: 'text',
   })
@@ -99,7 +107,7 @@ it('shows the inputs of the selected operator, and the type of the typed value s
     [at('expected')]: '5',
     [at('expected:kind')]: 'number',
   })
-  expect(textOf(page.text)).toContain(
+  expect(mainText(page.text)).toContain(
     'Expected The answer is the expected number or a greater one.',
   )
   expect(page.text).not.toContain('Kind of Expected')
@@ -107,7 +115,7 @@ it('shows the inputs of the selected operator, and the type of the typed value s
     [at('expected')]: '5',
     [at('expected:kind')]: 'number',
   })
-  expect(textOf(page.text)).toContain('One per line.')
+  expect(mainText(page.text)).toContain('One per line.')
 })
 
 it('shows the operator and the expected values on the page of the job', async () => {
@@ -121,7 +129,7 @@ it('shows the operator and the expected values on the page of the job', async ()
       question('city', 'one_of', ['Lyon', 'Paris']),
     ],
   })
-  expect(textOf((await visits.get(`/records/jobs/${id}`)).text)).toMatch(
+  expect(mainText((await visits.get(`/records/jobs/${id}`)).text)).toMatch(
     /years years\? Must have At least 5 city city\? Must have One of Lyon Paris/,
   )
 })
@@ -141,10 +149,10 @@ it('asks for answers of the type of the expected values', async () => {
   })
   const { id: participant_id } = await newParticipant(client)
   const path = `/records/job-applications/new?job_id=${job.id}`
-  expect(textOf((await visits.get(path)).text)).toContain('years optional Nice to have. city')
-  const wrong = await fill(visits, path, { participant_id, 'answers.grade': 'first' })
-  expect(errorsIn(wrong.text)).toEqual({ 'answers-grade': 'grade must be a number.' })
-  const saved = await fill(visits, path, {
+  expect(mainText((await visits.get(path)).text)).toContain('years optional Nice to have. city')
+  const wrong = await submitForm(visits, path, { participant_id, 'answers.grade': 'first' })
+  expect(fieldErrors(wrong.text)).toEqual({ 'answers-grade': 'grade must be a number.' })
+  const saved = await submitForm(visits, path, {
     participant_id,
     'answers.years': '7',
     'answers.city': 'Lyon',

@@ -1,12 +1,12 @@
-/** What is too deep, too long or no text: it is shown as it is, or refused with all that was typed, and keeps nobody else waiting. */
+/** Very deep or large JSON: it is displayed unchanged, and refused in a form. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { highlightJson, prettyJson } from '../../web/console/json-block.ts'
 import { html } from '../../web/shared/html.ts'
 import { newParticipant } from '../handlers/new-records.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { filledIn, formOf, newOwner, textOf } from './forms.ts'
-import { newOffice } from './hooks.ts'
+import { mainForm, mainText, newOwner, withValues } from './forms.ts'
+import { newWebhookAdmin } from './hooks.ts'
 import { log } from './logged-requests.ts'
 import { visitor } from './visitors.ts'
 
@@ -44,7 +44,7 @@ describe('prettyJson', () => {
     ['deeper than 32', deep(33)],
     ['so deep that it overflows', deep(1_000_000)],
     ['larger than 256 KiB with its indentation', deep(30, zeros(30_000))],
-  ])('%s: there is none', (_, text) => {
+  ])('%s: undefined', (_, text) => {
     expect(prettyJson(text)).toBeUndefined()
   })
 
@@ -71,14 +71,14 @@ describe('prettyJson', () => {
     const body = deep(1_000, zeros(7_000))
     await using receiver = await startReceiver({ answers: [{ status: 500, body }] })
     await using worker = await startApp({ role: 'all' })
-    const office = await newOffice(worker)
-    const webhookId = await office.subscribe(receiver.url)
-    await office.emit()
+    const admin = await newWebhookAdmin(worker)
+    const webhookId = await admin.subscribe(receiver.url)
+    await admin.emit()
     const id = await until('an attempt has ended', async () => {
-      const [delivery] = await office.deliveries()
+      const [delivery] = await admin.deliveries()
       return delivery?.attempts === 1 && delivery.id
     })
-    const { text } = await office.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)
+    const { text } = await admin.visitor.get(`/webhooks/${webhookId}/deliveries/${id}`)
     expect(text).toContain(body.slice(0, 10_000))
     expect(text.length).toBeLessThan(200_000)
   })
@@ -99,15 +99,18 @@ describe('a record form with too many entries', () => {
       const { visits, client } = await newOwner(app)
       const { id } = await newParticipant(client)
       for (const to of ['/records/participants/new', `/records/participants/${id}/edit`]) {
-        const form = formOf((await visits.get(to)).text)
+        const form = mainForm((await visits.get(to)).text)
         const answer = await visits.post(
           to,
-          filledIn(form, { full_name: 'Ada Lovelace', ...typed }),
+          withValues(form, { full_name: 'Ada Lovelace', ...typed }),
         )
         expect(answer.status).toBe(422)
-        expect(textOf(answer.text)).toContain(problem)
+        expect(mainText(answer.text)).toContain(problem)
         const fields = new Map(
-          formOf(answer.text).fields.map(([name, value]) => [name, value.replaceAll('\r\n', '\n')]),
+          mainForm(answer.text).fields.map(([name, value]) => [
+            name,
+            value.replaceAll('\r\n', '\n'),
+          ]),
         )
         expect(fields.get('full_name')).toBe('Ada Lovelace')
         expect(fields.get('tags')).toBe(typed.tags)

@@ -8,7 +8,8 @@ import { findDeliveryHealth } from '../../records/reports/delivery-health.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { newOffice, type Office, textOf } from './hooks.ts'
+import { mainText } from './forms.ts'
+import { newWebhookAdmin, type WebhookAdmin } from './hooks.ts'
 import { visit } from './visitors.ts'
 
 const HOUR_MS = 3_600_000
@@ -31,7 +32,7 @@ describe('webhook health', () => {
     type?: string
   }
 
-  async function store(office: Office, webhookId: string, given: Given[]): Promise<void> {
+  async function store(admin: WebhookAdmin, webhookId: string, given: Given[]): Promise<void> {
     const rows = given.map(({ state, hoursAgo, type = 'task.created' }) => {
       const at = Math.round(Date.now() - hoursAgo * HOUR_MS)
       const id = uuidv7({ msecs: at })
@@ -51,14 +52,14 @@ describe('webhook health', () => {
         ...waits,
       }
     })
-    await office.write((own) => own.insert('deliveries', rows))
+    await admin.write((own) => own.insert('deliveries', rows))
   }
 
   it('counts by hour, without test events, older deliveries and other webhooks', async () => {
-    const office = await newOffice(app)
-    const id = await office.subscribe('https://example.com/')
-    const other = await office.subscribe('https://example.com/other')
-    await store(office, id, [
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://example.com/')
+    const other = await admin.subscribe('https://example.com/other')
+    await store(admin, id, [
       ...Array(3).fill({ state: 'delivered', hoursAgo: 0.5 }),
       { state: 'failed', hoursAgo: 0.6 },
       { state: 'failed', hoursAgo: 0.1, type: 'webhook.test' },
@@ -67,8 +68,8 @@ describe('webhook health', () => {
       { state: 'retrying', hoursAgo: 30 },
       { state: 'retrying', hoursAgo: 2.5 },
     ])
-    await store(office, other, [{ state: 'failed', hoursAgo: 1 }])
-    const health = (await findDeliveryHealth(office.scope, [id, other], new Date())).get(id)
+    await store(admin, other, [{ state: 'failed', hoursAgo: 1 }])
+    const health = (await findDeliveryHealth(admin.scope, [id, other], new Date())).get(id)
     expect(health).toMatchObject({
       share: 4 / 5,
       failed: 1,
@@ -82,10 +83,10 @@ describe('webhook health', () => {
     expect(health?.hours[21]).toMatchObject({ delivered: 0, failed: 0, waiting: 1 })
     expect(health?.hours[23]).toMatchObject({ delivered: 3, failed: 1, waiting: 0 })
 
-    const list = await office.visitor.get('/webhooks')
-    expect(textOf(list.text)).toMatch(/80 % 2 oldest 1 d ago/)
+    const list = await admin.visitor.get('/webhooks')
+    expect(mainText(list.text)).toMatch(/80 % 2 oldest 1 d ago/)
     expect(list.text).toContain('aria-label="By hour: 4 delivered, 1 in progress, 1 failed"')
-    expect(textOf((await office.visitor.get(`/webhooks/${id}`)).text)).toContain('80 % 4 of 5')
+    expect(mainText((await admin.visitor.get(`/webhooks/${id}`)).text)).toContain('80 % 4 of 5')
     const strange = accountScope({ dialect: app.db.dialect, sql: app.db.read }, randomUUID())
     expect((await findDeliveryHealth(strange, [id], new Date())).get(id)).toMatchObject({
       share: null,
@@ -94,13 +95,13 @@ describe('webhook health', () => {
   })
 
   it('estimates a busy webhook from a sample of each hour', async () => {
-    const office = await newOffice(app)
-    const id = await office.subscribe('https://example.com/')
-    await store(office, id, [
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://example.com/')
+    await store(admin, id, [
       ...Array(2_000).fill({ state: 'delivered', hoursAgo: 0.5 }),
       ...Array(1_200).fill({ state: 'failed', hoursAgo: 2.5 }),
     ])
-    const health = (await findDeliveryHealth(office.scope, [id], new Date())).get(id)
+    const health = (await findDeliveryHealth(admin.scope, [id], new Date())).get(id)
     expect(health).toMatchObject({
       isSample: true,
       sampleSize: 417,
@@ -108,18 +109,18 @@ describe('webhook health', () => {
       countedUpTo: 1_000,
       share: 0.5,
     })
-    const said = textOf((await office.visitor.get(`/webhooks/${id}`)).text)
-    expect(said).toContain('≈ 50 % estimated')
-    expect(said).toContain('1,000+')
+    const shown = mainText((await admin.visitor.get(`/webhooks/${id}`)).text)
+    expect(shown).toContain('≈ 50 % estimated')
+    expect(shown).toContain('1,000+')
   })
 
   it('hostile names and URLs are escaped and do not break the layout', async () => {
-    const office = await newOffice(app)
+    const admin = await newWebhookAdmin(app)
     const description = `"><script>alert(1)</script>' \u202Egnp.exe ${'W'.repeat(120)}`
     const url = `https://example.com/${'%22%3E'.repeat(300)}?<img src=x onerror=alert(2)>='`
-    const made = await office.visitor.post('/webhooks', { url, description, event_types: '*' })
+    const made = await admin.visitor.post('/webhooks', { url, description, event_types: '*' })
     expect(made.status).toBe(200)
-    const { id } = await office.scope.rows('webhooks').first('id')
+    const { id } = await admin.scope.rows('webhooks').first('id')
     for (const path of [
       '/webhooks',
       `/webhooks/${id}`,
@@ -127,13 +128,13 @@ describe('webhook health', () => {
       `/webhooks/${id}/edit`,
       `/webhooks/${id}/secret`,
     ]) {
-      const { text, status } = await office.visitor.get(path)
+      const { text, status } = await admin.visitor.get(path)
       expect(status).toBe(200)
       expect(text, path).not.toMatch(/<script>alert|<img src=x/)
     }
     for (const width of [1280, 390]) {
       await using visited = await visit(app, browser, '/webhooks', {
-        person: office.manager,
+        person: admin.manager,
         viewport: { width, height: 860 },
       })
       const { page, troubles } = visited

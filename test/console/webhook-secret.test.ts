@@ -6,7 +6,8 @@ import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { newOffice, readSecret, textOf } from './hooks.ts'
+import { mainText } from './forms.ts'
+import { newWebhookAdmin, readSecret } from './hooks.ts'
 import { PASSWORD } from './visitors.ts'
 
 let app: TestApp
@@ -20,44 +21,44 @@ const signatureOf = (secret: string, body: Buffer): string =>
 
 describe('the signing secret', () => {
   it('that cannot be read pauses the webhook until another one is activated', async () => {
-    const office = await newOffice(app)
-    const id = await office.subscribe('https://example.com/')
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://example.com/')
     const sealed = sealSecret('a key that nobody has any more, at all', id, newSecret())
-    await office.write((own) => prepareSecret(own, id, sealed, new Date()))
-    await office.write((own) => activateSecret(own, id, new Date()))
+    await admin.write((own) => prepareSecret(own, id, sealed, new Date()))
+    await admin.write((own) => activateSecret(own, id, new Date()))
     const isPaused = async (path: string): Promise<boolean> =>
-      textOf((await office.visitor.get(path)).text).includes('Paused')
+      mainText((await admin.visitor.get(path)).text).includes('Paused')
     for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`])
       expect(await isPaused(path)).toBe(true)
-    expect(textOf((await office.visitor.get(`/webhooks/${id}`)).text)).toContain(
+    expect(mainText((await admin.visitor.get(`/webhooks/${id}`)).text)).toContain(
       'Deliveries are paused: the signing secret cannot be read. None is lost.',
     )
-    const revealed = await office.visitor.submit(`/webhooks/${id}/secret`, { password: PASSWORD })
+    const revealed = await admin.visitor.submit(`/webhooks/${id}/secret`, { password: PASSWORD })
     expect(revealed.text).toContain('The signing secret cannot be read')
 
-    await office.visitor.post(`/webhooks/${id}/secret/prepare`)
-    await office.visitor.submit(`/webhooks/${id}/secret/activate`)
+    await admin.visitor.post(`/webhooks/${id}/secret/prepare`)
+    await admin.visitor.submit(`/webhooks/${id}/secret/activate`)
     for (const path of ['/webhooks', `/webhooks/${id}`]) expect(await isPaused(path)).toBe(false)
   })
 
   it('is shown for the password, after at most five wrong ones', async () => {
-    const office = await newOffice(app)
-    const id = await office.subscribe('https://example.com/')
-    const secret = await office.secretOf(id)
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://example.com/')
+    const secret = await admin.secretOf(id)
     const to = `/webhooks/${id}/secret`
     for (const password of ['', 'guess 1', 'guess 2', 'guess 3']) {
-      const answer = await office.visitor.post(to, { password })
+      const answer = await admin.visitor.post(to, { password })
       expect(answer.status).toBe(422)
       expect(answer.text).not.toContain('whsec_')
     }
-    expect(readSecret(await office.visitor.post(to, { password: PASSWORD }))).toBe(secret)
-    expect((await office.visitor.get(to)).text).not.toContain(secret)
-    expect(await office.audited()).toEqual([
+    expect(readSecret(await admin.visitor.post(to, { password: PASSWORD }))).toBe(secret)
+    expect((await admin.visitor.get(to)).text).not.toContain(secret)
+    expect(await admin.audited()).toEqual([
       { action: 'webhook.secret_revealed', targetId: id, details: {} },
     ])
 
-    for (let count = 0; count < 5; count++) await office.visitor.post(to, { password: 'guess' })
-    const locked = await office.visitor.post(to, { password: PASSWORD })
+    for (let count = 0; count < 5; count++) await admin.visitor.post(to, { password: 'guess' })
+    const locked = await admin.visitor.post(to, { password: PASSWORD })
     expect(locked.status).toBe(422)
     expect(locked.text).toContain('Too many attempts.')
     expect(locked.text).not.toContain('whsec_')
@@ -65,42 +66,42 @@ describe('the signing secret', () => {
 
   it('is rotated without downtime: the current one signs until the next is activated', async () => {
     await using receiver = await startReceiver()
-    const office = await newOffice(app)
-    const id = await office.subscribe(receiver.url)
-    const old = await office.secretOf(id)
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe(receiver.url)
+    const old = await admin.secretOf(id)
     const signature = async (count: number): Promise<unknown> => {
-      await office.emit()
+      await admin.emit()
       const request = (await receiver.received(count))[count - 1]
       return [old, next].map(
         (secret) =>
           request && signatureOf(secret, request.body) === request.headers['x-service-signature'],
       )
     }
-    expect((await office.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain(
+    expect((await admin.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain(
       'There is no next secret. Prepare one first.',
     )
-    const first = readSecret(await office.visitor.post(`/webhooks/${id}/secret/prepare`))
-    const next = readSecret(await office.visitor.post(`/webhooks/${id}/secret/prepare`))
+    const first = readSecret(await admin.visitor.post(`/webhooks/${id}/secret/prepare`))
+    const next = readSecret(await admin.visitor.post(`/webhooks/${id}/secret/prepare`))
     expect(new Set([old, first, next]).size).toBe(3)
-    const page = await office.visitor.get(`/webhooks/${id}/secret`)
+    const page = await admin.visitor.get(`/webhooks/${id}/secret`)
     expect(page.text).toContain('Prepare another secret')
     expect(page.text).not.toContain('whsec_')
-    const shown = await office.visitor.post(`/webhooks/${id}/secret`, { password: PASSWORD })
+    const shown = await admin.visitor.post(`/webhooks/${id}/secret`, { password: PASSWORD })
     expect(shown.text.match(/whsec_[A-Za-z0-9+/]{43}=/g)).toEqual(
       expect.arrayContaining([old, next]),
     )
     expect(await signature(1)).toEqual([true, false])
 
-    expect((await office.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain(
+    expect((await admin.visitor.submit(`/webhooks/${id}/secret/activate`)).text).toContain(
       'New secret activated.',
     )
     expect(await signature(2)).toEqual([false, true])
-    expect((await office.audited()).map(({ action }) => action)).toEqual([
+    expect((await admin.audited()).map(({ action }) => action)).toEqual([
       'webhook.secret_prepared',
       'webhook.secret_prepared',
       'webhook.secret_revealed',
       'webhook.secret_activated',
     ])
-    expect(JSON.stringify(await office.audited())).not.toContain('whsec_')
+    expect(JSON.stringify(await admin.audited())).not.toContain('whsec_')
   })
 })

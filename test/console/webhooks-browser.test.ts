@@ -4,7 +4,7 @@ import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { loadWebhook, newOffice, SECRET_PATTERN, subscribeAndMiss } from './hooks.ts'
+import { loadWebhook, newWebhookAdmin, SECRET_PATTERN, subscribeAndMiss } from './hooks.ts'
 import { visit } from './visitors.ts'
 
 let app: TestApp
@@ -23,8 +23,8 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await using receiver = await startReceiver({
       answers: [{ status: 200, headers: { 'x-served-by': 'the shop' }, body: '{"ok":true}' }],
     })
-    const office = await newOffice(app)
-    await using visited = await visit(app, browser, '/webhooks', { person: office.manager })
+    const admin = await newWebhookAdmin(app)
+    await using visited = await visit(app, browser, '/webhooks', { person: admin.manager })
     const { page, troubles } = visited
     await assertReadable(page, 'no webhooks')
     await page.getByRole('link', { name: 'Create your first webhook' }).click()
@@ -49,7 +49,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await row.getByText('Delivered').waitFor()
     expect(page.url()).toMatch(/\/console\/webhooks\/[\w-]+$/)
     // Events from outside the page appear too.
-    await office.emit()
+    await admin.emit()
     await page
       .getByRole('row')
       .filter({ hasText: 'participant.created' })
@@ -67,7 +67,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await assertReadable(page, 'an open row')
     expect(await page.locator('.log tbody').count()).toBe(2)
     // The log does not reload while a row is open.
-    await office.emit()
+    await admin.emit()
     await receiver.received(3)
     await page.waitForTimeout(4_000)
     expect(await page.locator('.log tbody').count()).toBe(2)
@@ -79,9 +79,9 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
 
   it('missed events are counted while typing and sent with live progress', async () => {
     await using receiver = await startReceiver()
-    const office = await newOffice(app)
-    const id = await subscribeAndMiss(office, receiver.url, 40)
-    await using visited = await visit(app, browser, `/webhooks/${id}`, { person: office.manager })
+    const admin = await newWebhookAdmin(app)
+    const id = await subscribeAndMiss(admin, receiver.url, 40)
+    await using visited = await visit(app, browser, `/webhooks/${id}`, { person: admin.manager })
     const { page, troubles } = visited
     await page.getByRole('link', { name: 'Send missed events' }).click()
     await page.getByText('40 deliveries').waitFor()
@@ -102,10 +102,10 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
   })
 
   it('disabling asks for confirmation; the secret is prepared and activated', async () => {
-    const office = await newOffice(app)
-    const id = await office.subscribe('https://example.com/')
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://example.com/')
     await using visited = await visit(app, browser, `/webhooks/${id}/settings`, {
-      person: office.manager,
+      person: admin.manager,
     })
     const { page, troubles } = visited
     await page.getByRole('link', { name: 'Signing secret' }).click()
@@ -122,7 +122,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await dialog.getByText('Scheduled retries are cancelled and marked failed.').waitFor()
     await assertReadable(page, 'a question')
     await dialog.getByRole('button', { name: 'Cancel' }).click()
-    expect((await loadWebhook(office, id)).enabled).toBe(true)
+    expect((await loadWebhook(admin, id)).enabled).toBe(true)
     await page.getByRole('button', { name: 'Disable' }).click()
     await dialog.getByRole('button', { name: 'Disable webhook' }).click()
     await page.getByText('Webhook disabled. Nothing is sent until you enable it again.').waitFor()
@@ -132,12 +132,12 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
 
   it('is readable on a phone in the dark', async () => {
     await using receiver = await startReceiver({ answers: [500, 204] })
-    const office = await newOffice(app)
-    const id = await subscribeAndMiss(office, receiver.url, 1)
-    await office.emit(2)
+    const admin = await newWebhookAdmin(app)
+    const id = await subscribeAndMiss(admin, receiver.url, 1)
+    await admin.emit(2)
     await receiver.received(2)
     const options = {
-      person: office.manager,
+      person: admin.manager,
       viewport: { width: 390, height: 800 },
       colorScheme: 'dark',
     } as const

@@ -13,8 +13,8 @@ import { webhooksRoutes } from '../../web/console/webhooks/webhooks.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
-import { errorsIn, filledIn, formOf } from './forms.ts'
-import { loadWebhook, newOffice, readSecret, subscribeAndMiss, textOf } from './hooks.ts'
+import { fieldErrors, mainForm, mainText, withValues } from './forms.ts'
+import { loadWebhook, newWebhookAdmin, readSecret, subscribeAndMiss } from './hooks.ts'
 import { newPerson, PASSWORD, visitor } from './visitors.ts'
 
 let app: TestApp
@@ -36,40 +36,40 @@ const allRoutes: Route[] = [
 
 describe('access to webhooks', () => {
   /** An account with a webhook, a delivery and a bulk job. */
-  async function newAll() {
+  async function newAccountWithAll() {
     const receiver = await startReceiver()
-    const office = await newOffice(app)
-    const id = await subscribeAndMiss(office, receiver.url, 2)
-    const { to = '' } = await office.visitor.post(`/webhooks/${id}/send-missed`, { rate: '500' })
-    const delivery = await office.newest(id, 'delivered')
+    const admin = await newWebhookAdmin(app)
+    const id = await subscribeAndMiss(admin, receiver.url, 2)
+    const { to = '' } = await admin.visitor.post(`/webhooks/${id}/send-missed`, { rate: '500' })
+    const delivery = await admin.newest(id, 'delivered')
     const ids: Record<string, string> = {
       ':webhook': id,
       ':delivery': delivery.id,
       ':job': to.split('/').at(-1) ?? '',
     }
-    const address = ({ path }: Route): string => path.replace(/:\w+/g, (name) => ids[name] ?? '')
-    return { office, id, address, [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose]() }
+    const urlOf = ({ path }: Route): string => path.replace(/:\w+/g, (name) => ids[name] ?? '')
+    return { admin, id, urlOf, [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose]() }
   }
 
   it('the Owner and an Admin with the permission can open every page', async () => {
-    await using all = await newAll()
-    const owner = await all.office.scope.rows('users').where({ role: 'owner' }).first('id')
+    await using all = await newAccountWithAll()
+    const owner = await all.admin.scope.rows('users').where({ role: 'owner' }).first('id')
     for (const person of [
-      all.office.manager,
-      { accountId: all.office.accountId, userId: owner.id },
+      all.admin.manager,
+      { accountId: all.admin.accountId, userId: owner.id },
     ]) {
-      const theirs = await visitor(app, person)
+      const allowed = await visitor(app, person)
       for (const route of allRoutes.filter(({ method }) => method === 'GET'))
-        expect((await theirs.get(all.address(route))).status, route.path).toBe(200)
+        expect((await allowed.get(all.urlOf(route))).status, route.path).toBe(200)
     }
   })
 
   it('an Admin without the permission sees lists and logs, no buttons, secrets or signatures, and whom to ask', async () => {
-    await using all = await newAll()
-    const { office, id } = all
-    const admin = await visitor(
+    await using all = await newAccountWithAll()
+    const { admin, id } = all
+    const reader = await visitor(
       app,
-      await newPerson(app, office.accountId, { fullName: 'Priya Raman' }),
+      await newPerson(app, admin.accountId, { fullName: 'Priya Raman' }),
     )
     const readable = [
       '/webhooks',
@@ -81,8 +81,8 @@ describe('access to webhooks', () => {
     for (const route of allRoutes) {
       const answer =
         route.method === 'GET'
-          ? await admin.get(all.address(route))
-          : await admin.post(all.address(route))
+          ? await reader.get(all.urlOf(route))
+          : await reader.post(all.urlOf(route))
       const isSeen =
         route.method === 'GET' &&
         [...readable, '/webhooks/:webhook/deliveries/:delivery'].includes(route.path)
@@ -93,30 +93,27 @@ describe('access to webhooks', () => {
       expect(main, route.path).not.toMatch(/whsec_|x-service-signature/)
     }
     for (const path of ['/webhooks', `/webhooks/${id}`, `/webhooks/${id}/settings`])
-      expect(textOf((await admin.get(path)).text)).toContain(
+      expect(mainText((await reader.get(path)).text)).toContain(
         'You can view webhooks but not change them. To get access, ask Test Owner, the Account Owner',
       )
   })
 
   it('a Member and a guest see nothing', async () => {
-    await using all = await newAll()
-    const member = await visitor(
-      app,
-      await newPerson(app, all.office.accountId, { role: 'member' }),
-    )
+    await using all = await newAccountWithAll()
+    const member = await visitor(app, await newPerson(app, all.admin.accountId, { role: 'member' }))
     const guest = await visitor(app)
     for (const route of allRoutes) {
       const method = route.method === 'GET' ? 'get' : 'post'
-      expect((await member[method](all.address(route))).status, route.path).toBe(404)
-      expect((await guest[method](all.address(route))).to, route.path).toMatch(/^\/sign-in/)
+      expect((await member[method](all.urlOf(route))).status, route.path).toBe(404)
+      expect((await guest[method](all.urlOf(route))).to, route.path).toMatch(/^\/sign-in/)
     }
     expect((await member.get('')).text).not.toContain('href="/console/webhooks"')
   })
 
   it('the manager of another account gets 404 for every URL with an ID and changes nothing', async () => {
-    await using all = await newAll()
-    const stranger = await newOffice(app)
-    const before = await all.office.audited()
+    await using all = await newAccountWithAll()
+    const stranger = await newWebhookAdmin(app)
+    const before = await all.admin.audited()
     for (const route of allRoutes.filter(({ path }) => path.includes(':'))) {
       const fields = {
         password: PASSWORD,
@@ -127,32 +124,32 @@ describe('access to webhooks', () => {
       }
       const answer =
         route.method === 'GET'
-          ? await stranger.visitor.get(all.address(route))
-          : await stranger.visitor.post(all.address(route), fields)
+          ? await stranger.visitor.get(all.urlOf(route))
+          : await stranger.visitor.post(all.urlOf(route), fields)
       expect(answer.status, `${route.method} ${route.path}`).toBe(404)
     }
-    expect(await all.office.audited()).toEqual(before)
-    expect(await loadWebhook(all.office, all.id)).toMatchObject({
+    expect(await all.admin.audited()).toEqual(before)
+    expect(await loadWebhook(all.admin, all.id)).toMatchObject({
       enabled: true,
       hasNextSecret: false,
     })
     // The delivery of another webhook in the same account is not found either.
-    const other = await all.office.subscribe('https://example.com/')
-    const [delivery] = await all.office.deliveries()
+    const other = await all.admin.subscribe('https://example.com/')
+    const [delivery] = await all.admin.deliveries()
     expect(
-      (await all.office.visitor.get(`/webhooks/${other}/deliveries/${delivery?.id}`)).status,
+      (await all.admin.visitor.get(`/webhooks/${other}/deliveries/${delivery?.id}`)).status,
     ).toBe(404)
   })
 })
 
 describe('creating and changing a webhook', () => {
   it('the form lists every event with its description; the secret is shown once', async () => {
-    const office = await newOffice(app)
-    const blank = await office.visitor.get('/webhooks/new')
-    const said = textOf(blank.text)
+    const admin = await newWebhookAdmin(app)
+    const blank = await admin.visitor.get('/webhooks/new')
+    const shown = mainText(blank.text)
     for (const { name, description } of Object.values(eventTypes)) {
       expect(blank.text).toContain(`value="${name}"`)
-      expect(said.replace(/ ([.,:;])/g, '$1')).toContain(
+      expect(shown.replace(/ ([.,:;])/g, '$1')).toContain(
         description
           .replaceAll('`', ' ')
           .replace(/\s+/g, ' ')
@@ -160,7 +157,7 @@ describe('creating and changing a webhook', () => {
           .trim(),
       )
     }
-    const answer = await office.visitor.post('/webhooks', {
+    const answer = await admin.visitor.post('/webhooks', {
       url: 'https://example.com/hooks#part',
       description: ' Order system ',
       event_types: ['task.created', 'payment.paid', 'task.created'],
@@ -168,16 +165,16 @@ describe('creating and changing a webhook', () => {
     })
     const secret = readSecret(answer)
     expect(answer.headers.get('cache-control')).toBe('no-store')
-    const { id } = await office.scope.rows('webhooks').first('id')
-    expect(await loadWebhook(office, id)).toMatchObject({
+    const { id } = await admin.scope.rows('webhooks').first('id')
+    expect(await loadWebhook(admin, id)).toMatchObject({
       url: 'https://example.com/hooks',
       description: 'Order system',
       eventTypes: ['task.created', 'payment.paid'],
       ordering: 'by_resource',
       enabled: true,
-      createdBy: office.manager.userId,
+      createdBy: admin.manager.userId,
     })
-    expect(await office.secretOf(id)).toBe(secret)
+    expect(await admin.secretOf(id)).toBe(secret)
     for (const path of [
       '/webhooks',
       `/webhooks/${id}`,
@@ -185,8 +182,8 @@ describe('creating and changing a webhook', () => {
       `/webhooks/${id}/edit`,
       `/webhooks/${id}/secret`,
     ])
-      expect((await office.visitor.get(path)).text, path).not.toContain(secret)
-    const [entry] = await office.audited()
+      expect((await admin.visitor.get(path)).text, path).not.toContain(secret)
+    const [entry] = await admin.audited()
     expect(entry).toMatchObject({
       action: 'webhook.created',
       targetId: id,
@@ -196,60 +193,60 @@ describe('creating and changing a webhook', () => {
   })
 
   it('invalid input: 422, an error for each field, and the input stays', async () => {
-    const office = await newOffice(app)
+    const admin = await newWebhookAdmin(app)
     const wrong = {
       url: 'http://169.254.169.254/latest"><script>alert(1)</script>',
       description: `<script>alert(1)</script>${'x'.repeat(200)}`,
       event_types: ['task.created', 'task.exploded'],
       ordering: 'sideways',
     }
-    const answer = await office.visitor.post('/webhooks', wrong)
+    const answer = await admin.visitor.post('/webhooks', wrong)
     expect(answer.status).toBe(422)
-    expect(errorsIn(answer.text)).toEqual({
+    expect(fieldErrors(answer.text)).toEqual({
       url: 'The URL must point to a public IP address, and 169.254.169.254 is not public.',
       description: 'The description must be at most 200 characters long.',
       event_types: 'There is no event “task.exploded”.',
       ordering: 'Choose an order.',
     })
     expect(answer.text).not.toContain('<script>alert')
-    const { url, description, event_types } = filledIn(formOf(answer.text), {})
+    const { url, description, event_types } = withValues(mainForm(answer.text), {})
     expect({ url, description, event_types }).toEqual({
       url: wrong.url,
       description: wrong.description,
       event_types: 'task.created',
     })
 
-    const nothing = await office.visitor.post('/webhooks', {})
-    expect(errorsIn(nothing.text)).toEqual({
+    const nothing = await admin.visitor.post('/webhooks', {})
+    expect(fieldErrors(nothing.text)).toEqual({
       url: 'Enter a complete URL, for example https://example.com/webhooks.',
       event_types: 'Choose at least one event.',
     })
-    expect(await office.scope.rows('webhooks')).toEqual([])
+    expect(await admin.scope.rows('webhooks')).toEqual([])
   })
 
   it('too many webhooks: 422, and the input stays', async () => {
-    const office = await newOffice(app)
+    const admin = await newWebhookAdmin(app)
     for (let count = 0; count < MAX_WEBHOOKS_PER_ACCOUNT; count++)
-      await office.subscribe(`https://example.com/${count}`)
-    const answer = await office.visitor.post('/webhooks', {
+      await admin.subscribe(`https://example.com/${count}`)
+    const answer = await admin.visitor.post('/webhooks', {
       url: 'https://example.com/more',
       event_types: '*',
     })
     expect(answer.status).toBe(422)
     expect(answer.text).toContain('An account may have at most 50 webhooks.')
     expect(answer.text).toContain('value="https://example.com/more"')
-    expect((await office.visitor.get('/webhooks')).status).toBe(200)
+    expect((await admin.visitor.get('/webhooks')).status).toBe(200)
   })
 
   it('checks a URL while it is typed, at most 60 times a minute', async () => {
-    const office = await newOffice(app)
+    const admin = await newWebhookAdmin(app)
     const verdict = async (url: string): Promise<string> => {
-      const answer = await office.visitor.post('/webhooks/address', {
+      const answer = await admin.visitor.post('/webhooks/address', {
         url,
         description: 'as it is',
       })
       expect(answer.status).toBe(200)
-      return textOf(/<div id="url-verdict"[\s\S]*?<\/div>/.exec(answer.text)?.[0] ?? '')
+      return mainText(/<div id="url-verdict"[\s\S]*?<\/div>/.exec(answer.text)?.[0] ?? '')
     }
     expect(await verdict('https://example.com/in')).toContain('This URL works.')
     expect(await verdict('ftp://example.com/in')).toContain('The URL must begin with https://.')
@@ -261,7 +258,7 @@ describe('creating and changing a webhook', () => {
     // Each user has a limit of their own.
     const colleague = await visitor(
       app,
-      await newPerson(app, office.accountId, { grants: ['webhooks'] }),
+      await newPerson(app, admin.accountId, { grants: ['webhooks'] }),
     )
     expect(
       (await colleague.post('/webhooks/address', { url: 'https://example.com/' })).text,
@@ -269,26 +266,26 @@ describe('creating and changing a webhook', () => {
   })
 
   it('editing writes old and new values to the audit log; saving without a change writes nothing', async () => {
-    const office = await newOffice(app)
-    const id = await office.subscribe('https://example.com/old', { eventTypes: ['task.created'] })
-    const { fields, to } = formOf((await office.visitor.get(`/webhooks/${id}/edit`)).text)
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe('https://example.com/old', { eventTypes: ['task.created'] })
+    const { fields, to } = mainForm((await admin.visitor.get(`/webhooks/${id}/edit`)).text)
     expect(to).toBe(`/webhooks/${id}/edit`)
-    const same = filledIn({ to, fields }, {})
-    await office.visitor.post(to, same)
-    expect(await office.audited()).toEqual([])
+    const same = withValues({ to, fields }, {})
+    await admin.visitor.post(to, same)
+    expect(await admin.audited()).toEqual([])
 
-    const bad = await office.visitor.post(to, { ...same, url: 'nowhere' })
+    const bad = await admin.visitor.post(to, { ...same, url: 'nowhere' })
     expect(bad.status).toBe(422)
     expect(bad.text).toContain('value="nowhere"')
     const changed = { ...same, url: 'https://example.com/new', event_types: ['*', 'task.created'] }
-    expect((await office.visitor.submit(to, changed)).text).toContain(
+    expect((await admin.visitor.submit(to, changed)).text).toContain(
       'Webhook saved. The next attempt uses the new settings.',
     )
-    expect(await loadWebhook(office, id)).toMatchObject({
+    expect(await loadWebhook(admin, id)).toMatchObject({
       url: 'https://example.com/new',
       eventTypes: ['*'],
     })
-    expect(await office.audited()).toEqual([
+    expect(await admin.audited()).toEqual([
       {
         action: 'webhook.updated',
         targetId: id,
@@ -304,35 +301,35 @@ describe('creating and changing a webhook', () => {
 
   it('test, disable, enable, delete', async () => {
     await using receiver = await startReceiver({ answers: [204, 500] })
-    const office = await newOffice(app)
-    const id = await office.subscribe(receiver.url)
-    expect((await office.visitor.submit(`/webhooks/${id}/test`)).text).toContain('Test event sent.')
-    expect(await office.newest(id, 'delivered')).toMatchObject({ eventType: 'webhook.test' })
+    const admin = await newWebhookAdmin(app)
+    const id = await admin.subscribe(receiver.url)
+    expect((await admin.visitor.submit(`/webhooks/${id}/test`)).text).toContain('Test event sent.')
+    expect(await admin.newest(id, 'delivered')).toMatchObject({ eventType: 'webhook.test' })
 
-    await office.emit()
-    await office.newest(id, 'retrying')
-    expect((await office.visitor.get(`/webhooks/${id}/settings`)).text).toContain(
+    await admin.emit()
+    await admin.newest(id, 'retrying')
+    expect((await admin.visitor.get(`/webhooks/${id}/settings`)).text).toContain(
       'Scheduled retries are cancelled and marked failed.',
     )
-    const disabled = await office.visitor.submit(`/webhooks/${id}/disable`)
+    const disabled = await admin.visitor.submit(`/webhooks/${id}/disable`)
     expect(disabled.text).toContain('Webhook disabled. Nothing is sent until you enable it again.')
-    expect(textOf(disabled.text)).toContain(
+    expect(mainText(disabled.text)).toContain(
       'Nothing is sent. After you enable it again, you can send the events it missed.',
     )
-    expect((await office.newest(id, 'failed')).failureReason).toBe('webhook_disabled')
-    expect((await office.visitor.submit(`/webhooks/${id}/test`)).text).toContain(
+    expect((await admin.newest(id, 'failed')).failureReason).toBe('webhook_disabled')
+    expect((await admin.visitor.submit(`/webhooks/${id}/test`)).text).toContain(
       'The webhook is disabled. Enable it first.',
     )
-    await office.visitor.post(`/webhooks/${id}/disable`)
+    await admin.visitor.post(`/webhooks/${id}/disable`)
 
-    expect(textOf((await office.visitor.submit(`/webhooks/${id}/enable`)).text)).toContain(
+    expect(mainText((await admin.visitor.submit(`/webhooks/${id}/enable`)).text)).toContain(
       'and may have missed events.',
     )
-    expect(textOf((await office.visitor.submit(`/webhooks/${id}/delete`)).text)).toContain(
+    expect(mainText((await admin.visitor.submit(`/webhooks/${id}/delete`)).text)).toContain(
       'deleted. Webhooks',
     )
-    expect((await office.visitor.get(`/webhooks/${id}`)).status).toBe(404)
-    expect((await office.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
+    expect((await admin.visitor.get(`/webhooks/${id}`)).status).toBe(404)
+    expect((await admin.audited()).map(({ action, targetId }) => [action, targetId])).toEqual(
       ['test_sent', 'disabled', 'enabled', 'deleted'].map((name) => [`webhook.${name}`, id]),
     )
   })

@@ -99,7 +99,7 @@ onPostgres('several nodes', () => {
     await admin.run(`alter database ${name} allow_connections true`)
     expect((await app.as(account).post('/participants', { full_name: 'Ada' })).status).toBe(201)
     expect((await app.as(account).get('/participants')).body.meta.total).toBe(1)
-    // Of each lost connection what happened, and not all that it had prepared.
+    // The logged errors have these fields only.
     const errors = lines.flatMap(({ err }) => (err ? [err as object] : []))
     expect(errors.length).toBeGreaterThan(0)
     for (const error of errors)

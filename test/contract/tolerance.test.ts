@@ -1,4 +1,4 @@
-/** What the service accepts beyond the form that the contract prefers, and what it refuses all the same. */
+/** Other notations of values that the service accepts, and similar ones that it refuses. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OperationRow, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'

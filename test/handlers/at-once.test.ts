@@ -1,4 +1,4 @@
-/** What happens when requests meet: each is done or refused as if it were alone, nothing is lost, and nothing points to what is gone. */
+/** Concurrent requests: each succeeds or is refused as if it were alone. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { faults } from './checks.ts'
@@ -22,7 +22,7 @@ afterAll(() => app?.[Symbol.asyncDispose]())
 
 const newClient = async (): Promise<Client> => app.as(await app.newAccount())
 
-/** Several rounds at the same time, so that they meet each other too. */
+/** Several concurrent rounds. */
 async function rounds(round: () => Promise<void>): Promise<void> {
   await Promise.all(Array.from({ length: ROUNDS }, round))
 }

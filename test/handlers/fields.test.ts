@@ -1,4 +1,4 @@
-/** Every field of participants, tasks and jobs: as it is given, as long as it may be, and changed alone. */
+/** Every field of participants, tasks and jobs: with values up to its limits, and updated alone. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import { expectRead, expectUpdate } from './checks.ts'
@@ -33,10 +33,10 @@ interface Kind {
   name: string
   path: string
   required: object
-  /** What the contract says of the fields that are not given. */
+  /** The defaults of the contract. */
   defaults: object
   given: object[]
-  /** Made with other values than the changes. */
+  /** Create bodies whose values differ from those of the updates. */
   before: object
   changes: object[]
 }

@@ -130,7 +130,7 @@ describe('updateJob', () => {
     const patch = (screening_questions: object[]) =>
       client.patch(`/jobs/${job.id}`, { screening_questions })
     expect((await patch(job.screening_questions)).body).toEqual(job)
-    // The order of a question's fields says nothing; that of the questions does.
+    // The order of a question's fields does not matter; the order of the questions does.
     const [first, second] = job.screening_questions
     expect(
       (await patch([Object.fromEntries(Object.entries(first).reverse()), second])).body,

@@ -1,4 +1,4 @@
-/** What the records that can be changed have in common: versions, ids, and that no account sees another's. */
+/** What all updatable records have in common: versions, IDs, and isolation of accounts. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
 import {
@@ -159,7 +159,7 @@ describe.each(kinds)('$name', ({ name, path, event, create, change }) => {
 })
 
 describe('a reference', () => {
-  /** Sends a body with the id of the case in it; everything else in it is right. */
+  /** Sends a valid body with this ID in the field. */
   const senders: Record<
     string,
     (client: Client) => Promise<(id: string) => ReturnType<Client['post']>>
@@ -218,7 +218,7 @@ describe('a reference', () => {
       expect(accepted.body[field]).toBe(id)
       const own = accepted.headers.get('location')?.replace('/public/v1', '')
       if (own) expect((await client.get(own)).text).toBe(accepted.text)
-      // Written in another way it is no change.
+      // Another notation of the same value is no change.
       else expect((await send(id.toUpperCase())).text).toBe(accepted.text)
     },
   )

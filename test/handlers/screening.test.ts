@@ -36,26 +36,26 @@ describe('createJobApplication: screening', () => {
     { must: { a: 1, b: 1 }, answers: '{"a": 1, "b": 2}', want: 'missing_must_have' },
     { nice: { a: 1 }, answers: '{}', want: 'missing_nice_to_have' },
     { nice: { a: 1 }, answers: '{"a": 1}', want: 'meets_all' },
-    // The same type: nothing is converted.
+    // Types are not converted.
     { must: { a: 5 }, answers: '{"a": "5"}', want: 'missing_must_have' },
     { must: { a: '5' }, answers: '{"a": 5}', want: 'missing_must_have' },
     { must: { a: true }, answers: '{"a": "true"}', want: 'missing_must_have' },
     { must: { a: 'true' }, answers: '{"a": true}', want: 'missing_must_have' },
     { must: { a: true }, answers: '{"a": 1}', want: 'missing_must_have' },
     { must: { a: 0 }, answers: '{"a": false}', want: 'missing_must_have' },
-    // An expected value that JavaScript takes for false.
+    // Expected values that are falsy in JavaScript.
     { must: { a: false }, answers: '{"a": false}', want: 'meets_all' },
     { must: { a: false }, answers: '{}', want: 'missing_must_have' },
     { must: { a: '' }, answers: '{"a": ""}', want: 'meets_all' },
     { must: { a: '' }, answers: '{"a": " "}', want: 'missing_must_have' },
     { must: { a: '' }, answers: '{}', want: 'missing_must_have' },
     { must: { a: 0 }, answers: '{"a": -0}', want: 'meets_all' },
-    // The same value however it is written, and only that.
+    // Equal values in other notations.
     { must: { a: 0.1 }, answers: '{"a": 0.10}', want: 'meets_all' },
     { must: { a: 100 }, answers: '{"a": 1e2}', want: 'meets_all' },
     { must: { a: 'Oui' }, answers: '{"a": "oui"}', want: 'missing_must_have' },
     { must: { a: 1 }, answers: '{"A": 1}', want: 'missing_must_have' },
-    // What every object has is no answer.
+    // Properties that every JavaScript object inherits.
     { must: { constructor: true }, answers: '{}', want: 'missing_must_have' },
     { must: { toString: 'x' }, answers: '{}', want: 'missing_must_have' },
     { must: { constructor: 'x' }, answers: '{"constructor": "x"}', want: 'meets_all' },

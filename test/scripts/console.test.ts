@@ -1,6 +1,6 @@
-/** What is added to the contract is in the console once it is generated: no page of it is written by hand. */
+/** New fields and resources of the contract appear in the console without new code for its pages. */
 import { expect, test } from 'vitest'
-import { filledIn, formOf, textOf, type Values } from '../console/forms.ts'
+import { mainForm, mainText, type Values, withValues } from '../console/forms.ts'
 import { apply, copyOfRepository, stepsOf, whenReady } from './tree.ts'
 
 const LONG_MS = 300_000
@@ -34,10 +34,10 @@ async function signedIn(url: string, { email, password }: { email: string; passw
   const get = async (path: string): Promise<string> => (await send(path, cookie)).text()
   return {
     get,
-    /** Fills in the form of a page, and gives the page that it leads to. */
+    /** Submits the form of a page and returns the page that the redirect leads to. */
     async fill(path: string, values: Values): Promise<string> {
-      const form = formOf(await get(path))
-      const answer = await send(form.to, cookie, filledIn(form, values))
+      const form = mainForm(await get(path))
+      const answer = await send(form.to, cookie, withValues(form, values))
       expect([path, answer.status]).toEqual([path, 303])
       return get(answer.headers.get('location')?.replace('/console', '') ?? '')
     },
@@ -59,32 +59,34 @@ test(
     await apply(tree, await stepsOf(tree))
     expect(await tree.run('bin/muster.js', ['generate'])).toMatchObject({ status: 0 })
     const { running, url, first } = await whenReady(tree, { VALIDATE_RESPONSES: 'off' })
-    if (!first) throw new Error('The first start made no account')
+    if (!first) throw new Error('The first start created no account')
     const visitor = await signedIn(url, first)
 
     const empty = await visitor.get('/records/venues')
-    expect(textOf(empty)).toContain('No venues yet Where things take place.')
+    expect(mainText(empty)).toContain('No venues yet Where things take place.')
     expect(empty).toContain('href="/console/records/venues" aria-current="page"')
-    expect(textOf(await visitor.get('/records/venues/new'))).toMatch(
+    expect(mainText(await visitor.get('/records/venues/new'))).toMatch(
       /Name The name of the venue\. At most 200 characters\. Capacity optional The number of people that the venue holds\./,
     )
     const page = await visitor.fill('/records/venues/new', { name: 'Town hall', capacity: '240' })
-    expect(textOf(page)).toMatch(/Town hall Open .* Capacity 240 .* venue\.created/)
+    expect(mainText(page)).toMatch(/Town hall Open .* Capacity 240 .* venue\.created/)
     const [, id] = /\/records\/venues\/([0-9a-f-]{36})\/edit/.exec(page) ?? []
     expect(
-      textOf(await visitor.fill(`/records/venues/${id}/edit`, { status: 'closed', capacity: '' })),
+      mainText(
+        await visitor.fill(`/records/venues/${id}/edit`, { status: 'closed', capacity: '' }),
+      ),
     ).toMatch(/Town hall Closed .* Capacity — /)
-    const list = textOf(await visitor.get('/records/venues?filter[status]=closed&sort=-name'))
+    const list = mainText(await visitor.get('/records/venues?filter[status]=closed&sort=-name'))
     expect(list).toMatch(
       /Status Open Closed .*Name Capacity Status Created at .*Town hall — Closed/,
     )
 
     expect(await visitor.get('/records/participants/new')).toContain('name="nickname"')
-    expect(textOf(await visitor.get('/records/participants/new'))).toContain(
+    expect(mainText(await visitor.get('/records/participants/new'))).toContain(
       'Nickname optional What friends say. At most 40 characters.',
     )
     await visitor.fill('/records/participants/new', { full_name: 'Ada Lovelace' })
-    expect(textOf(await visitor.get('/records/participants'))).toMatch(
+    expect(mainText(await visitor.get('/records/participants'))).toMatch(
       /Full name Email Nickname Phone/,
     )
     await running.stop()

@@ -3,7 +3,7 @@ import { type Edit, event, OPENAPI } from './diff-contract.ts'
 
 export interface Case {
   edit: Edit
-  /** What the contract needs besides, to agree with itself. */
+  /** A further edit that keeps the contract valid. */
   also?: Edit
   there: string[]
   back: string[]
@@ -32,4 +32,4 @@ export const LOST = event(
   "      x-deprecated-since: '2026-01-01'\n      x-sunset: '2026-06-01'\n",
 )
 
-/** Each rule, and its opposite: the levels turn round with the direction of what is described. */
+/** Each rule and its opposite. Requests and responses have opposite levels. */

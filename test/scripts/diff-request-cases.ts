@@ -117,7 +117,7 @@ export const REQUEST_CASES: Record<string, Case[]> = {
       there: ['breaking request-parameter-default-value-changed'],
       back: ['breaking request-parameter-default-value-changed'],
     },
-    // The name of a path parameter is ours alone.
+    // Clients do not see the name of a path parameter.
     {
       edit: [
         '  /notes/{note}:\n    get:\n      operationId: getNote\n      parameters:\n        - { name: note,',

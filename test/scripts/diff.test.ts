@@ -29,7 +29,7 @@ function replaced(text: string, [from, to]: Edit): string {
   return text.replace(from, () => to)
 }
 
-/** What changes from the contract above to the one with the edit, and on the way back. */
+/** The changes from the contract to the edited one, and back. */
 async function bothWays(edits: Edit[], today: Date): Promise<{ there: Change[]; back: Change[] }> {
   const of = (text: string): string =>
     edits.filter(([from]) => text.includes(from)).reduce(replaced, text)

@@ -5,301 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { formatProblem, lint } from '../../scripts/lint/lint.ts'
 import { newMuster } from '../cli/muster.ts'
+import { CASES, type Case, FATAL } from './lint-cases.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-
-interface Case {
-  name: string
-  file: 'openapi.yaml' | 'asyncapi.yaml'
-  /** Found once, after the text `after`. */
-  change: [from: string, to: string]
-  after?: string
-  /** The text of the line that is named, after the change; of several, the first after `lineAfter`, or else `after`. */
-  line: string
-  lineAfter?: string
-  want: string
-  /** What another rule says of it. */
-  also?: string
-}
-
-/** Each breaks this service's own contract in one place, and none hides another. */
-const CASES: Case[] = [
-  {
-    name: 'an operationId that is no verb and noun',
-    file: 'openapi.yaml',
-    change: ['operationId: getTask\n', 'operationId: task\n'],
-    line: 'operationId: task',
-    want: 'operation-id-form — operationId task must be a verb and a noun: write it like listParticipants',
-  },
-  {
-    name: 'a repeated operationId',
-    file: 'openapi.yaml',
-    change: ['operationId: getJob\n', 'operationId: listJobs\n'],
-    after: '/public/v1/jobs/{job}:',
-    line: 'get:',
-    want: 'operation-id-unique — repeats the operationId listJobs of line ',
-  },
-  {
-    name: 'an error of its own shape',
-    file: 'openapi.yaml',
-    change: [
-      "$ref: '#/components/schemas/ApiError'\n          example:\n            message: This API",
-      "$ref: '#/components/schemas/Answers'\n          example:\n            message: This API",
-    ],
-    line: 'Forbidden:',
-    want: "error-schema — a 403 must be application/json only, with $ref: '#/components/schemas/ApiError'",
-  },
-  {
-    name: 'a status that the service can answer, and that is not declared',
-    file: 'openapi.yaml',
-    change: ["        '412': { $ref: '#/components/responses/PreconditionFailed' }\n", ''],
-    after: 'operationId: deletePayment',
-    line: 'responses:',
-    want: 'statuses — deletePayment can return 412, because it takes If-Match: declare it',
-  },
-  {
-    name: 'an example that is not what its schema says',
-    file: 'openapi.yaml',
-    change: ['currency: EUR', 'currency: euro'],
-    after: '    PaymentCreated:',
-    line: 'currency: euro',
-    want: 'no-invalid-media-type-examples — Example value must conform to the schema: `currency` property',
-  },
-  {
-    name: "an example of a parameter that is not one of its schema's",
-    file: 'openapi.yaml',
-    change: ['example: 25\n', 'example: 250\n'],
-    after: '    PageSize:',
-    line: 'example: 250',
-    want: 'no-invalid-parameter-examples — Example value must conform to the schema: must be <= 100',
-  },
-  {
-    name: 'an example of a header that is not what its schema says',
-    file: 'openapi.yaml',
-    change: ['example: 59', 'example: -1'],
-    line: 'example: -1',
-    want: 'examples — the example must be >= 0',
-  },
-  {
-    name: 'an example of a message that is not what its schema says',
-    file: 'asyncapi.yaml',
-    change: ['type: task\n', 'type: job\n'],
-    after: '    TaskDeleted:\n      name',
-    line: 'type: job',
-    want: 'examples — the example must be equal to constant {"allowedValue":"task"}',
-  },
-  {
-    name: 'an example of a message with a field that is not declared',
-    file: 'asyncapi.yaml',
-    change: ['event_type: job.deleted\n', 'event_type: job.deleted\n            at: now\n'],
-    line: 'payload:',
-    after: 'name: JobDeleted\n',
-    want: 'examples — the example must NOT have additional properties {"additionalProperty":"at"}',
-  },
-  {
-    name: 'a required parameter without an example',
-    file: 'openapi.yaml',
-    change: ['        example: 019cade2-11c0-7b87-8f3c-5b9e1d4a7c28\n', ''],
-    after: '/public/v1/events/{event}:',
-    line: '- name: event',
-    want: 'dredd-safe — parameter event of getEvent is required and has no example',
-  },
-  {
-    name: 'a parameter whose name Dredd cannot send',
-    file: 'openapi.yaml',
-    change: ['- name: filter[currency]', '- name: filter[currency-code]'],
-    line: '- name: filter[currency-code]',
-    want: 'dredd-safe — parameter filter[currency-code] of listPayments must consist of letters, digits, _ and pairs of []',
-    also: 'lists — listPayments is a list: filter[currency-code] must be written like filter[created_after]',
-  },
-  {
-    name: 'a body without an example',
-    file: 'openapi.yaml',
-    change: ['          example:\n            status: paid\n', ''],
-    after: '    PaymentUpdateBody:',
-    line: 'application/json:',
-    want: 'dredd-safe — the body of updatePayment has no example: add one',
-  },
-  {
-    name: 'two operations of one path with one summary',
-    file: 'openapi.yaml',
-    change: ['summary: Delete a task', 'summary: Get a task'],
-    after: '/public/v1/tasks/{task}:',
-    line: 'delete:',
-    want: 'dredd-safe — deleteTask has the summary of task',
-  },
-  {
-    name: 'an address without quotes in braces',
-    file: 'openapi.yaml',
-    change: [
-      '  contact:\n    name: Muster support\n    url: https://muster.example/support\n    email: support@muster.example\n',
-      '  contact: { url: https://example.com }\n',
-    ],
-    line: 'contact: { url',
-    want: 'dredd-safe — https://example.com needs quotes here',
-  },
-  {
-    name: 'an event type that asyncapi.yaml does not have',
-    file: 'openapi.yaml',
-    change: ['x-emits: [job.updated]', 'x-emits: [job.updated, job.lost]'],
-    line: 'x-emits: [job.updated, job.lost]',
-    want: 'emits — operation updateJob emits job.lost, which asyncapi.yaml does not have',
-  },
-  {
-    name: 'an event type that is only sent when somebody asks for it',
-    file: 'openapi.yaml',
-    change: ['x-emits: [job.created]', 'x-emits: [job.created, webhook.test]'],
-    line: 'x-emits: [job.created, webhook.test]',
-    want: 'emits — operation createJob emits webhook.test, which is x-subscribable: false in asyncapi.yaml',
-  },
-  {
-    name: 'an event type without a source',
-    file: 'openapi.yaml',
-    change: ['x-emits: [payment.deleted]', 'x-emits: []'],
-    line: '',
-    want: 'emits — nothing emits payment.deleted',
-  },
-  {
-    name: 'an event that is sent on no channel',
-    file: 'asyncapi.yaml',
-    change: ["      ExportFailed:\n        $ref: '#/components/messages/ExportFailed'\n", ''],
-    lineAfter: '    ExportCompleted:\n      name',
-    line: 'ExportFailed:',
-    want: 'event-on-channel — no channel sends export.failed',
-  },
-  {
-    name: 'an event type that the API does not list',
-    file: 'openapi.yaml',
-    change: ['        - payment.paid\n', ''],
-    after: '    EventTypeName:\n',
-    line: ' enum:',
-    want: 'event-types-listed — EventTypeName does not list payment.paid of asyncapi.yaml: add it',
-    also: 'described — EventTypeName has 20 values: describe each in x-enum-descriptions, in the same order',
-  },
-  {
-    name: 'a list of which nobody knows who may see it',
-    file: 'openapi.yaml',
-    change: ['    x-module: exports\n', ''],
-    line: '- name: Exports',
-    want: 'modules — Exports has a list: add x-module, the permission for its console pages (participants, tasks, jobs, exports, finance), or none',
-  },
-  {
-    name: 'a module that there is not',
-    file: 'openapi.yaml',
-    change: ['x-module: finance', 'x-module: payments'],
-    line: 'x-module: payments',
-    want: 'modules — x-module of Payments must be one of participants, tasks, jobs, exports, finance, none',
-  },
-  {
-    name: 'an amount of a currency that is not beside it',
-    file: 'openapi.yaml',
-    change: ['x-currency: currency', 'x-currency: money'],
-    line: 'x-currency: money',
-    want: 'currencies — x-currency of Payment.amount_minor must name the currency property of Payment',
-  },
-  {
-    name: 'a list without pages',
-    file: 'openapi.yaml',
-    change: ["        - $ref: '#/components/parameters/PageSize'\n", ''],
-    after: 'operationId: listEventTypes',
-    line: 'parameters:',
-    want: 'lists — listEventTypes is a list: add the parameter page[size]',
-  },
-  {
-    name: 'a list with a filter of another form',
-    file: 'openapi.yaml',
-    change: ['- name: filter[resource_id]', '- name: resource_id'],
-    after: 'operationId: listEvents\n',
-    line: 'parameters:',
-    want: 'lists — listEvents is a list: resource_id must be written like filter[created_after]',
-  },
-  {
-    name: 'a sort in one direction',
-    file: 'openapi.yaml',
-    change: [
-      'enum: [created_at, -created_at, completed_at, -completed_at]',
-      'enum: [created_at, -created_at, completed_at]',
-    ],
-    lineAfter: 'operationId: listExports',
-    line: "schema:\n            type: array\n            minItems: 1\n            uniqueItems: true\n            items:\n              $ref: '#/components/schemas/ExportSort'",
-    want: 'lists — sort of listExports must list each field, then its -field',
-    also: 'described — ExportSort has 3 values: describe each in x-enum-descriptions',
-  },
-  {
-    name: 'an example that shows other sorts',
-    file: 'openapi.yaml',
-    change: ['allowed_sorts: [title, due_at, created_at, updated_at]', 'allowed_sorts: [title]'],
-    line: 'allowed_sorts: [title]',
-    want: 'lists — the example of listTasks must show the allowed_sorts that its sort declares: title, due_at, created_at, updated_at',
-  },
-  {
-    name: 'a sunset before a year has passed',
-    file: 'openapi.yaml',
-    change: [
-      'operationId: getEvent\n',
-      "operationId: getEvent\n      deprecated: true\n      x-deprecated-since: '2026-03-01'\n      x-sunset: '2027-02-28'\n",
-    ],
-    line: 'x-sunset:',
-    want: 'sunset-in-time — getEvent must not be removed before 2027-03-01, a year after its deprecation: set a later day',
-  },
-  {
-    name: 'a component that nothing refers to',
-    file: 'asyncapi.yaml',
-    change: ['  schemas:\n', '  schemas:\n    Unused: { type: string, description: None. }\n'],
-    line: 'Unused:',
-    want: 'unreferenced — nothing refers to components.schemas.Unused: remove it, or refer to it',
-  },
-  {
-    name: 'a default that some generators refuse',
-    file: 'openapi.yaml',
-    change: ['x-default: []', 'default: []'],
-    line: 'default: []',
-    want: 'portable-default — this default is an array or object, which some generators refuse: use x-default',
-  },
-  {
-    name: 'a schema of the other file',
-    file: 'asyncapi.yaml',
-    change: [
-      "$ref: '#/components/schemas/NoData'",
-      "$ref: './openapi.yaml#/components/schemas/NoData'",
-    ],
-    line: "$ref: './openapi.yaml#/components/schemas/NoData'",
-    want: 'self-contained — refers to ./openapi.yaml#/components/schemas/NoData in another file: copy the schema to this file',
-  },
-  {
-    name: 'one name with two meanings',
-    file: 'asyncapi.yaml',
-    change: ['required: [screening_outcome]', 'required: []'],
-    after: '    JobApplicationCreatedData:\n',
-    line: 'JobApplicationCreatedData:',
-    lineAfter: '    ScreeningResult:\n',
-    want: 'same-in-both-files — JobApplicationCreatedData differs from JobApplicationCreatedData of openapi.yaml: correct one, or rename it',
-  },
-  {
-    name: 'a property without a description',
-    file: 'openapi.yaml',
-    change: ['          description: The number of this page.\n', ''],
-    line: 'current_page:',
-    lineAfter: '    ListMeta:\n',
-    want: 'described — ListMeta.current_page has no description: add one',
-  },
-  {
-    name: 'a value without a description',
-    file: 'openapi.yaml',
-    change: ['        - Not open yet.\n', ''],
-    after: '    JobStatus:\n',
-    line: ' enum:',
-    want: 'described — JobStatus has 3 values: describe each in x-enum-descriptions, in the same order',
-  },
-  {
-    name: 'what every linter finds: a tag that is not declared',
-    file: 'openapi.yaml',
-    change: ['tags: [Exports]', 'tags: [Export]'],
-    after: 'operationId: getExport\n',
-    line: 'tags: [Export]',
-    want: 'operation-tag-defined — ',
-  },
-]
 
 async function newContract() {
   const root = await mkdtemp(join(tmpdir(), 'lint-'))
@@ -330,65 +38,31 @@ test('each defect: reported once, with its rule, its line and the remedy', async
   await using contract = await newContract()
   for (const defect of CASES) contract.change(defect)
   await contract.write()
-  const said = (await lint(contract.root)).map(formatProblem)
-  const unseen = new Set(said)
+  const problems = (await lint(contract.root)).map(formatProblem)
+  const unexpected = new Set(problems)
   for (const { name, file, line, after = '', lineAfter = after, want, also } of CASES) {
     const text = contract.texts[file] ?? ''
     const lineNumber = text
       .slice(0, text.indexOf(line, text.indexOf(lineAfter) + lineAfter.length))
       .split('\n').length
-    const found = said.find((problem) => problem.includes(` ${want}`))
-    expect({ name, found, said: found ? '' : said }).toEqual({
+    const found = problems.find((problem) => problem.includes(` ${want}`))
+    expect({ name, found, problems: found ? [] : problems }).toEqual({
       name,
       found: expect.any(String),
-      said: '',
+      problems: [],
     })
     if (line !== '')
       expect({ name, place: found?.split(' ')[0] }).toEqual({
         name,
         place: expect.stringMatching(`^${file}:${lineNumber}:\\d+$`),
       })
-    for (const problem of said)
-      if ([want, also].some((text) => text && problem.includes(` ${text}`))) unseen.delete(problem)
+    for (const problem of problems)
+      if ([want, also].some((text) => text && problem.includes(` ${text}`)))
+        unexpected.delete(problem)
   }
-  expect([...unseen]).toEqual([])
+  expect([...unexpected]).toEqual([])
 })
 
-const FATAL: Omit<Case, 'line'>[] = [
-  {
-    name: 'broken YAML',
-    file: 'openapi.yaml',
-    change: ['\npaths:\n', '\npaths: [\n'],
-    want: 'openapi.yaml:\\d+:\\d+ generates — is not YAML',
-  },
-  {
-    name: 'a reference that leads nowhere',
-    file: 'openapi.yaml',
-    change: ['responses/TaskList', 'responses/Nope'],
-    want: 'openapi.yaml:\\d+:18 generates — refers to #/components/responses/Nope, which does not exist',
-  },
-  {
-    name: 'a default response, which Dredd takes for a second 200',
-    file: 'openapi.yaml',
-    change: ["'503':", 'default:'],
-    want: 'openapi.yaml:\\d+:9 generates — response default must be one status code',
-  },
-  {
-    name: 'a deprecated operation that does not say since when',
-    file: 'openapi.yaml',
-    change: ['operationId: getJob\n', 'operationId: getJob\n      deprecated: true\n'],
-    want: 'openapi.yaml:\\d+:5 generates — operation getJob is deprecated: add x-deprecated-since with the day',
-  },
-  {
-    name: 'a day that does not exist',
-    file: 'openapi.yaml',
-    change: [
-      'operationId: getJob\n',
-      "operationId: getJob\n      x-deprecated-since: '2026-02-30'\n",
-    ],
-    want: "openapi.yaml:\\d+:7 generates — x-deprecated-since must be a day, for example '2026-03-01'",
-  },
-]
 test.each(FATAL)('a contract that cannot be generated from: $name', async (defect) => {
   await using contract = await newContract()
   contract.change(defect)

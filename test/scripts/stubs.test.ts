@@ -1,4 +1,4 @@
-/** From a line of the contract to a written handler, and back. */
+/** Stubs for new operations: generation, their start, and removed operations. */
 import { expect, test } from 'vitest'
 import { until } from '../helpers.ts'
 import { apply, copyOfRepository, stepsOf, WITHIN_MS, whenReady } from './tree.ts'

@@ -1,4 +1,4 @@
-/** A copy of this repository in a temporary folder, to be changed at will. */
+/** A copy of this repository in a temporary folder that tests can change. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,9 +15,9 @@ export interface Ran {
 
 export interface Running {
   child: ChildProcess
-  /** What it has printed so far, on both. */
+  /** Standard output and standard error so far. */
   output(): string
-  /** Asks it to end, and waits until it has. */
+  /** Sends SIGTERM and waits until the process has exited. */
   stop(): Promise<void>
 }
 
@@ -74,7 +74,7 @@ export async function copyOfRepository() {
         () => true,
         () => false,
       ),
-    /** Runs a program of Node's, such as `bin/muster.js`, to its end. */
+    /** Runs a program with Node, such as `bin/muster.js`, and waits until it has exited. */
     run: (program: string, args: string[], more: Record<string, string> = {}): Promise<Ran> =>
       new Promise((resolve) => {
         execFile(
@@ -99,12 +99,12 @@ export const WITHIN_MS = 60_000
 
 export interface Step {
   file: string
-  /** The line below which the text goes; the whole file without it. */
+  /** The text is inserted below this line. Undefined: the text is the whole file. */
   after: string | undefined
   text: string
 }
 
-/** The blocks of docs/new-resource.md that say which file they belong to. */
+/** The code blocks of docs/new-resource.md that name their file. */
 export async function stepsOf(tree: Tree): Promise<Step[]> {
   const page = await tree.read('docs/new-resource.md')
   return [...page.matchAll(/^```(?:yaml|ts) (\S+)(?: after `(.*)`)?\n([\s\S]*?)\n```$/gm)].map(
@@ -123,7 +123,7 @@ export async function apply(tree: Tree, steps: Step[]): Promise<void> {
   }
 }
 
-/** A server of the tree, once it answers: with the account that its first start makes. */
+/** Starts the tree's server. Returns when it responds, with the account that its first start created. */
 export async function whenReady(tree: Tree, environment: Record<string, string> = {}) {
   const running = tree.start(['serve', '--json'], { PORT: '0', ...environment })
   const line = await until(

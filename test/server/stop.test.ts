@@ -1,4 +1,4 @@
-/** The end of a server: what is in flight is answered, and nothing else holds it up. */
+/** A server stops when the requests in flight have their responses. */
 import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { startApp, type TestApp, until } from '../helpers.ts'
@@ -51,7 +51,7 @@ test('a request in flight: gets its response, then its connection closes', async
   const body = '{"full_name": "Ada"}'
   const head = `POST /public/v1/participants HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
   socket.write(head + body.slice(0, 5))
-  // Its answer tells that the requests before it have reached the server.
+  // Its response proves that the requests before it have reached the server.
   await app.call('GET', '/healthz')
   const stopped = app[Symbol.asyncDispose]()
   await expect(app.call('GET', '/healthz')).rejects.toThrow('fetch failed')

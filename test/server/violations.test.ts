@@ -1,4 +1,4 @@
-/** What breaks the contract is counted and listed, and its values are told to nobody. */
+/** Responses that break the contract are counted and listed, without their values. */
 import Koa from 'koa'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
@@ -14,7 +14,7 @@ import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 
 const SECRET = 'whispered'
 
-/** A task with a status that there is not, as after a migration that forgot something. */
+/** Creates a task with an invalid status, as after an incomplete migration. */
 async function withOddTask(app: TestApp): Promise<TestAccount & { path: string }> {
   const account = await app.newAccount()
   const { id } = (await app.as(account).post('/tasks', { title: 'A task' })).body
