@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 /** `plain` runs once, on SQLite. The rest runs on both databases. */
 const plain = [
   'test/specification.test.ts',
-  'test/{auth,cli,client,docs,scripts,server}/**/*.test.ts',
+  'test/{auth,cli,client,deploy,docs,scripts,server}/**/*.test.ts',
 ]
 const onBoth = ['test/{console,handlers,records,webhooks,contract,crash,upgrade}/**/*.test.ts']
 // Long, for machines that run other work: tests wait for conditions, and these limits end a test that hangs.

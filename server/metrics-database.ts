@@ -71,7 +71,7 @@ export function reportRequestLog(registry: Registry, requestLog: RequestLog): vo
 export interface RemovalMetrics {
   onRemoved(table: string, rows: number): void
   /** A run has removed everything that was due. */
-  onRun(job: 'housekeeping' | 'retention', at: Date): void
+  onRun(kind: 'housekeeping' | 'retention', at: Date): void
 }
 
 export function newRemovalMetrics(registry: Registry): RemovalMetrics {
@@ -84,12 +84,12 @@ export function newRemovalMetrics(registry: Registry): RemovalMetrics {
   const lastRun = new Gauge({
     name: 'muster_retention_last_run_timestamp_seconds',
     help: 'When this process last completed a removal of expired rows: retention runs hourly in workers, housekeeping each minute in all nodes.',
-    labelNames: ['job'],
+    labelNames: ['kind'],
     registers: [registry],
   })
   return {
     onRemoved: (table, rows) => removed.inc({ table }, rows),
-    onRun: (job, at) => lastRun.set({ job }, at.getTime() / 1000),
+    onRun: (kind, at) => lastRun.set({ kind }, at.getTime() / 1000),
   }
 }
 

@@ -134,9 +134,9 @@ test('retention reports its last run and the rows that it removed', async () => 
   await using later = await startApp({ role: 'all', database: app.database, now: () => now })
   const metrics = await until('retention has run', async () => {
     const current = await readMetrics(later)
-    return current.has('muster_retention_last_run_timestamp_seconds{job="retention"}') && current
+    return current.has('muster_retention_last_run_timestamp_seconds{kind="retention"}') && current
   })
-  expect(metrics.get('muster_retention_last_run_timestamp_seconds{job="retention"}')).toBe(
+  expect(metrics.get('muster_retention_last_run_timestamp_seconds{kind="retention"}')).toBe(
     now.getTime() / 1000,
   )
   for (const table of ['events', 'deliveries', 'attempts'])
