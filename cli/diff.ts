@@ -9,7 +9,7 @@ import { junit } from '../scripts/diff/junit.ts'
 import { examples, type Output, type Shell, UsageError } from './shell.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-/** A change that concerns more operations lists the first three. */
+/** With more than four operations, the first three are listed. */
 const MAX_NAMES = 4
 
 interface Options {
@@ -31,8 +31,8 @@ export function addDiff(program: Command, shell: Shell): void {
   program
     .command('diff')
     .description(
-      'Compare openapi.yaml and asyncapi.yaml with the last release or another revision, and list the ' +
-        'changes that break clients or receivers, may break them, or are safe. ' +
+      'Compare openapi.yaml and asyncapi.yaml with the last release or another revision. ' +
+        'Each change is breaking, risky or safe for clients and receivers. ' +
         'The removal of a deprecated operation after its sunset is not breaking.',
     )
     .argument(
@@ -47,14 +47,14 @@ export function addDiff(program: Command, shell: Shell): void {
     .option('--changelog', 'add an entry to CHANGELOG.md beside the changed files')
     .option(
       '--release',
-      `unless a change is breaking: add the entry, and copy the changed files to ${RELEASED}/`,
+      `if no change is breaking, add the entry and copy the changed files to ${RELEASED}/`,
     )
     .addHelpText(
       'after',
       `${EXAMPLES}
-breaking  fails programs that follow the contract
-risky     may fail programs that rely on more than the contract promises
-safe      does not affect existing programs
+breaking  Programs that follow the contract can fail.
+risky     Programs that rely on more than the contract promises can fail.
+safe      Existing programs continue to work.
 
 Exit status: 0 without breaking changes, 1 with breaking changes.
 `,

@@ -53,7 +53,7 @@ export async function listAttempts(scope: Scope, deliveryId: string): Promise<Re
   return rows.map(attemptFromRow)
 }
 
-/** Newest first. Manual retries may add any number of attempts. */
+/** The last `limit` attempts, newest first. Manual retries have no limit, so a delivery may have many. */
 export async function listLastAttempts(
   scope: Scope,
   deliveryId: string,
@@ -67,13 +67,13 @@ export async function listLastAttempts(
   return rows.map(attemptFromRow)
 }
 
-/** An attempt without its response. */
+/** An attempt without the headers and body of its response. */
 export type AttemptSummary = Pick<
   RecordedAttempt,
   'deliveryId' | 'number' | 'trigger' | 'durationMs' | 'outcome' | 'status' | 'error'
 >
 
-/** The last `limit` attempts of each delivery, oldest first. */
+/** The last `limit` attempts of each delivery, sorted by delivery and number. */
 export async function listAttemptSummaries(
   scope: Scope,
   deliveryIds: string[],

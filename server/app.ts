@@ -30,13 +30,13 @@ export interface AppServices {
 
 export function createApp(services: AppServices): Koa<RequestState> {
   const { config, log, metrics, requestLog } = services
-  // With fewer proxies than addresses in X-Forwarded-For, the client may have written the others itself.
+  // The client may have written each IP address in X-Forwarded-For that precedes those of trusted proxies.
   const app = new Koa<RequestState>({
     proxy: config.trustedProxies > 0,
     maxIpsCount: config.trustedProxies,
   })
-  // Errors reach Koa itself only after the response has begun, for example when a client disconnects during
-  // a download.
+  // Koa reports errors only after the response has begun, for example when a client disconnects during a
+  // download.
   app.on('error', (error: NodeJS.ErrnoException) => {
     if (!/^(EPIPE|ECONNRESET|ERR_STREAM_PREMATURE_CLOSE)$/.test(error.code ?? ''))
       log.error({ err: error }, 'A response could not be sent')
@@ -48,7 +48,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
   app.use(logRequests(log))
   app.use(metrics.middleware)
   app.use(requestLog.middleware)
-  // The outer one responds to what the check throws.
+  // The outer handler responds to errors of the response check, the inner one to all other errors.
   app.use(answerErrors(log))
   app.use(checkErrors(checkResponse))
   app.use(answerErrors(log))
@@ -74,7 +74,7 @@ function onlyBelow(
     ctx.path === prefix || ctx.path.startsWith(`${prefix}/`) ? serve(ctx) : next()
 }
 
-/** People start at the console, programs at the documentation. */
+/** Redirects browsers to the console and other clients to the documentation. */
 function homeRoute(): Router {
   const router = new Router()
   router.get('/', (ctx) => {
@@ -84,7 +84,7 @@ function homeRoute(): Router {
   return router
 }
 
-/** For the operator of the service; not in the contract. */
+/** Routes for the operator of the service. The contract does not include them. */
 function operatorRoutes({ config, metrics, readiness }: AppServices): Router {
   const router = new Router()
   router.get('/healthz', reportAlive)

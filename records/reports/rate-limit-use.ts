@@ -6,12 +6,12 @@ import { findSearchableStart, toBucket } from './traffic.ts'
 export interface RateLimitUse {
   user: { id: string; fullName: string }
   /** In the busiest minute of the last hour. */
-  requests: number
+  peakRequests: number
   /** Responses with 429 in the last hour. */
-  refused: number
+  refusedRequests: number
 }
 
-/** The users who came closest to their rate limit in the last hour, or in its searchable part. */
+/** The users with the most requests in one minute of the last hour, or of its searchable part. */
 export async function listRateLimitUse(
   scope: Scope,
   now: Date,
@@ -46,7 +46,7 @@ export async function listRateLimitUse(
   )
   return rows.map((row) => ({
     user: { id: row.user_id, fullName: row.full_name ?? 'A former user' },
-    requests: Number(row.busiest),
-    refused: Number(row.refused),
+    peakRequests: Number(row.busiest),
+    refusedRequests: Number(row.refused),
   }))
 }

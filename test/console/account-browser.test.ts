@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp } from '../helpers.ts'
-import { newPerson, PASSWORD, visit } from './visitors.ts'
+import { newConsoleUser, PASSWORD, visit } from './visitors.ts'
 
 const NEW_PASSWORD = 'a different horse entirely'
 
@@ -21,7 +21,7 @@ describe('account pages in a browser', () => {
 
   it('change the password: signs out the other browser', async () => {
     const { accountId } = await app.newAccount()
-    const person = await newPerson(app, accountId)
+    const person = await newConsoleUser(app, accountId)
     await using here = await visit(app, browser, '/me', { person })
     await using there = await visit(app, browser, '/me', { person })
     await here.page.getByRole('link', { name: 'Change password' }).click()
@@ -39,10 +39,13 @@ describe('account pages in a browser', () => {
 
   it('transfer the ownership: the next page of both users shows their new access', async () => {
     const { accountId, userId } = await app.newAccount()
-    const owner = await newPerson(app, accountId, { fullName: 'Mara Keller' })
+    const owner = await newConsoleUser(app, accountId, { fullName: 'Mara Keller' })
     await app.db.write('users').where({ id: userId }).update({ role: 'admin' })
     await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
-    const newOwner = await newPerson(app, accountId, { fullName: 'Jonas Weber', role: 'member' })
+    const newOwner = await newConsoleUser(app, accountId, {
+      fullName: 'Jonas Weber',
+      role: 'member',
+    })
     await using old = await visit(app, browser, '/settings', { person: owner })
     await using next = await visit(app, browser, '/me', { person: newOwner })
     expect(await next.page.getByRole('link', { name: 'People' }).count()).toBe(0)
@@ -63,7 +66,7 @@ describe('account pages in a browser', () => {
     'every page: readable on wide light and on narrow dark screens',
     async () => {
       const account = await app.newAccount()
-      await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
+      await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
       for (const options of [
         { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
         { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },

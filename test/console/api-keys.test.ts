@@ -8,7 +8,7 @@ import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import {
   type ConsoleAnswer,
-  newPerson,
+  newConsoleUser,
   PASSWORD,
   type Visitor,
   visit,
@@ -40,7 +40,7 @@ describe('API keys', () => {
   afterAll(() => app?.[Symbol.asyncDispose]())
 
   it('creates a key for the signed-in user and shows its token and a curl command once', async () => {
-    const admin = await newPerson(app, account.accountId, {
+    const admin = await newConsoleUser(app, account.accountId, {
       fullName: 'Jonas Weber',
       grants: ['api_keys'],
     })
@@ -136,7 +136,7 @@ describe('API keys', () => {
   })
 
   it('shows the last use, and the keys of deactivated users', async () => {
-    const person = await newPerson(app, account.accountId, {
+    const person = await newConsoleUser(app, account.accountId, {
       fullName: 'Lena Fischer',
       grants: ['api_keys'],
     })
@@ -160,13 +160,16 @@ describe('API keys', () => {
     const { id } = await keyNamed(app, 'Of the Owner')
     const may = await visitor(
       app,
-      await newPerson(app, account.accountId, { grants: ['api_keys'] }),
+      await newConsoleUser(app, account.accountId, { grants: ['api_keys'] }),
     )
     const mayNot = await visitor(
       app,
-      await newPerson(app, account.accountId, { grants: ['webhooks'] }),
+      await newConsoleUser(app, account.accountId, { grants: ['webhooks'] }),
     )
-    const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member' }))
+    const member = await visitor(
+      app,
+      await newConsoleUser(app, account.accountId, { role: 'member' }),
+    )
 
     const list = await mayNot.get('/api-keys')
     expect(list.text).toContain('Of the Owner')
@@ -306,7 +309,7 @@ describe('API keys in a browser', () => {
     'every page: readable on wide light and on narrow dark screens',
     async () => {
       const account = await app.newAccount()
-      const admin = await newPerson(app, account.accountId)
+      const admin = await newConsoleUser(app, account.accountId)
       const [key] = await app.db
         .read('api_keys')
         .where({ account_id: account.accountId })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toNetwork } from '../../auth/rate-limit.ts'
 import { modules } from '../../records/users.ts'
 import { startApp, type TestApp } from '../helpers.ts'
-import { newPerson, PASSWORD, visitor } from './visitors.ts'
+import { newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
 it.each([
   { ip: '203.0.113.9', network: '203.0.113.9' },
@@ -53,7 +53,7 @@ describe('limits against attacks', () => {
 
     it('of a user without access: 404, whatever its size', async () => {
       const { accountId } = await app.newAccount()
-      const member = await visitor(app, await newPerson(app, accountId, { role: 'member' }))
+      const member = await visitor(app, await newConsoleUser(app, accountId, { role: 'member' }))
       expect((await member.post('/people/invite', { full_name: 'x'.repeat(2 ** 20) })).status).toBe(
         404,
       )
@@ -73,7 +73,7 @@ describe('limits against attacks', () => {
 
     it('from many IP addresses: locks the user out on new devices only', async () => {
       const { accountId } = await app.newAccount()
-      const { email } = await newPerson(app, accountId)
+      const { email } = await newConsoleUser(app, accountId)
       const first = await signIn(email, PASSWORD, '203.0.113.1')
       expect(first.status).toBe(303)
       for (let guess = 0; guess < 50; guess++)
@@ -82,7 +82,7 @@ describe('limits against attacks', () => {
       const device = cookiesOf(first.headers).replace(/muster-session=[^;]*;? ?/, '')
       expect(device).toMatch(/^muster-device=/)
       expect((await signIn(email, PASSWORD, '203.0.113.3', device)).status).toBe(303)
-      const other = await newPerson(app, accountId)
+      const other = await newConsoleUser(app, accountId)
       expect((await signIn(other.email, 'guess', '203.0.113.3', device)).status).toBe(401)
     })
   })
@@ -91,13 +91,13 @@ describe('limits against attacks', () => {
     it('during requests for password links of the new owner: leaves no usable link', async () => {
       for (let round = 0; round < 4; round++) {
         const { accountId } = await app.newAccount()
-        const owner = await newPerson(app, accountId, { role: 'admin' })
+        const owner = await newConsoleUser(app, accountId, { role: 'admin' })
         await app.db
           .write('users')
           .where({ account_id: accountId, role: 'owner' })
           .update({ role: 'admin' })
         await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
-        const newOwner = await newPerson(app, accountId)
+        const newOwner = await newConsoleUser(app, accountId)
         const oldOwner = await visitor(app, owner)
         const links = Array.from({ length: 20 }, () =>
           oldOwner.post(`/people/${newOwner.userId}/link`),
@@ -121,7 +121,7 @@ describe('limits against attacks', () => {
 
   it('a sign-in with the old password during its change: leaves no session', async () => {
     const { accountId } = await app.newAccount()
-    const person = await newPerson(app, accountId)
+    const person = await newConsoleUser(app, accountId)
     const changing = await visitor(app, person)
     const begun: ReturnType<typeof signIn>[] = []
     const begin = (from: number) =>

@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp } from '../helpers.ts'
-import { newPerson, PASSWORD, visit } from './visitors.ts'
+import { newConsoleUser, PASSWORD, visit } from './visitors.ts'
 
 describe('the console in a browser', () => {
   let app: TestApp
@@ -19,7 +19,7 @@ describe('the console in a browser', () => {
 
   it('signs in and out', async () => {
     const { accountId } = await app.newAccount()
-    const { email } = await newPerson(app, accountId, { fullName: 'Ada Lovelace' })
+    const { email } = await newConsoleUser(app, accountId, { fullName: 'Ada Lovelace' })
     await using visited = await visit(app, browser, '/sign-in')
     const { page, troubles } = visited
     await page.getByLabel('Email').fill(email)

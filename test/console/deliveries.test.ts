@@ -13,7 +13,7 @@ import { NEVER } from '../webhooks/harness.ts'
 import { blockIn, listed, store } from './delivery-pages.ts'
 import { mainText } from './forms.ts'
 import { newWebhookAdmin, type WebhookAdmin } from './hooks.ts'
-import { newPerson, visit, visitor } from './visitors.ts'
+import { newConsoleUser, visit, visitor } from './visitors.ts'
 
 let app: TestApp
 let browser: Browser
@@ -286,7 +286,7 @@ describe('a delivery', () => {
 
   it('an Admin without the permission sees no buttons and no signatures', async () => {
     await using sent = await send([500])
-    const admin = await visitor(app, await newPerson(app, sent.admin.accountId))
+    const admin = await visitor(app, await newConsoleUser(app, sent.admin.accountId))
     const { text } = await admin.get(sent.address)
     expect(blockIn(text, 'payload')).toContain(sent.id)
     expect(mainText(text)).toContain('Only people who manage webhooks see the signature.')

@@ -1,7 +1,7 @@
 /** What all pages of the console have in common: headers, sessions, the origin of forms, and errors. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { newPerson, PASSWORD, type Visitor, visitor } from './visitors.ts'
+import { newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'
 
 const DAY_MS = 86_400_000
 
@@ -33,7 +33,7 @@ describe('the console', () => {
     it('is redirected to the sign-in page, and after it to the requested page', async () => {
       const nobody = await visitor(app)
       const { accountId } = account
-      const { email } = await newPerson(app, accountId)
+      const { email } = await newConsoleUser(app, accountId)
       expect(await nobody.get('/webhooks?state=failed')).toMatchObject({
         status: 303,
         to: `/sign-in?next=${encodeURIComponent('/console/webhooks?state=failed')}`,
@@ -52,7 +52,7 @@ describe('the console', () => {
       '/\\example.com',
       '/console//example.com',
     ])('is not redirected to %s after the sign-in', async (next) => {
-      const { email } = await newPerson(app, account.accountId)
+      const { email } = await newConsoleUser(app, account.accountId)
       const { headers } = await (await visitor(app)).post('/sign-in', {
         email,
         password: PASSWORD,
@@ -72,7 +72,7 @@ describe('the console', () => {
 
   describe('a session', () => {
     it('has a cookie that scripts and other sites cannot use', async () => {
-      const { email } = await newPerson(app, account.accountId)
+      const { email } = await newConsoleUser(app, account.accountId)
       const { headers } = await (await visitor(app)).post('/sign-in', { email, password: PASSWORD })
       expect(headers.getSetCookie()[0]).toMatch(
         /^muster-session=[\w-]{43}; path=\/; expires=[^;]*; samesite=lax; httponly$/i,
@@ -84,7 +84,7 @@ describe('the console', () => {
         environment: { BASE_URL: 'https://muster.example.com' },
       })
       const { accountId } = await secure.newAccount()
-      const { email } = await newPerson(secure, accountId)
+      const { email } = await newConsoleUser(secure, accountId)
       const { headers } = await (await visitor(secure)).post('/sign-in', {
         email,
         password: PASSWORD,
@@ -118,7 +118,7 @@ describe('the console', () => {
     })
 
     it('ends when its user is deactivated', async () => {
-      const person = await newPerson(app, account.accountId)
+      const person = await newConsoleUser(app, account.accountId)
       const somebody = await visitor(app, person)
       expect((await somebody.get('')).status).toBe(200)
       await app.db.write('users').where({ id: person.userId }).update({ status: 'deactivated' })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 import { unescapeHtml } from './forms.ts'
 import { figuresOf, listedIn, log } from './logged-requests.ts'
-import { newPerson, type Visitor, visitor } from './visitors.ts'
+import { newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 const run = promisify(execFile)
 
@@ -49,9 +49,11 @@ describe('the query of a request', () => {
     ])
     blind = await visitor(
       app,
-      await newPerson(app, account.accountId, { permissions: { ...all, participants: 'none' } }),
+      await newConsoleUser(app, account.accountId, {
+        permissions: { ...all, participants: 'none' },
+      }),
     )
-    seeing = await visitor(app, await newPerson(app, account.accountId, { permissions: all }))
+    seeing = await visitor(app, await newConsoleUser(app, account.accountId, { permissions: all }))
   })
 
   it('is hidden from users who may not see the records: in list, page, command and file', async () => {

@@ -3,13 +3,19 @@ import { type Delivery, listDeliveries } from '../../records/deliveries.ts'
 import { disableWebhook, enableWebhook, findWebhook, type Webhook } from '../../records/webhooks.ts'
 import { type TestApp, until } from '../helpers.ts'
 import { newTenant, type Tenant } from '../webhooks/harness.ts'
-import { type ConsoleAnswer, newPerson, type Person, type Visitor, visitor } from './visitors.ts'
+import {
+  type ConsoleAnswer,
+  type ConsoleUser,
+  newConsoleUser,
+  type Visitor,
+  visitor,
+} from './visitors.ts'
 
 export interface WebhookAdmin extends Tenant {
   /** An Admin who manages webhooks. */
-  manager: Person
+  manager: ConsoleUser
   visitor: Visitor
-  /** Waits until the newest delivery of a webhook is in this state with no attempt due. */
+  /** Waits until the newest delivery of a webhook has this state. Only a retrying one has a next attempt. */
   newest(webhookId: string, state: Delivery['state']): Promise<Delivery>
   audited(): Promise<{ action: string; targetId: string; details: Record<string, unknown> }[]>
 }
@@ -17,7 +23,10 @@ export interface WebhookAdmin extends Tenant {
 export async function newWebhookAdmin(app: TestApp): Promise<WebhookAdmin> {
   const tenant = await newTenant(app)
   const { accountId } = tenant
-  const manager = await newPerson(app, accountId, { fullName: 'Jonas Weber', grants: ['webhooks'] })
+  const manager = await newConsoleUser(app, accountId, {
+    fullName: 'Jonas Weber',
+    grants: ['webhooks'],
+  })
   return {
     ...tenant,
     manager,
@@ -48,11 +57,11 @@ export async function newWebhookAdmin(app: TestApp): Promise<WebhookAdmin> {
 /** Throws if the webhook does not exist. */
 export async function loadWebhook({ scope }: WebhookAdmin, id: string): Promise<Webhook> {
   const webhook = await findWebhook(scope, id)
-  if (!webhook) throw new Error('There is no webhook')
+  if (!webhook) throw new Error(`The account has no webhook ${id}`)
   return webhook
 }
 
-/** A webhook that was disabled while `count` events happened, and is enabled again. */
+/** Creates a webhook, disables it while `count` events are emitted, and enables it. Returns its ID. */
 export async function subscribeAndMiss(
   admin: WebhookAdmin,
   url: string,
@@ -67,9 +76,10 @@ export async function subscribeAndMiss(
 
 export const SECRET_PATTERN = /whsec_[A-Za-z0-9+/]{43}=/
 
-/** The signing secret on a page. Throws if there is none. */
+/** Finds the signing secret on a page. Throws if the page has none. */
 export function readSecret({ text, status }: ConsoleAnswer): string {
   const [secret] = text.match(SECRET_PATTERN) ?? []
-  if (status !== 200 || secret === undefined) throw new Error(`There is no secret in ${text}`)
+  if (status !== 200 || secret === undefined)
+    throw new Error(`The page has no signing secret: ${text}`)
   return secret
 }

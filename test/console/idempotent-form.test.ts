@@ -11,7 +11,7 @@ import {
   type Values,
   withValues,
 } from './forms.ts'
-import { type ConsoleAnswer, newPerson, type Visitor, visitor } from './visitors.ts'
+import { type ConsoleAnswer, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 let app: TestApp
 let owner: Owner
@@ -163,7 +163,7 @@ describe.each(Object.entries(forms))('the form of a new %s', (_, createForm) => 
   it('sent by two users with the same key: creates a record for each', async () => {
     const before = (await listCreated(createForm)).length
     const sent = await filledForm(owner.visits, createForm)
-    const person = await newPerson(app, owner.account.accountId, {
+    const person = await newConsoleUser(app, owner.account.accountId, {
       grants: ['webhooks', 'api_keys'],
       permissions: { finance: 'write' },
     })

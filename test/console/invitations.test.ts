@@ -4,7 +4,7 @@ import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
 import {
   linkIn,
   NO_ACCESS,
-  newPerson,
+  newConsoleUser,
   PASSWORD,
   sessionOf,
   type Visitor,
@@ -144,7 +144,7 @@ describe('invitations', () => {
     const { link } = await invite()
     const other = await visitor(
       app,
-      await newPerson(app, account.accountId, { fullName: 'Priya Raman' }),
+      await newConsoleUser(app, account.accountId, { fullName: 'Priya Raman' }),
     )
     expect((await other.get(link)).text).toContain(
       'You are signed in as Priya Raman. This switches to Jonas Weber.',
@@ -154,8 +154,8 @@ describe('invitations', () => {
   })
 
   it('invite an email in use: tells only whether this account uses it, and keeps the input', async () => {
-    const foreign = await newPerson(app, (await app.newAccount()).accountId)
-    const own = await newPerson(app, account.accountId)
+    const foreign = await newConsoleUser(app, (await app.newAccount()).accountId)
+    const own = await newConsoleUser(app, account.accountId)
     const input = {
       full_name: 'Jonas <Weber>',
       role: 'admin',
@@ -228,7 +228,7 @@ describe('invitations', () => {
   })
 
   it('a link for a user who has joined: sets a new password and ends all sessions', async () => {
-    const person = await newPerson(app, account.accountId)
+    const person = await newConsoleUser(app, account.accountId)
     const session = await visitor(app, person)
     const link = linkIn(await owner.post(`/people/${person.userId}/link`))
     expect((await session.get('/me')).status).toBe(200)

@@ -7,7 +7,7 @@ import type { DeliveryState } from '../../records/deliveries.ts'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { DAY, figuresOf, HOUR, log, MINUTE, NOW, plainText, tableOf } from './logged-requests.ts'
-import { newPerson, visit, visitor } from './visitors.ts'
+import { newConsoleUser, visit, visitor } from './visitors.ts'
 
 const LIMIT = 10
 
@@ -130,7 +130,7 @@ describe('the overview', () => {
 
   it('shows who came near the rate limit in the last hour', async () => {
     const account = await app.newAccount()
-    const jonas = await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
+    const jonas = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
     const minute = NOW - (NOW % MINUTE)
     await log(app, account, [
       ...times(3, () => ({ at: minute })),
@@ -188,13 +188,13 @@ describe('the overview', () => {
 
   it('shows an Admin only steps that their grants allow', async () => {
     const account = await app.newAccount()
-    const admin = await visitor(app, await newPerson(app, account.accountId))
+    const admin = await visitor(app, await newConsoleUser(app, account.accountId))
     const { text } = await admin.get('')
     expect(text).toContain('Ask the Account Owner for permission.')
     expect(text).not.toContain('/console/webhooks/new')
     const granted = await visitor(
       app,
-      await newPerson(app, account.accountId, { grants: ['webhooks'] }),
+      await newConsoleUser(app, account.accountId, { grants: ['webhooks'] }),
     )
     expect((await granted.get('')).text).toContain('/console/webhooks/new')
   })
@@ -215,7 +215,7 @@ describe('the overview', () => {
       } as const
       const member = await visitor(
         app,
-        await newPerson(app, account.accountId, { role: 'member', permissions }),
+        await newConsoleUser(app, account.accountId, { role: 'member', permissions }),
       )
       const { text } = await member.get('')
       const [, main = ''] = text.split('<main')
@@ -252,7 +252,7 @@ describe('the overview', () => {
       } as const
       const member = await visitor(
         app,
-        await newPerson(app, account.accountId, { role: 'member', permissions }),
+        await newConsoleUser(app, account.accountId, { role: 'member', permissions }),
       )
       expect(plainText((await member.get('')).text)).toContain(
         'You have no access to records yet. Ask Test Owner, the Account Owner.',
@@ -273,7 +273,7 @@ describe('the overview', () => {
     ] as const)('is readable at %i pixels, %s', async (width, colorScheme) => {
       const fresh = await app.newAccount()
       const busy = await app.newAccount()
-      const member = await newPerson(app, busy.accountId, { role: 'member' })
+      const member = await newConsoleUser(app, busy.accountId, { role: 'member' })
       await log(
         app,
         busy,

@@ -3,7 +3,15 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { assertReadable, openBrowser } from '../browser.ts'
 import { startApp, type TestApp } from '../helpers.ts'
-import { linkIn, listActions, NO_ACCESS, newPerson, PASSWORD, visit, visitor } from './visitors.ts'
+import {
+  linkIn,
+  listActions,
+  NO_ACCESS,
+  newConsoleUser,
+  PASSWORD,
+  visit,
+  visitor,
+} from './visitors.ts'
 
 describe('people in a browser', () => {
   let app: TestApp
@@ -95,7 +103,7 @@ describe('people in a browser', () => {
     'every page: readable on wide light and on narrow dark screens',
     async () => {
       const account = await app.newAccount()
-      const person = await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
+      const person = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
       const owner = await visitor(app, account)
       const invited = await owner.post('/people/invite', {
         full_name: 'Aiko',

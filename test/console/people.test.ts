@@ -1,7 +1,7 @@
 /** The users of an account: access, deactivation. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { NO_ACCESS, newPerson, PASSWORD, type Visitor, visitor } from './visitors.ts'
+import { NO_ACCESS, newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'
 
 describe('people', () => {
   let app: TestApp
@@ -18,7 +18,7 @@ describe('people', () => {
     owner.submit(`/people/${userId}`, { role: 'admin', ...NO_ACCESS, ...fields })
 
   it('change access: applies to the next page and the next request', async () => {
-    const person = await newPerson(app, account.accountId, {
+    const person = await newConsoleUser(app, account.accountId, {
       role: 'admin',
       grants: ['api_keys'],
       permissions: { finance: 'read' },
@@ -46,7 +46,7 @@ describe('people', () => {
   })
 
   it('change access: the audit log has the old and the new values', async () => {
-    const person = await newPerson(app, account.accountId, {
+    const person = await newConsoleUser(app, account.accountId, {
       fullName: 'Tom Okafor',
       role: 'member',
     })
@@ -72,7 +72,7 @@ describe('people', () => {
   })
 
   it('save without a change: no audit entry', async () => {
-    const person = await newPerson(app, account.accountId, { role: 'member' })
+    const person = await newConsoleUser(app, account.accountId, { role: 'member' })
     const same = {
       role: 'member',
       participants: 'read',
@@ -88,7 +88,7 @@ describe('people', () => {
   })
 
   it('an unknown role or permission: 422, and nothing changes', async () => {
-    const person = await newPerson(app, account.accountId, { role: 'member' })
+    const person = await newConsoleUser(app, account.accountId, { role: 'member' })
     const all: Record<string, string | string[]>[] = [
       { role: 'owner' },
       { role: '' },
@@ -103,7 +103,7 @@ describe('people', () => {
   })
 
   it('deactivate: ends sessions and keys at once; reactivate: restores the keys only', async () => {
-    const person = await newPerson(app, account.accountId, { fullName: 'Lena Fischer' })
+    const person = await newConsoleUser(app, account.accountId, { fullName: 'Lena Fischer' })
     const theirs = await visitor(app, person)
     const key = await app.newKey(person)
     expect((await app.as({ key }).get('/tasks')).status).toBe(200)
@@ -144,7 +144,7 @@ describe('people', () => {
   })
 
   it('a user of another account: 404, and nothing changes', async () => {
-    const foreign = await newPerson(app, (await app.newAccount()).accountId)
+    const foreign = await newConsoleUser(app, (await app.newAccount()).accountId)
     const session = await visitor(app, foreign)
     const before = await app.db.read('users').where({ id: foreign.userId })
     expect((await owner.get(`/people/${foreign.userId}`)).status).toBe(404)

@@ -21,7 +21,7 @@ import { routes } from '../../web/console/routes.ts'
 import { failedIn, startBulkJob } from '../../webhooks/bulk.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { newPerson, type Person, type Visitor, visitor } from './visitors.ts'
+import { type ConsoleUser, newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 /** By the path segment of the resource. decisions.md: job applications belong to jobs, payments are Finance. */
 const MODULES = {
@@ -160,7 +160,7 @@ describe('permissions on each route', () => {
     '$name: 404 without effect for what is not permitted',
     async ({ actor }) => {
       const person =
-        actor.role === 'owner' ? account : await newPerson(app, account.accountId, actor)
+        actor.role === 'owner' ? account : await newConsoleUser(app, account.accountId, actor)
       const who = await visitor(app, person)
       const user = (await findUser(
         accountScope({ dialect: app.db.dialect, sql: app.db.read }, account.accountId),
@@ -256,7 +256,7 @@ async function requestsOf(app: TestApp, account: TestAccount): Promise<ConsoleRe
     })
 }
 
-async function createOneOfEach(app: TestApp, account: Person & { key: string }) {
+async function createOneOfEach(app: TestApp, account: ConsoleUser & { key: string }) {
   const { accountId, userId } = account
   const api = app.as(account)
   const now = new Date()
@@ -329,7 +329,7 @@ async function createOneOfEach(app: TestApp, account: Person & { key: string }) 
       delivery: delivery?.id ?? '',
       job: job.id,
       request: (await scope.rows('request_log').first('id')).id as string,
-      user: (await newPerson(app, accountId, { fullName: 'Secret Name' })).userId,
+      user: (await newConsoleUser(app, accountId, { fullName: 'Secret Name' })).userId,
       session,
     },
     records: { participants, tasks, jobs, 'job-applications': applications, payments, exports },

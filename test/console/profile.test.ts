@@ -1,7 +1,7 @@
 /** The profile of the signed-in user: name, password, email, sessions, theme. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { listActions, newPerson, PASSWORD, visitor } from './visitors.ts'
+import { listActions, newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
 const NEW_PASSWORD = 'a different horse entirely'
 
@@ -18,7 +18,7 @@ describe('profile', () => {
     (await (await visitor(app)).post('/sign-in', { email, password })).status
 
   it('change the name: 422 for an empty one, then shown everywhere', async () => {
-    const person = await newPerson(app, account.accountId, { role: 'member' })
+    const person = await newConsoleUser(app, account.accountId, { role: 'member' })
     const own = await visitor(app, person)
     expect((await own.post('/me', { full_name: ' ' })).text).toContain(
       'Your name must not be empty.',
@@ -29,7 +29,7 @@ describe('profile', () => {
   })
 
   it('change the password: needs the current one, and signs out other devices', async () => {
-    const person = await newPerson(app, account.accountId)
+    const person = await newConsoleUser(app, account.accountId)
     const [here, there] = [await visitor(app, person), await visitor(app, person)]
     const change = (current_password: string, new_password: string) =>
       here.submit('/me/password', { current_password, new_password })
@@ -49,7 +49,10 @@ describe('profile', () => {
 
   it('password link: unusable after a change of the password or a transfer of ownership', async () => {
     const { accountId, userId } = await app.newAccount()
-    const [owner, person] = [await newPerson(app, accountId), await newPerson(app, accountId)]
+    const [owner, person] = [
+      await newConsoleUser(app, accountId),
+      await newConsoleUser(app, accountId),
+    ]
     await app.db.write('users').where({ id: userId }).update({ role: 'admin' })
     await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
     const [theirs, mine, nobody] = [
@@ -76,14 +79,14 @@ describe('profile', () => {
   })
 
   it('five wrong current passwords: refused even with the right one, but not for another user', async () => {
-    const person = await newPerson(app, account.accountId)
+    const person = await newConsoleUser(app, account.accountId)
     const own = await visitor(app, person)
     const guess = (current_password: string) =>
       own.post('/me/password', { current_password, new_password: NEW_PASSWORD })
     for (let n = 0; n < 5; n++)
       expect((await guess(`wrong ${n}`)).text).toContain('This is not your current password.')
     expect((await guess(PASSWORD)).text).toContain('Too many attempts.')
-    const other = await newPerson(app, account.accountId)
+    const other = await newConsoleUser(app, account.accountId)
     expect(
       (
         await (
@@ -94,8 +97,8 @@ describe('profile', () => {
   })
 
   it('change the email: needs the password and an email that no account uses', async () => {
-    const person = await newPerson(app, account.accountId)
-    const taken = await newPerson(app, (await app.newAccount()).accountId)
+    const person = await newConsoleUser(app, account.accountId)
+    const taken = await newConsoleUser(app, (await app.newAccount()).accountId)
     const own = await visitor(app, person)
     const change = (email: string, current_password = PASSWORD) =>
       own.submit('/me/email', { email, current_password })
@@ -116,7 +119,7 @@ describe('profile', () => {
   })
 
   it('sessions: shows device and IP address, marks this one, and ends one or all others', async () => {
-    const person = await newPerson(app, account.accountId)
+    const person = await newConsoleUser(app, account.accountId)
     const own = await visitor(app, person)
     const [first, second, third] = [
       await visitor(app, person),
@@ -157,8 +160,8 @@ describe('profile', () => {
 
   it('end a session of another user: 404', async () => {
     const [person, other] = [
-      await newPerson(app, account.accountId),
-      await newPerson(app, account.accountId),
+      await newConsoleUser(app, account.accountId),
+      await newConsoleUser(app, account.accountId),
     ]
     const theirs = await visitor(app, other)
     const [id] = await app.db.read('sessions').where({ user_id: other.userId }).pluck('id')
@@ -167,7 +170,7 @@ describe('profile', () => {
   })
 
   it('choose a theme: the browser keeps it', async () => {
-    const own = await visitor(app, await newPerson(app, account.accountId))
+    const own = await visitor(app, await newConsoleUser(app, account.accountId))
     const { headers } = await own.post('/theme', { theme: 'dark' })
     const cookie = `${own.cookie}; ${headers.get('set-cookie')?.split(';')[0]}`
     const { text } = await own.get('/me', { Cookie: cookie })

@@ -23,7 +23,7 @@ import {
   submitForm,
   withValues,
 } from './forms.ts'
-import { newPerson, type Visitor, visitor } from './visitors.ts'
+import { newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 let app: TestApp
 let owner: Owner
@@ -64,7 +64,7 @@ const NONE = Object.fromEntries(modules.map((module) => [module, 'none'])) as Pe
 async function visitorWith(permissions: Partial<Permissions>): Promise<Visitor> {
   return visitor(
     app,
-    await newPerson(app, owner.account.accountId, {
+    await newConsoleUser(app, owner.account.accountId, {
       role: 'member',
       permissions: { ...NONE, ...permissions },
     }),
@@ -300,7 +300,7 @@ describe('exports', () => {
 
   it('403 without Finance access for creating or downloading an export of payments', async () => {
     const id = await createExport(owner.client, 'payments')
-    const person = await newPerson(app, owner.account.accountId, {
+    const person = await newConsoleUser(app, owner.account.accountId, {
       role: 'admin',
       permissions: { finance: 'none' },
     })
@@ -331,7 +331,7 @@ describe('exports', () => {
 
     const reader = await visitor(
       app,
-      await newPerson(app, owner.account.accountId, { permissions: { finance: 'read' } }),
+      await newConsoleUser(app, owner.account.accountId, { permissions: { finance: 'read' } }),
     )
     expect((await reader.get(`/records/exports/${id}/file`)).status).toBe(200)
     expect(

@@ -13,7 +13,7 @@ import {
   type Values,
   withValues,
 } from './forms.ts'
-import { newPerson, visitor } from './visitors.ts'
+import { newConsoleUser, visitor } from './visitors.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -254,7 +254,7 @@ describe('Delete of an export', () => {
   it('403 for a user who cannot view its records, and no button', async () => {
     const { account, client } = await newOwner(app)
     const { body: created } = await client.post('/exports', { resource: 'payments', format: 'csv' })
-    const person = await newPerson(app, account.accountId, {
+    const person = await newConsoleUser(app, account.accountId, {
       role: 'admin',
       permissions: { finance: 'none', exports: 'write' },
     })

@@ -26,7 +26,7 @@ describe('API requests', () => {
   }
 
   describe('figures', () => {
-    it('count the requests of the period in their buckets', async () => {
+    it('requests are counted by minute', async () => {
       const { account, owner } = await newOwner()
       const minute = NOW - (NOW % MINUTE)
       await log(app, account, [
@@ -64,7 +64,7 @@ describe('API requests', () => {
       ['24h', '15 minutes', 15 * MINUTE, 96],
       ['7d', '2 hours', 2 * HOUR, 84],
       ['30d', '6 hours', 6 * HOUR, 120],
-    ])('of %s have buckets of %s', async (range, name, width, buckets) => {
+    ])('%s: requests are counted by %s', async (range, name, width, buckets) => {
       const { account, owner } = await newOwner()
       const last = NOW - (NOW % width)
       const first = last - (buckets - 1) * width
@@ -84,7 +84,7 @@ describe('API requests', () => {
       expect(figuresOf(text)).toMatchObject({ Requests: '4', Errors: '75.00 %' })
     })
 
-    it('of a chosen period start and end there', async () => {
+    it('a chosen period: other requests are not counted', async () => {
       const { account, owner } = await newOwner()
       const from = NOW - (NOW % MINUTE) - 3 * HOUR
       const until = from + 10 * MINUTE
@@ -97,7 +97,7 @@ describe('API requests', () => {
       expect(tableOf(text, 'Requests per minute')).toHaveLength(2)
     })
 
-    it('of a single request', async () => {
+    it('one request: its operation, status and duration', async () => {
       const { account, owner } = await newOwner()
       await log(app, account, [{ status: 500, durationMs: 1234.5 }])
       const { text } = await owner.get('/requests')
@@ -111,7 +111,7 @@ describe('API requests', () => {
       expect(tableOf(text, 'Top errors')).toEqual([['500GET /public/v1/tasks', '1']])
     })
 
-    it('without requests are empty, and the page links to the guide', async () => {
+    it('no requests: no figures, and a link to the guide', async () => {
       const { owner } = await newOwner()
       const { text, status } = await owner.get('/requests')
       expect(status).toBe(200)
@@ -125,7 +125,7 @@ describe('API requests', () => {
       expect(text).not.toContain('NaN')
     })
 
-    it('list the most frequent operations and errors', async () => {
+    it('the most frequent operations and errors come first', async () => {
       const { account, owner } = await newOwner()
       const task: GivenRequest = {
         operationId: 'getTask',
@@ -188,11 +188,11 @@ describe('API requests', () => {
       NOW - (NOW % MINUTE) - MINUTE,
     ]
     const local = (at: number): string => new Date(at).toISOString().slice(0, 16)
-    for (const address of [
+    for (const path of [
       '/requests?range=6h',
       `/requests?from=${local(from)}&until=${local(until)}`,
     ]) {
-      const inside = address.includes('from')
+      const inside = path.includes('from')
         ? given.filter(({ at }) => at >= from && at < until)
         : given
       expect(inside.length).toBeGreaterThan(50_000)
@@ -200,7 +200,7 @@ describe('API requests', () => {
       const sorted = inside
         .map(({ durationMs }) => durationMs)
         .toSorted((one, other) => one - other)
-      const { text } = await owner.get(address)
+      const { text } = await owner.get(path)
       const figures = figuresOf(text)
       expect(figures).toMatchObject({
         Requests: inside.length.toLocaleString('en'),
@@ -210,7 +210,7 @@ describe('API requests', () => {
       expectNear(figures['p95 duration'], sorted[Math.ceil(sorted.length * 0.95) - 1])
       const bars = tableOf(
         text,
-        address.includes('from') ? 'Requests per 2 minutes' : 'Requests per 5 minutes',
+        path.includes('from') ? 'Requests per 2 minutes' : 'Requests per 5 minutes',
       )
       const sum = (column: number): number =>
         bars.reduce((total, row) => total + Number(row[column]?.replace(',', '')), 0)

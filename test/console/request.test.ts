@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { commandIn, log, NOW, plainText } from './logged-requests.ts'
-import { newPerson, type Visitor, visitor } from './visitors.ts'
+import { newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 const run = promisify(execFile)
 
@@ -181,11 +181,13 @@ describe('API requests', () => {
           } as const
           const blind = await visitor(
             app,
-            await newPerson(app, account.accountId, { permissions: { ...all, [module]: 'none' } }),
+            await newConsoleUser(app, account.accountId, {
+              permissions: { ...all, [module]: 'none' },
+            }),
           )
           const seeing = await visitor(
             app,
-            await newPerson(app, account.accountId, { permissions: all }),
+            await newConsoleUser(app, account.accountId, { permissions: all }),
           )
           for (const path of [`/requests/${id}`, `/requests/${id}?row=open`]) {
             const { text, status } = await blind.get(path)
@@ -216,7 +218,7 @@ describe('API requests', () => {
         } as const
         const admin = await visitor(
           app,
-          await newPerson(app, account.accountId, { permissions: none }),
+          await newConsoleUser(app, account.accountId, { permissions: none }),
         )
         expect(plainText((await admin.get(`/requests/${id}`)).text)).toContain('answered')
       })
@@ -225,7 +227,10 @@ describe('API requests', () => {
     it('a Member gets 404', async () => {
       const { account } = await newOwner()
       const [id] = await log(app, account, [{}])
-      const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member' }))
+      const member = await visitor(
+        app,
+        await newConsoleUser(app, account.accountId, { role: 'member' }),
+      )
       for (const path of ['/requests', `/requests/${id}`, '/requests.csv'])
         expect((await member.get(path)).status).toBe(404)
       expect((await member.get('')).text).not.toContain('/console/requests')

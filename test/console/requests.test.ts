@@ -11,7 +11,7 @@ import {
   MINUTE,
   NOW,
 } from './logged-requests.ts'
-import { newPerson, type Visitor, visitor } from './visitors.ts'
+import { newConsoleUser, type Visitor, visitor } from './visitors.ts'
 
 const HALF_MINUTE = MINUTE / 2
 
@@ -36,7 +36,7 @@ describe('API requests', () => {
     let given: GivenRequest[]
     beforeAll(async () => {
       ;({ account, owner } = await newOwner())
-      other = await newPerson(app, account.accountId, { fullName: 'Jonas Weber' })
+      other = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
       await app.newKey(other)
       otherKey = (await app.db.read('api_keys').where({ user_id: other.userId }).first('id')).id
       given = [

@@ -6,7 +6,7 @@ import { transaction } from '../../records/database/transaction.ts'
 import { transferOwnership, updateUserStatus } from '../../records/users.ts'
 import { routes } from '../../web/console/routes.ts'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { listActions, newPerson, PASSWORD, type Visitor, visitor } from './visitors.ts'
+import { listActions, newConsoleUser, PASSWORD, type Visitor, visitor } from './visitors.ts'
 
 async function listOwnerIds(app: TestApp, accountId: string): Promise<string[]> {
   return app.db.read('users').where({ account_id: accountId, role: 'owner' }).pluck('id')
@@ -54,7 +54,9 @@ describe('transfer of ownership', () => {
   async function newTeam() {
     const account = await app.newAccount()
     const [owner, first, second] = await Promise.all(
-      ['Mara', 'Jonas', 'Priya'].map((fullName) => newPerson(app, account.accountId, { fullName })),
+      ['Mara', 'Jonas', 'Priya'].map((fullName) =>
+        newConsoleUser(app, account.accountId, { fullName }),
+      ),
     )
     if (!owner || !first || !second) throw new Error('Three users were created')
     await app.db.write('users').where({ id: account.userId }).update({ role: 'admin' })
@@ -90,7 +92,7 @@ describe('transfer of ownership', () => {
     const { accountId, owner, first, second } = await newTeam()
     await app.db.write('users').where({ id: first.userId }).update({ status: 'deactivated' })
     await app.db.write('users').where({ id: second.userId }).update({ password_hash: null })
-    const other = await newPerson(app, (await app.newAccount()).accountId)
+    const other = await newConsoleUser(app, (await app.newAccount()).accountId)
     const old = await visitor(app, owner)
     for (const user of [first.userId, second.userId, other.userId, owner.userId, 'x', '']) {
       const { status, text } = await old.post('/settings/transfer', {
@@ -172,12 +174,15 @@ describe('pages of the owner', () => {
   it('Admins and Members: 404 for every page and action, and nothing changes', async () => {
     await using app = await startApp()
     const account = await app.newAccount()
-    const someone = await newPerson(app, account.accountId)
+    const someone = await newConsoleUser(app, account.accountId)
     const admin = await visitor(
       app,
-      await newPerson(app, account.accountId, { grants: ['api_keys', 'webhooks'] }),
+      await newConsoleUser(app, account.accountId, { grants: ['api_keys', 'webhooks'] }),
     )
-    const member = await visitor(app, await newPerson(app, account.accountId, { role: 'member' }))
+    const member = await visitor(
+      app,
+      await newConsoleUser(app, account.accountId, { role: 'member' }),
+    )
     const ownerRoutes = routes.filter(({ path }) => /^\/(people|settings|audit-log)\b/.test(path))
     expect(ownerRoutes.length).toBeGreaterThan(12)
     for (const { method, path } of ownerRoutes)

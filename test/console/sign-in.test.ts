@@ -1,7 +1,7 @@
 /** Signing in to the console. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { newPerson, PASSWORD, postFrom, type Visitor, visitor } from './visitors.ts'
+import { newConsoleUser, PASSWORD, postFrom, type Visitor, visitor } from './visitors.ts'
 
 const WRONG = 'The email or the password is wrong.'
 
@@ -22,9 +22,9 @@ describe('sign-in', () => {
   const signIn = (email: string, password: string) => nobody.post('/sign-in', { email, password })
 
   it('a wrong password, an unknown email, a deactivated and an invited user: the same 401', async () => {
-    const known = await newPerson(app, account.accountId)
-    const gone = await newPerson(app, account.accountId)
-    const invited = await newPerson(app, account.accountId)
+    const known = await newConsoleUser(app, account.accountId)
+    const gone = await newConsoleUser(app, account.accountId)
+    const invited = await newConsoleUser(app, account.accountId)
     await app.db.write('users').where({ id: gone.userId }).update({ status: 'deactivated' })
     await app.db.write('users').where({ id: invited.userId }).update({ password_hash: null })
     const answers = []
@@ -52,7 +52,7 @@ describe('sign-in', () => {
     const known: number[] = []
     const unknown: number[] = []
     for (let n = 0; n < 7; n++) {
-      known.push(await took((await newPerson(app, account.accountId)).email))
+      known.push(await took((await newConsoleUser(app, account.accountId)).email))
       unknown.push(await took(`nobody-${n}@example.com`))
     }
     expect(median(unknown)).toBeGreaterThan(median(known) / 2)
@@ -71,7 +71,10 @@ describe('sign-in', () => {
   it('after five wrong passwords: 429 even for the right one, but not for another user or IP address', async () => {
     await using own = await startApp()
     const { accountId } = await own.newAccount()
-    const [person, other] = [await newPerson(own, accountId), await newPerson(own, accountId)]
+    const [person, other] = [
+      await newConsoleUser(own, accountId),
+      await newConsoleUser(own, accountId),
+    ]
     const somebody = await visitor(own)
     const attempt = (email: string, password: string) =>
       somebody.post('/sign-in', { email, password })
@@ -88,7 +91,7 @@ describe('sign-in', () => {
   })
 
   it('the right password: resets the count', async () => {
-    const { email } = await newPerson(app, account.accountId)
+    const { email } = await newConsoleUser(app, account.accountId)
     for (let round = 0; round < 2; round++) {
       for (let n = 0; n < 4; n++) expect((await signIn(email, 'wrong')).status).toBe(401)
       expect((await signIn(email, PASSWORD)).status).toBe(303)
@@ -110,7 +113,7 @@ describe('sign-in', () => {
 
   it('a second user in the same browser: ends the session of the first', async () => {
     const before = await visitor(app, account)
-    const { email } = await newPerson(app, account.accountId)
+    const { email } = await newConsoleUser(app, account.accountId)
     expect((await before.post('/sign-in', { email, password: PASSWORD })).status).toBe(303)
     expect((await before.get('/me')).status).toBe(303)
   })

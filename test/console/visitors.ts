@@ -12,12 +12,12 @@ import type { TestApp } from '../helpers.ts'
 export const PASSWORD = 'correct horse battery staple'
 let passwordHash: Promise<string> | undefined
 
-export interface Person {
+export interface ConsoleUser {
   accountId: string
   userId: string
 }
 
-export interface NewPerson {
+export interface ConsoleUserOptions {
   role?: Role
   grants?: Grant[]
   permissions?: Partial<Permissions>
@@ -26,11 +26,11 @@ export interface NewPerson {
 }
 
 /** Another user of an account, who signs in with `PASSWORD`. */
-export async function newPerson(
+export async function newConsoleUser(
   app: TestApp,
   accountId: string,
-  options: NewPerson = {},
-): Promise<Person & { email: string }> {
+  options: ConsoleUserOptions = {},
+): Promise<ConsoleUser & { email: string }> {
   passwordHash ??= hashPassword(PASSWORD)
   const {
     role = 'admin',
@@ -71,7 +71,7 @@ export interface Visitor {
 }
 
 /** A signed-in user, without the throttle of the sign-in page. Without `person`, a guest. */
-export async function visitor(app: TestApp, person?: Person): Promise<Visitor> {
+export async function visitor(app: TestApp, person?: ConsoleUser): Promise<Visitor> {
   const cookie = person ? `muster-session=${await sessionToken(app, person)}` : ''
   async function send(
     method: string,
@@ -112,7 +112,7 @@ export async function visitor(app: TestApp, person?: Person): Promise<Visitor> {
   }
 }
 
-async function sessionToken(app: TestApp, { accountId, userId }: Person): Promise<string> {
+async function sessionToken(app: TestApp, { accountId, userId }: ConsoleUser): Promise<string> {
   const scope = accountScope({ dialect: app.db.dialect, sql: app.db.write }, accountId)
   return (await startSession(scope, { userId, ip: '127.0.0.1', userAgent: 'test' }, new Date()))
     .token
@@ -130,7 +130,7 @@ export async function visit(
   app: TestApp,
   browser: Browser,
   path: string,
-  { person, ...options }: BrowserContextOptions & { person?: Person } = {},
+  { person, ...options }: BrowserContextOptions & { person?: ConsoleUser } = {},
 ): Promise<BrowserVisit> {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 860 },

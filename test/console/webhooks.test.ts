@@ -15,7 +15,7 @@ import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { fieldErrors, mainForm, mainText, withValues } from './forms.ts'
 import { loadWebhook, newWebhookAdmin, readSecret, subscribeAndMiss } from './hooks.ts'
-import { newPerson, PASSWORD, visitor } from './visitors.ts'
+import { newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -69,7 +69,7 @@ describe('access to webhooks', () => {
     const { admin, id } = all
     const reader = await visitor(
       app,
-      await newPerson(app, admin.accountId, { fullName: 'Priya Raman' }),
+      await newConsoleUser(app, admin.accountId, { fullName: 'Priya Raman' }),
     )
     const readable = [
       '/webhooks',
@@ -100,7 +100,10 @@ describe('access to webhooks', () => {
 
   it('a Member and a guest see nothing', async () => {
     await using all = await newAccountWithAll()
-    const member = await visitor(app, await newPerson(app, all.admin.accountId, { role: 'member' }))
+    const member = await visitor(
+      app,
+      await newConsoleUser(app, all.admin.accountId, { role: 'member' }),
+    )
     const guest = await visitor(app)
     for (const route of allRoutes) {
       const method = route.method === 'GET' ? 'get' : 'post'
@@ -258,7 +261,7 @@ describe('creating and changing a webhook', () => {
     // Each user has a limit of their own.
     const colleague = await visitor(
       app,
-      await newPerson(app, admin.accountId, { grants: ['webhooks'] }),
+      await newConsoleUser(app, admin.accountId, { grants: ['webhooks'] }),
     )
     expect(
       (await colleague.post('/webhooks/address', { url: 'https://example.com/' })).text,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OperationId, type OperationRow, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import { modules } from '../../records/users.ts'
-import { newPerson, visitor } from '../console/visitors.ts'
+import { newConsoleUser, visitor } from '../console/visitors.ts'
 import { expectSuccess, operationExample } from '../handlers/new-records.ts'
 import {
   type Answer,
@@ -73,7 +73,7 @@ describe('the permissions of the key’s owner', () => {
 
   test('no permission in the web interface: all data by API, except Finance', async () => {
     const permissions = Object.fromEntries(modules.map((module) => [module, 'none'] as const))
-    const person = await newPerson(app, account.accountId, { role: 'member', permissions })
+    const person = await newConsoleUser(app, account.accountId, { role: 'member', permissions })
     const key = await app.newKey(person)
     const theirs = await visitor(app, person)
     for (const { slug, type, operations } of resources) {

@@ -2,8 +2,8 @@ import { expect } from 'vitest'
 import type { Db } from '../../records/database/open.ts'
 import type { Client, TestAccount, TestApp } from '../helpers.ts'
 
-export const SECOND = 1_000
-export const DAY = 24 * 60 * 60 * SECOND
+export const SECOND_MS = 1_000
+export const DAY_MS = 24 * 60 * 60 * SECOND_MS
 
 export async function newClient(app: TestApp): Promise<{ account: TestAccount; client: Client }> {
   const account = await app.newAccount()

@@ -16,7 +16,13 @@ import {
 } from '../../records/export-runs.ts'
 import { type ExportResource, exportFields } from '../../records/exports.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
-import { countChunks, listEventTypes, newClient, requestExport, SECOND } from './export-helpers.ts'
+import {
+  countChunks,
+  listEventTypes,
+  newClient,
+  requestExport,
+  SECOND_MS,
+} from './export-helpers.ts'
 
 /** Exports stay queued until a test calls `make`. */
 let idle: TestApp
@@ -48,7 +54,7 @@ describe('makeExport', () => {
     await make(id)
     expect((await findRow(id)).status).toBe('processing')
 
-    clock += 61 * SECOND
+    clock += 61 * SECOND_MS
     expect(await listDueExportIds(idle.db, now())).toContain(id)
     await make(id)
     expect((await client.get(`/exports/${id}/file`)).body).toMatchObject([{ title: 'One' }])
@@ -81,7 +87,7 @@ describe('makeExport', () => {
       expect(await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))).toMatchObject({
         tries: attempt,
       })
-      clock += 61 * SECOND
+      clock += 61 * SECOND_MS
     }
     await make(id)
     expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed' })
@@ -112,11 +118,11 @@ describe('makeExport', () => {
       await expect(make(id)).rejects.toThrow(SyntaxError)
       expect(await findRow(id)).toMatchObject({
         status: 'queued',
-        lease_expires_at: clock + delay * SECOND,
+        lease_expires_at: clock + delay * SECOND_MS,
       })
       await make(id)
       expect((await findRow(id)).status).toBe('queued')
-      clock += delay * SECOND
+      clock += delay * SECOND_MS
     }
     await expect(make(id)).rejects.toThrow(SyntaxError)
     const { body: failed } = await client.get(`/exports/${id}`)

@@ -6,11 +6,11 @@ import { claimExport, deleteExpiredFiles } from '../../records/export-runs.ts'
 import { type Answer, type Client, startApp, type TestApp, until } from '../helpers.ts'
 import {
   countChunks,
-  DAY,
+  DAY_MS,
   listEventTypes,
   newClient,
   requestExport,
-  SECOND,
+  SECOND_MS,
 } from './export-helpers.ts'
 
 /** With the delivery engine, which also writes exports in the background. */
@@ -211,7 +211,7 @@ describe('getExportFile', () => {
       sha256,
       error: null,
     })
-    expect(Date.parse(record.expires_at) - Date.parse(record.completed_at)).toBe(7 * DAY)
+    expect(Date.parse(record.expires_at) - Date.parse(record.completed_at)).toBe(7 * DAY_MS)
     expect(file.status).toBe(200)
     expect(Object.fromEntries(file.headers)).toMatchObject({
       'content-type': 'text/csv',
@@ -333,13 +333,13 @@ describe('getExportFile', () => {
     const id = await requestExport(client, { resource: 'tasks' })
     await make(id)
     const { body: completed } = await client.get(`/exports/${id}`)
-    clock += 7 * DAY - 1
+    clock += 7 * DAY_MS - 1
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({ status: 200 })
     clock += 1
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({ status: 410 })
     await deleteExpiredFiles(idle.db, clock)
     expect(await countChunks(idle.db, id)).toBe(1)
-    clock += 60 * 60 * SECOND
+    clock += 60 * 60 * SECOND_MS
     await deleteExpiredFiles(idle.db, clock)
     expect(await countChunks(idle.db, id)).toBe(0)
     expect((await client.get(`/exports/${id}`)).body).toEqual(completed)

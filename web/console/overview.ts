@@ -191,14 +191,14 @@ function linkedCount(value: number, to: string): Html {
 function rateLimitCard({ config }: Visit, use: RateLimitUse[]): Content {
   if (use.length === 0) return false
   const limit = config.rateLimitPerMinute
-  const rows = use.map(({ user, requests, refused }) => {
+  const rows = use.map(({ user, peakRequests, refusedRequests }) => {
     const to = `/requests?range=1h&user=${user.id}`
-    const tone = requests < limit * 0.8 ? 'first' : refused === 0 ? 'second' : 'third'
+    const tone = peakRequests < limit * 0.8 ? 'first' : refusedRequests === 0 ? 'second' : 'third'
     return {
       cells: [
-        html`<a href="/console${to}">${user.fullName}</a>${meter(requests / limit, tone)}`,
-        html`${count(requests)}<span class="muted"> of ${count(limit)}</span>`,
-        linkedCount(refused, `${to}&status=429`),
+        html`<a href="/console${to}">${user.fullName}</a>${meter(peakRequests / limit, tone)}`,
+        html`${count(peakRequests)}<span class="muted"> of ${count(limit)}</span>`,
+        linkedCount(refusedRequests, `${to}&status=429`),
       ],
     }
   })

@@ -24,22 +24,22 @@ export async function requestFilters({ scope }: Visit, query: RequestQuery): Pro
     to: '/requests',
     hidden: range && { range },
     fields: [
-      text(query, 'path', 'Path contains', 'search'),
-      select(query, 'status', 'Status', STATUSES),
-      select(query, 'method', 'Method', METHODS),
-      select(query, 'key', 'API key', keys),
+      textFilter(query, 'path', 'Path contains', 'search'),
+      selectFilter(query, 'status', 'Status', STATUSES),
+      selectFilter(query, 'method', 'Method', METHODS),
+      selectFilter(query, 'key', 'API key', keys),
     ],
     clear: conditions.some((name) => input[name]) && clearedPath(input),
     more: {
       isOpen: MORE_FILTERS.some((name) => input[name] || errors[name]),
       fields: [
-        select(query, 'operation', 'Operation', OPERATIONS),
-        select(query, 'user', 'User', userChoices),
-        text(query, 'ip', 'IP address'),
-        text(query, 'request', 'Request ID'),
-        text(query, 'duration', 'Slower than (ms)'),
-        time(query, 'from', 'From (UTC)'),
-        time(query, 'until', 'Until (UTC)'),
+        selectFilter(query, 'operation', 'Operation', OPERATIONS),
+        selectFilter(query, 'user', 'User', userChoices),
+        textFilter(query, 'ip', 'IP address'),
+        textFilter(query, 'request', 'Request ID'),
+        textFilter(query, 'duration', 'Slower than (ms)'),
+        timeFilter(query, 'from', 'From (UTC)'),
+        timeFilter(query, 'until', 'Until (UTC)'),
       ],
     },
   })
@@ -47,7 +47,7 @@ export async function requestFilters({ scope }: Visit, query: RequestQuery): Pro
 
 const MORE_FILTERS = ['operation', 'user', 'ip', 'request', 'duration', 'from', 'until']
 
-function text(
+function textFilter(
   { input, errors }: RequestQuery,
   name: string,
   label: string,
@@ -57,18 +57,18 @@ function text(
   return textField({ name, label, type, value, maxLength: MAX_TEXT_CHARACTERS, errors })
 }
 
-/** Browsers empty a `datetime-local` input with an invalid value, so show that as text. */
-function time(query: RequestQuery, name: string, label: string): Html {
-  return text(query, name, label, query.errors[name] ? 'text' : 'datetime-local')
+/** An invalid value gets a text input, because browsers empty a `datetime-local` input. */
+function timeFilter(query: RequestQuery, name: string, label: string): Html {
+  return textFilter(query, name, label, query.errors[name] ? 'text' : 'datetime-local')
 }
 
-function select(query: RequestQuery, name: string, label: string, options: Choice[]): Html {
+function selectFilter(query: RequestQuery, name: string, label: string, options: Choice[]): Html {
   const value = query.input[name] ?? ''
   const choices = addChoice(options, value)
   return selectField({ name, label, value, none: 'Any', choices, errors: query.errors })
 }
 
-/** The path without the filters, for the same period. */
+/** The path of the list for the same period, without the other filters. */
 export function clearedPath(input: Record<string, string>): string {
   return requestsPath(input, Object.fromEntries(conditions.map((name) => [name, ''])))
 }
@@ -88,7 +88,7 @@ const OPERATIONS: Choice[] = Object.entries(operations).map(([id, operation]) =>
   label: operationName(operation),
 }))
 
-/** For current and for revoked keys each. */
+/** The most choices of current keys, and of revoked keys. */
 const MAX_KEY_CHOICES = 100
 
 async function keyChoices(scope: Visit['scope'], chosen = ''): Promise<Choice[]> {
