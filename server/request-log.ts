@@ -1,4 +1,4 @@
-/** The log of API requests that the console shows: buffered in memory and written in batches. */
+/** The log of API requests that the console shows. Entries stay in memory until the next batch is written. */
 
 import type { Logger } from 'pino'
 import type { Principal } from '../auth/api-key.ts'
