@@ -87,6 +87,11 @@ test.skipIf(!isInstalled('promtool'))('promtool accepts the alerts and the queri
   }
 })
 
+test.skipIf(!isInstalled('promtool'))('the alerts fire on the samples of alerts.yaml', async () => {
+  const { stdout } = await run('promtool', ['test', 'rules', 'test/deploy/alerts.yaml'])
+  expect(stdout).toContain('SUCCESS')
+})
+
 test('compose.yaml sets only variables that the README lists', async () => {
   const readme = await readRoot('README.md')
   const { services } = parse(await readRoot('deploy/compose.yaml'), { merge: true }) as Compose
