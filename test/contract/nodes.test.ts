@@ -103,7 +103,7 @@ onPostgres('several nodes', () => {
     const errors = lines.flatMap(({ err }) => (err ? [err as object] : []))
     expect(errors.length).toBeGreaterThan(0)
     for (const error of errors)
-      expect(['type', 'message', 'stack', 'code']).toEqual(
+      expect(['type', 'message', 'stack', 'code', 'aggregateErrors']).toEqual(
         expect.arrayContaining(Object.keys(error)),
       )
   })
