@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { Refused } from '../errors.ts'
+import { countSelected } from '../records/bulk-batches.ts'
 import {
   type BulkJob,
   type BulkSelection,
@@ -9,9 +10,10 @@ import {
   pauseBulkJob,
   resumeBulkJob,
 } from '../records/bulk-jobs.ts'
+import type { Db } from '../records/database/open.ts'
 import { type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
-import { MAX_RATE } from '../webhooks/bulk.ts'
+import { DEFAULT_RATE, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
 import { assertAccount, lookUpBulkJobAccount, readScope } from './lookup.ts'
 import { examples, formatTable, formatTime, type Output, type Shell, UsageError } from './shell.ts'
 
@@ -131,8 +133,7 @@ function toTable(jobs: BulkJob[]): string {
   )
 }
 
-/** The output of a command that started a bulk job. */
-export function formatStarted(job: BulkJob): Output {
+function formatStarted(job: BulkJob): Output {
   return {
     document: toDocument(job),
     text: [
@@ -144,8 +145,7 @@ export function formatStarted(job: BulkJob): Output {
   }
 }
 
-/** The output of a command with --preview. */
-export function formatPreview(selection: BulkSelection, count: number): Output {
+function formatPreview(selection: BulkSelection, count: number): Output {
   const { kind, webhookId, eventTypes, since, until } = selection
   return {
     document: {
@@ -162,8 +162,41 @@ export function formatPreview(selection: BulkSelection, count: number): Output {
   }
 }
 
+export interface BulkOptions {
+  until?: Date
+  rate: number
+  preview?: boolean
+}
+
+/** The options of all commands that start a bulk job. Each has its own `--since`. */
+export function addBulkOptions(command: Command): Command {
+  return command
+    .option('--until <time>', 'end of the period (default: now)', parseTime)
+    .option(
+      '--rate <n>',
+      `maximum deliveries per second, up to ${MAX_RATE}`,
+      parseRate,
+      DEFAULT_RATE,
+    )
+    .option('--preview', 'only count the deliveries')
+}
+
+/** Starts a bulk job, or counts its deliveries. */
+export async function startOrPreview(
+  db: Db,
+  accountId: string,
+  selection: BulkSelection,
+  { rate, preview }: BulkOptions,
+): Promise<Output> {
+  if (preview)
+    return formatPreview(selection, await countSelected(readScope(db, accountId), selection))
+  return formatStarted(
+    await startBulkJob(db, accountId, selection, { rate, createdBy: null }, new Date()),
+  )
+}
+
 /** Parses an option that takes deliveries per second. */
-export function parseRate(text: string): number {
+function parseRate(text: string): number {
   if (!/^[1-9]\d{0,2}$/.test(text) || Number(text) > MAX_RATE)
     throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_RATE}.`)
   return Number(text)

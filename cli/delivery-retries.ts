@@ -2,7 +2,6 @@
 import { type Command, Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
-import { countSelected } from '../records/bulk-batches.ts'
 import { type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { findDelivery } from '../records/deliveries.ts'
@@ -12,9 +11,15 @@ import {
   resendDelivery,
   retryDelivery,
 } from '../records/delivery-commands.ts'
-import { DEFAULT_RATE, failedIn, MAX_RATE, startBulkJob } from '../webhooks/bulk.ts'
-import { assertPeriod, formatPreview, formatStarted, parseRate, parseTime } from './bulk.ts'
-import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
+import { failedIn } from '../webhooks/bulk.ts'
+import {
+  addBulkOptions,
+  assertPeriod,
+  type BulkOptions,
+  parseTime,
+  startOrPreview,
+} from './bulk.ts'
+import { assertAccount, lookUpDeliveryAccount, lookUpWebhookAccount } from './lookup.ts'
 import { examples, type Output, parseList, type Shell, UsageError } from './shell.ts'
 
 export function addRetry(deliveries: Command, shell: Shell): void {
@@ -78,18 +83,15 @@ const ATTEMPT_MESSAGES: Record<AttemptTrigger, (id: string) => string> = {
     'The delivery stays delivered whatever the response.',
 }
 
-interface RetryFailedOptions {
+interface RetryFailedOptions extends BulkOptions {
   webhook?: string
   account?: string
   type?: string[]
   since: Date
-  until?: Date
-  rate: number
-  preview?: boolean
 }
 
 export function addRetryFailed(deliveries: Command, shell: Shell): void {
-  deliveries
+  const command = deliveries
     .command('retry-failed')
     .summary('retry all deliveries that failed in a period')
     .description(
@@ -104,14 +106,7 @@ export function addRetryFailed(deliveries: Command, shell: Shell): void {
       parseList(...Object.keys(eventTypes)),
     )
     .requiredOption('--since <time>', 'start of the period', parseTime)
-    .option('--until <time>', 'end of the period (default: now)', parseTime)
-    .option(
-      '--rate <n>',
-      `maximum deliveries per second, up to ${MAX_RATE}`,
-      parseRate,
-      DEFAULT_RATE,
-    )
-    .option('--preview', 'only count the deliveries')
+  addBulkOptions(command)
     .addHelpText(
       'after',
       examples(
@@ -123,20 +118,15 @@ export function addRetryFailed(deliveries: Command, shell: Shell): void {
 }
 
 function retryFailed(shell: Shell, options: RetryFailedOptions): Promise<Output> {
-  const { webhook, account, type: types, since, until, rate, preview } = options
+  const { webhook, account, type: types } = options
   if (webhook === undefined && account === undefined)
     throw new UsageError("use one of the options '--webhook <id>' and '--account <id>'")
-  assertPeriod({ since, until })
+  assertPeriod(options)
   return shell.withDatabase(async ({ db }) => {
-    const now = new Date()
     if (account !== undefined) await assertAccount(db, account)
     const accountId = account ?? (await lookUpWebhookAccount(db, webhook ?? ''))
-    const selection = failedIn(webhook ?? null, types ?? null, { since, until }, now)
-    if (preview)
-      return formatPreview(selection, await countSelected(readScope(db, accountId), selection))
-    return formatStarted(
-      await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now),
-    )
+    const selection = failedIn(webhook ?? null, types ?? null, options, new Date())
+    return startOrPreview(db, accountId, selection, options)
   })
 }
 

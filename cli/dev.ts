@@ -6,6 +6,7 @@ import type { Command } from 'commander'
 import { generate } from '../scripts/generate/generate.ts'
 import { formatGenerated } from './generate.ts'
 import { examples, type Shell } from './shell.ts'
+import { nextStopSignal } from './stop-signals.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CONTRACTS = ['openapi.yaml', 'asyncapi.yaml']
@@ -150,9 +151,7 @@ async function serveWatched(shell: Shell): Promise<void> {
     if (!isStopping) service = startService()
   })
   const watcher = watchCode(restart)
-  const signal = await new Promise<NodeJS.Signals>((resolve) => {
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, resolve)
-  })
+  const signal = await nextStopSignal()
   isStopping = true
   watcher.close()
   await stopService(service, signal)

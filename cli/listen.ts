@@ -8,6 +8,7 @@ import { type SigningKeys, signingKeys } from '../webhooks/transport/secret.ts'
 import { signatureHeaders } from '../webhooks/transport/sign.ts'
 import { type Forwarded, forward } from './forward.ts'
 import { examples, parseHttpUrl, parsePort, readSecret, type Shell } from './shell.ts'
+import { nextStopSignal } from './stop-signals.ts'
 
 interface ListenOptions {
   port: number
@@ -95,9 +96,7 @@ async function listen(
       })
       .catch((error: Error) => console.error(`A request was aborted: ${error.message}`))
   })
-  const stopping = new Promise<void>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
-  })
+  const stopping = nextStopSignal()
   const url = await listenOn(server, port)
   const welcome = formatWelcome(url, secret !== undefined, target)
   if (json) console.error(welcome)

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { Context } from 'koa'
 import { Refused } from '../errors.ts'
 import { examples, parsePort, type Shell } from './shell.ts'
+import { nextStopSignal } from './stop-signals.ts'
 
 interface MockOptions {
   port: number
@@ -50,9 +51,7 @@ async function mock(shell: Shell, { port, host, json = false }: MockOptions): Pr
     import('../server/log.ts'),
     import('../server/service-parts.ts'),
   ])
-  const stopping = new Promise<void>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve())
-  })
+  const stopping = nextStopSignal()
   const app = await createMock({
     service: serviceParts,
     log: newLogger('error'),

@@ -1,3 +1,12 @@
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
+/** Resolves with the first SIGINT or SIGTERM. */
+export function nextStopSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of STOP_SIGNALS) process.on(signal, resolve)
+  })
+}
+
 /** The terminal and npm each forward Ctrl-C, and a service manager may signal every process. Such duplicates
  *  arrive within this time. */
 const DUPLICATE_MS = 250
@@ -31,7 +40,7 @@ export function listenForStop(): StopSignals {
     if (signal === 'SIGINT' || stopping.signal.aborted) skipDrain.abort()
     stopping.abort(signal)
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal)
+  for (const signal of STOP_SIGNALS) process.on(signal, onSignal)
   return {
     stopping: stopping.signal,
     skipDrain: skipDrain.signal,

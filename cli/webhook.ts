@@ -2,7 +2,6 @@ import { type Command, Option } from 'commander'
 import { Refused } from '../errors.ts'
 import { eventTypes } from '../generated/events.ts'
 import { listAccountIds } from '../records/accounts.ts'
-import { countSelected } from '../records/bulk-batches.ts'
 import type { Db } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
@@ -17,12 +16,18 @@ import {
   type Webhook,
 } from '../records/webhooks.ts'
 import type { Config } from '../server/config.ts'
-import { DEFAULT_RATE, MAX_RATE, missedBy, startBulkJob } from '../webhooks/bulk.ts'
+import { missedBy } from '../webhooks/bulk.ts'
 import { emitTest } from '../webhooks/emit.ts'
 import { findSealingKey } from '../webhooks/secret-keys.ts'
 import { assertWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
-import { assertPeriod, formatPreview, formatStarted, parseRate, parseTime } from './bulk.ts'
+import {
+  addBulkOptions,
+  assertPeriod,
+  type BulkOptions,
+  parseTime,
+  startOrPreview,
+} from './bulk.ts'
 import { assertAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
 import { examples, formatTable, formatTime, type Output, type Shell, UsageError } from './shell.ts'
 import { auditWebhook } from './webhook-audit.ts'
@@ -250,16 +255,13 @@ function setEnabled(shell: Shell, id: string, enabled: boolean): Promise<Output>
   })
 }
 
-interface MissedOptions {
+interface MissedOptions extends BulkOptions {
   since?: Date
-  until?: Date
-  rate: number
-  preview?: boolean
 }
 
 function addSendMissed(webhook: Command, shell: Shell): void {
   const command = 'muster webhook send-missed 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
-  webhook
+  const sendMissedCommand = webhook
     .command('send-missed')
     .summary('send the events that a webhook missed')
     .description(
@@ -273,14 +275,7 @@ function addSendMissed(webhook: Command, shell: Shell): void {
       'start of the period (default: when the webhook was last disabled)',
       parseTime,
     )
-    .option('--until <time>', 'end of the period (default: now)', parseTime)
-    .option(
-      '--rate <n>',
-      `maximum deliveries per second, up to ${MAX_RATE}`,
-      parseRate,
-      DEFAULT_RATE,
-    )
-    .option('--preview', 'only count the deliveries')
+  addBulkOptions(sendMissedCommand)
     .addHelpText(
       'after',
       examples(`${command} --preview`, `${command} --since 2026-11-21T09:00:00Z --rate 100`),
@@ -288,23 +283,14 @@ function addSendMissed(webhook: Command, shell: Shell): void {
     .action(shell.action((id: string, options: MissedOptions) => sendMissed(shell, id, options)))
 }
 
-function sendMissed(
-  shell: Shell,
-  id: string,
-  { rate, preview = false, ...span }: MissedOptions,
-): Promise<Output> {
-  assertPeriod(span)
+function sendMissed(shell: Shell, id: string, options: MissedOptions): Promise<Output> {
+  assertPeriod(options)
   return shell.withDatabase(async ({ db }) => {
-    const now = new Date()
     const accountId = await lookUpWebhookAccount(db, id)
-    const scope = readScope(db, accountId)
-    const webhook = await findWebhook(scope, id)
+    const webhook = await findWebhook(readScope(db, accountId), id)
     if (!webhook) throw new Refused(`There is no webhook ${id}`)
-    const selection = missedBy(webhook, span, now)
-    if (preview) return formatPreview(selection, await countSelected(scope, selection))
-    return formatStarted(
-      await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now),
-    )
+    const selection = missedBy(webhook, options, new Date())
+    return startOrPreview(db, accountId, selection, options)
   })
 }
 

@@ -5,7 +5,7 @@ import { Refused } from '../errors.ts'
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
-import { DeliveryRefused } from './delivery-commands.ts'
+import { assertWebhookEnabled, type BlockingReason } from './delivery-commands.ts'
 import { JOBS_DUE } from './due-work.ts'
 import { lowestIdAt } from './ids.ts'
 import { RUNNING_BULK_JOBS } from './index-predicates.ts'
@@ -35,7 +35,7 @@ export interface BulkJob extends BulkSelection {
   rate: number
   state: BulkState
   /** Why the service paused or cancelled the job. Null: a user did, or it is neither. */
-  stateReason: 'webhook_disabled' | 'webhook_deleted' | null
+  stateReason: BlockingReason | null
   /** Counted at the start. */
   total: number
   done: number
@@ -140,7 +140,7 @@ export async function insertBulkJob(
   // Locks the account: otherwise two concurrent inserts would both find no other job.
   const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
   await (scope.dialect === 'postgres' ? account.forNoKeyUpdate() : account)
-  await assertEnabled(scope, webhookId)
+  if (webhookId !== null) await assertWebhookEnabled(scope, webhookId)
   const same = unfinishedJobs(scope).where({ kind })
   if (webhookId !== null)
     same.where((other) => other.whereNull('webhook_id').orWhere('webhook_id', webhookId))
@@ -174,25 +174,6 @@ export async function insertBulkJob(
   const inserted = await findBulkJob(scope, id)
   if (inserted === undefined) throw new Error(`Bulk job ${id} was not inserted`)
   return inserted
-}
-
-async function assertEnabled(scope: Scope, webhookId: string | null): Promise<void> {
-  if (webhookId === null) return
-  const reason = await findBlockingReason(scope, webhookId)
-  if (reason) throw new DeliveryRefused(reason)
-}
-
-/** Why the webhook gets no deliveries. Null: it does. */
-export async function findBlockingReason(
-  scope: Scope,
-  webhookId: string,
-): Promise<BulkJob['stateReason']> {
-  const webhook: { enabled: boolean | number; deleted_at: number | null } | undefined = await scope
-    .rows('webhooks')
-    .where({ id: webhookId })
-    .first('enabled', 'deleted_at')
-  if (!webhook || webhook.deleted_at !== null) return 'webhook_deleted'
-  return webhook.enabled ? null : 'webhook_disabled'
 }
 
 function unfinishedJobs(scope: Scope): ReturnType<Scope['rows']> {
@@ -264,7 +245,8 @@ export async function resumeBulkJob(
   now: Date,
 ): Promise<BulkJob | undefined> {
   const job = await findBulkJob(scope, id)
-  if (job?.state === 'paused') await assertEnabled(scope, job.webhookId)
+  if (job?.state === 'paused' && job.webhookId !== null)
+    await assertWebhookEnabled(scope, job.webhookId)
   const resumed = await updateState(
     scope,
     id,

@@ -166,10 +166,8 @@ export async function attemptNow(
   id: string,
   now: Date,
 ): Promise<Delivery | undefined> {
-  const [row]: DeliveryRow[] = await scope
-    .rows('deliveries')
+  const [row]: DeliveryRow[] = await unfinishedDeliveries(scope)
     .where({ id })
-    .whereIn('state', ['pending', 'retrying'])
     // Sooner attempts may already be in flight: the worker's clock may be ahead of ours.
     .where('next_attempt_at', '>', now.getTime() + MAX_CLOCK_DIFFERENCE_MS)
     .update({ next_attempt_at: uniqueDueTime(scope, now), queued_at: null })
@@ -192,10 +190,8 @@ export async function cancelDelivery(
   id: string,
   now: Date,
 ): Promise<Delivery | undefined> {
-  const [row]: DeliveryRow[] = await scope
-    .rows('deliveries')
+  const [row]: DeliveryRow[] = await unfinishedDeliveries(scope)
     .where({ id })
-    .whereIn('state', ['pending', 'retrying'])
     .update(failed('cancelled', now))
     .returning(DELIVERY_COLUMNS)
   if (row) return deliveryFromRow(row)
@@ -203,13 +199,26 @@ export async function cancelDelivery(
   return undefined
 }
 
-async function assertWebhookEnabled(scope: Scope, webhookId: string): Promise<void> {
+/** Why a webhook gets no deliveries. */
+export type BlockingReason = 'webhook_disabled' | 'webhook_deleted'
+
+/** Undefined: the webhook gets deliveries. */
+export async function findBlockingReason(
+  scope: Scope,
+  webhookId: string,
+): Promise<BlockingReason | undefined> {
   const webhook: { enabled: boolean | number; deleted_at: number | null } | undefined = await scope
     .rows('webhooks')
     .where({ id: webhookId })
     .first('enabled', 'deleted_at')
-  if (!webhook || webhook.deleted_at !== null) throw new DeliveryRefused('webhook_deleted')
-  if (!webhook.enabled) throw new DeliveryRefused('webhook_disabled')
+  if (!webhook || webhook.deleted_at !== null) return 'webhook_deleted'
+  return webhook.enabled ? undefined : 'webhook_disabled'
+}
+
+/** Throws `DeliveryRefused`. */
+export async function assertWebhookEnabled(scope: Scope, webhookId: string): Promise<void> {
+  const reason = await findBlockingReason(scope, webhookId)
+  if (reason) throw new DeliveryRefused(reason)
 }
 
 /** Ends the scheduled deliveries of a webhook as failed. The engine ends manual attempts, which are due
@@ -217,14 +226,14 @@ async function assertWebhookEnabled(scope: Scope, webhookId: string): Promise<vo
 export async function endScheduledDeliveries(
   scope: WriteScope,
   webhookId: string,
-  reason: 'webhook_disabled' | 'webhook_deleted',
+  reason: BlockingReason,
   now: Date,
 ): Promise<void> {
-  await scope
-    .rows('deliveries')
-    .where({ webhook_id: webhookId })
-    .whereIn('state', ['pending', 'retrying'])
-    .update(failed(reason, now))
+  await unfinishedDeliveries(scope).where({ webhook_id: webhookId }).update(failed(reason, now))
+}
+
+function unfinishedDeliveries(scope: WriteScope): ReturnType<Scope['rows']> {
+  return scope.rows('deliveries').whereIn('state', ['pending', 'retrying'])
 }
 
 /** The columns of a delivery that has failed. */

@@ -15,7 +15,6 @@ import {
 import {
   type BulkJob,
   type BulkSelection,
-  findBlockingReason,
   findRunningBulkJob,
   insertBulkJob,
   type RunningBulkJob,
@@ -24,7 +23,11 @@ import type { Db } from '../records/database/open.ts'
 import { accountScope, type WriteScope, writeScope } from '../records/database/scope.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import { insertDeliveries } from '../records/deliveries.ts'
-import { resumeDeliveries, retryFailedDeliveries } from '../records/delivery-commands.ts'
+import {
+  findBlockingReason,
+  resumeDeliveries,
+  retryFailedDeliveries,
+} from '../records/delivery-commands.ts'
 import { type EventRow, listEventRows } from '../records/events.ts'
 import { findWebhook, type Webhook } from '../records/webhooks.ts'
 import { newDelivery } from './emit.ts'
@@ -137,9 +140,8 @@ async function doBatch(
 ): Promise<void> {
   if (!(await lockBulkJob(trx, job))) return
   const scope = writeScope(trx, job.accountId)
-  const blockingReason =
-    job.webhookId === null ? null : await findBlockingReason(scope, job.webhookId)
-  if (blockingReason !== null) return stopBlockedJob(trx, job.id, blockingReason, now)
+  const blockingReason = job.webhookId && (await findBlockingReason(scope, job.webhookId))
+  if (blockingReason) return stopBlockedJob(trx, job.id, blockingReason, now)
   const done = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
   const nextAt =
     Math.max(job.nextAt, now.getTime() - MAX_CATCH_UP_MS) + Math.round((done * 1_000) / job.rate)
