@@ -1,5 +1,5 @@
 /** How soon the secret of a paused webhook is read again. */
-const RETRY_MS = 10_000
+const RETRY_MS = 5000
 /** A webhook without due attempts is not read again, so it is forgotten. */
 const FORGET_MS = 3 * RETRY_MS
 
