@@ -95,8 +95,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   async function stop(graceMs: number): Promise<void> {
     const deadline = Date.now() + graceMs
     for (const unsubscribe of subscriptions) unsubscribe()
-    await Promise.all([enqueuer.stop(), ...sweeps.map((sweep) => sweep.stop())])
-    await worker.drain(Math.max(0, graceMs - CLOSING_MS))
+    // The worker must not lease while the others finish their last query.
+    const drained = worker.drain(Math.max(0, graceMs - CLOSING_MS))
+    await Promise.all([enqueuer.stop(), ...sweeps.map((sweep) => sweep.stop()), drained])
     await store.stop(Math.max(CLOSING_MS / 2, deadline - Date.now()))
     await worker.stop()
     // Cuts off the remaining requests; their results could not be stored.
