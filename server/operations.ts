@@ -21,7 +21,7 @@ import type { Context } from './context.ts'
 import { readInput } from './input.ts'
 import { newDispatcher } from './openapi.ts'
 import { respondFromStore, sendResult, storableResponse } from './respond.ts'
-import { compileRoutes, findOperation } from './router.ts'
+import { findOperation } from './router.ts'
 
 export interface OperationServices {
   db: Db
@@ -42,7 +42,6 @@ const operationIds = Object.keys(operations) as OperationId[]
 export function serveOperations(services: OperationServices): (ctx: Context) => Promise<void> {
   assertAllRequireApiKey()
   checkHandlersImplemented(services)
-  const match = compileRoutes(operations)
   const authenticate = newAuthentication(services)
   const dispatch = newDispatcher({
     assertAuthenticated,
@@ -50,7 +49,7 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
   })
   return async (ctx) => {
     await authenticate(ctx)
-    const id = findOperation(ctx, match, assertAuthenticated)
+    const id = findOperation(ctx, assertAuthenticated)
     if (id !== undefined) await dispatch(id, ctx)
   }
 }

@@ -1,10 +1,10 @@
 /** Finds the operation of a request by a map of fixed paths and one compiled pattern per path template. */
 
-import { type OperationId, type OperationRow, operations } from '../generated/operations.ts'
+import { type OperationId, operations } from '../generated/operations.ts'
 import type { Context } from './context.ts'
 import { deprecationHeaders } from './deprecation.ts'
 
-export interface PathRoute {
+interface PathRoute {
   path: string
   pattern: RegExp
   names: string[]
@@ -14,14 +14,14 @@ export interface PathRoute {
   allow: string
 }
 
-export interface Match {
+interface Match {
   route: PathRoute
   params: Record<string, string>
 }
 
-export function compileRoutes(
-  operations: Record<string, OperationRow>,
-): (path: string) => Match | undefined {
+const matchPath = compileRoutes()
+
+function compileRoutes(): (path: string) => Match | undefined {
   const routes = new Map<string, PathRoute>()
   for (const [id, { path, method }] of Object.entries(operations)) {
     const route = routes.get(path) ?? newRoute(path)
@@ -52,7 +52,7 @@ export function compileRoutes(
 }
 
 /** Throws 401. */
-export type AssertAuthenticated = (ctx: Context, id: OperationId | undefined) => void
+type AssertAuthenticated = (ctx: Context, id: OperationId | undefined) => void
 
 const MAX_URL_BYTES = 8 * 1024
 
@@ -62,10 +62,9 @@ const MAX_URL_BYTES = 8 * 1024
  *  gets no ID when the method is unknown. */
 export function findOperation(
   ctx: Context,
-  match: (path: string) => Match | undefined,
   assertAuthenticated: AssertAuthenticated,
 ): OperationId | undefined {
-  const { route, params } = findRoute(ctx, match)
+  const { route, params } = findRoute(ctx)
   if (ctx.method === 'OPTIONS') {
     ctx.set('Allow', route.allow)
     ctx.status = 204
@@ -83,14 +82,14 @@ export function findOperation(
   return operationId
 }
 
-function findRoute(ctx: Context, match: (path: string) => Match | undefined): Match {
+function findRoute(ctx: Context): Match {
   if (ctx.url.length > MAX_URL_BYTES) ctx.throw(414, 'The URL is longer than 8 KiB.')
   try {
     decodeURIComponent(ctx.path)
   } catch {
     ctx.throw(400, 'The URL has a broken percent-encoding.')
   }
-  const found = match(ctx.path)
+  const found = matchPath(ctx.path)
   if (found === undefined) ctx.throw(404, 'There is nothing at this URL.')
   return found
 }
