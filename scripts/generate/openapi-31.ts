@@ -2,9 +2,10 @@
  *  Generators that read only OpenAPI get the types of the deliveries from it. */
 import type { Contract } from '../model/contract.ts'
 import type { EventMessage } from '../model/events.ts'
-import { locate, renameReferences } from '../model/references.ts'
+import { dereference } from '../model/references.ts'
 import { mapValues, type Schema, toJsonSchema } from '../model/schema.ts'
-import { isObject, type Located, type Sources } from '../model/source.ts'
+import { isObject, type Sources } from '../model/source.ts'
+import { listPayloadSchemas } from './types.ts'
 
 const WEBHOOKS_TAG = { name: 'Webhooks', description: 'Deliveries of events to your endpoint.' }
 
@@ -19,7 +20,7 @@ export function openapi31(contract: Contract): object {
   const webhooks = Object.fromEntries(
     contract.events.map((event) => [event.type, toWebhook(contract.sources, event)]),
   )
-  const schemas = { ...listDeliverySchemas(contract), ...components?.schemas }
+  const schemas = { ...listPayloadSchemas(contract), ...components?.schemas }
   return {
     openapi: '3.1.0',
     ...rest,
@@ -50,7 +51,7 @@ const EXAMPLES = new Set(['example', 'examples'])
 
 /** The request that delivers the event, as an OpenAPI 3.1 Path Item Object. */
 function toWebhook(sources: Sources, event: EventMessage): object {
-  const headers = locateSchema(sources, event.headers)
+  const headers = dereference(sources, event.headers)
   const declared = Object.entries(headers.value.properties ?? {}).filter(
     // OpenAPI 3.1, Parameter Object: `Content-Type` is ignored as a parameter.
     ([name]) => name !== 'content-type',
@@ -85,25 +86,4 @@ function toWebhook(sources: Sources, event: EventMessage): object {
       },
     },
   }
-}
-
-/** The payloads and every schema that they refer to, by name. */
-function listDeliverySchemas({ sources, events }: Contract): Record<string, Schema> {
-  const schemas: Record<string, Schema> = {}
-  const add = (target: Located<Schema>): string => {
-    const name = String(target.path.at(-1))
-    if (!(name in schemas)) {
-      schemas[name] = {} // before its references: it may contain itself
-      schemas[name] = renameReferences(sources, target, add)
-    }
-    return `#/components/schemas/${name}`
-  }
-  for (const { payload } of events) renameReferences(sources, payload, add)
-  return schemas
-}
-
-function locateSchema(sources: Sources, { source, value, path }: Located<Schema>): Located<Schema> {
-  return value.$ref
-    ? (locate(sources, source, value.$ref) as Located<Schema>)
-    : { source, path, value }
 }

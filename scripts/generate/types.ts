@@ -48,7 +48,7 @@ export type EventData = { [T in EventType]: EventPayloads[T]['data'] }
 }
 
 /** The payloads and every schema they refer to, by name, with local references. */
-function listPayloadSchemas({ sources, events }: Contract): Record<string, Schema> {
+export function listPayloadSchemas({ sources, events }: Contract): Record<string, Schema> {
   const schemas: Record<string, Schema> = {}
   const origins = new Map<string, Located<Schema>>()
   const add = (target: Located<Schema>): string => {

@@ -20,11 +20,15 @@ interface Report {
 
 /** Redocly's problems with both files of `root`. Throws `Refused` if it is not installed. */
 export async function redocly(root: string): Promise<LintProblem[]> {
-  const program = findProgram()
   const reports = await Promise.all(
-    ['openapi.yaml', 'asyncapi.yaml'].map((file) => lintFile(program, root, file)),
+    ['openapi.yaml', 'asyncapi.yaml'].map((file) => lintFile(root, file, `--config=${CONFIG}`)),
   )
   return reports.flat()
+}
+
+/** The problems by the rules of Redocly's set `recommended-strict`. */
+export function redoclyStrict(root: string, file: string): Promise<LintProblem[]> {
+  return lintFile(root, file, '--extends=recommended-strict')
 }
 
 function findProgram(): string {
@@ -41,8 +45,8 @@ function findProgram(): string {
   }
 }
 
-async function lintFile(program: string, root: string, file: string): Promise<LintProblem[]> {
-  const args = [program, 'lint', file, `--config=${CONFIG}`, '--format=json', '--max-problems=1000']
+async function lintFile(root: string, file: string, rules: string): Promise<LintProblem[]> {
+  const args = [findProgram(), 'lint', file, rules, '--format=json', '--max-problems=1000']
   // No telemetry and no update check: nothing here may need a network.
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
   const { stdout, stderr } = await run(args, { cwd: root, env })

@@ -1,14 +1,12 @@
 /** Rules that keep the schemas readable for people and for the generators of other languages. */
+import { listComponents } from '../model/consistency.ts'
 import type { Contract } from '../model/contract.ts'
 import { inlineReferences } from '../model/references.ts'
-import { mapSubschemas, type Schema, toJsonSchema } from '../model/schema.ts'
-import { type Finding, isObject, type Path, type Source, valueAt } from '../model/source.ts'
+import { listSubschemas, mapSubschemas, type Schema, toJsonSchema } from '../model/schema.ts'
+import { type Finding, isObject, type Located, type Path, type Source } from '../model/source.ts'
 
-interface Component {
+interface Component extends Located<Schema> {
   name: string
-  source: Source
-  path: Path
-  value: Schema
 }
 
 /** Some generators refuse `default` for an array or object. */
@@ -82,35 +80,32 @@ export function described({ openapi, asyncapi }: Contract): Finding[] {
 }
 
 function findUndescribedParts(source: Source, name: string, path: Path, schema: Schema): Finding[] {
-  const findings: Finding[] = []
   const options = schema.enum?.length ?? 0
-  const described = valueAt(schema, ['x-enum-descriptions', 'length'])
-  if (options > 0 && options !== described)
-    findings.push({
-      source,
-      path: [...path, 'enum'],
-      problem: `${name} has ${options} values: describe each in x-enum-descriptions, in the same order`,
-    })
-  mapSubschemas(schema, (subschema, steps) => {
+  const isDescribed = options === (schema['x-enum-descriptions']?.length ?? 0)
+  const ofOptions = {
+    source,
+    path: [...path, 'enum'],
+    problem: `${name} has ${options} values: describe each in x-enum-descriptions, in the same order`,
+  }
+  const ofParts = listSubschemas(schema).flatMap(({ subschema, steps }) => {
     const here = [...path, ...steps]
-    const part = steps[0] === 'properties' ? `${name}.${steps[1]}` : name
-    if (steps[0] === 'properties' && !subschema.$ref && !subschema.description)
-      findings.push({ source, path: here, problem: `${part} has no description: add one` })
-    findings.push(...findUndescribedParts(source, part, here, subschema))
-    return subschema
+    const isProperty = steps[0] === 'properties'
+    const part = isProperty ? `${name}.${steps[1]}` : name
+    const problem = `${part} has no description: add one`
+    return [
+      ...(isProperty && !subschema.$ref && !subschema.description
+        ? [{ source, path: here, problem }]
+        : []),
+      ...findUndescribedParts(source, part, here, subschema),
+    ]
   })
-  return findings
+  return [...(isDescribed ? [] : [ofOptions]), ...ofParts]
 }
 
 function listSchemas(source: Source): Component[] {
-  const path = ['components', 'schemas']
-  const schemas = (valueAt(source.root, path) ?? {}) as Record<string, Schema>
-  return Object.entries(schemas).map(([name, value]) => ({
-    name,
-    source,
-    path: [...path, name],
-    value,
-  }))
+  return listComponents(source)
+    .filter(({ path }) => path[1] === 'schemas')
+    .map((placed) => ({ ...(placed as Located<Schema>), name: String(placed.path.at(-1)) }))
 }
 
 function listNodes(source: Source): { path: Path; value: unknown }[] {

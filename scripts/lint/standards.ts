@@ -1,15 +1,15 @@
 /** Checks the contracts with the validators and linters that other teams use. Any error or warning fails.
  *  Run by `npm run lint:contracts`; it needs the development dependencies and no network. */
-import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import SwaggerParser from '@apidevtools/swagger-parser'
 import { Parser } from '@asyncapi/parser'
 import spectralCore from '@stoplight/spectral-core'
 import spectralParsers from '@stoplight/spectral-parsers'
 import rulesets from '@stoplight/spectral-rulesets'
+import { formatProblem } from './lint.ts'
+import { redoclyStrict } from './redocly.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -39,18 +39,7 @@ const TOOLS: Tool[] = [
 ]
 
 async function redocly(file: string): Promise<string[]> {
-  const cli = createRequire(import.meta.url).resolve('@redocly/cli/package.json')
-  const args = [join(dirname(cli), 'bin/cli.js'), 'lint', file, '--extends=recommended-strict']
-  // No telemetry and no update check: nothing here may need a network.
-  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
-  return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [...args, '--format=stylish'],
-      { cwd: ROOT, env },
-      (error, stdout, stderr) => resolve(error ? [`${stdout}${stderr}`.trim()] : []),
-    )
-  })
+  return (await redoclyStrict(ROOT, file)).map(formatProblem)
 }
 
 /** JSON is YAML, too. */

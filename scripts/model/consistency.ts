@@ -84,7 +84,8 @@ export function findUnusedComponents({ sources }: Contract): Finding[] {
     }))
 }
 
-function listComponents(source: Source): Located[] {
+/** All components of the file, of every kind. */
+export function listComponents(source: Source): Located[] {
   const kinds = (valueAt(source.root, ['components']) ?? {}) as Record<
     string,
     Record<string, unknown>

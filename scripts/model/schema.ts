@@ -71,6 +71,18 @@ export function mapSubschemas(
   return copy
 }
 
+/** The direct subschemas, with the steps that lead to each. */
+export function listSubschemas(
+  schema: Schema,
+): { subschema: Schema; steps: (string | number)[] }[] {
+  const found: ReturnType<typeof listSubschemas> = []
+  mapSubschemas(schema, (subschema, steps) => {
+    found.push({ subschema, steps })
+    return subschema
+  })
+  return found
+}
+
 /** The value that the service assumes for an absent field or parameter. */
 export function readDefault(schema: Schema): unknown {
   return schema.default ?? schema['x-default']
