@@ -41,10 +41,7 @@ function alternative(context: SchemaContext, branch: Schema, path: Schema[]): Co
   const fields = fieldList(context, branch, path)
   const name = componentName(branch)
   if (!fields || name === undefined) return fields
-  return html`<details class="children">
-<summary><code>${name}</code></summary>
-${fields}
-</details>`
+  return folded(html`<code>${name}</code>`, fields)
 }
 
 export interface FieldInput {
@@ -72,14 +69,14 @@ ${target.deprecated && html`<span class="pill warn">deprecated</span>`}
 </div>
 ${context.markdown(description ?? schema.description ?? target.description ?? '')}
 ${constraintList(context, schema)}
-${children && childFields(name, children)}
+${children && folded(html`Fields of <code>${name}</code>`, children)}
 </li>`
 }
 
-function childFields(name: string, children: Content): Html {
+function folded(summary: Html, content: Content): Html {
   return html`<details class="children">
-<summary>Fields of <code>${name}</code></summary>
-${children}
+<summary>${summary}</summary>
+${content}
 </details>`
 }
 
