@@ -1,10 +1,9 @@
 /** Access to records in the console: by module permission, and only within the account. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { resources } from '../../generated/resources.ts'
-import { makeExport } from '../../operations/export-job.ts'
 import { modules, type Permission, type Permissions } from '../../records/users.ts'
+import { newCompleteExport } from '../handlers/export-helpers.ts'
 import {
-  expectSuccess,
   newApplication,
   newJob,
   newParticipant,
@@ -13,17 +12,8 @@ import {
   UNKNOWN_ID,
 } from '../handlers/new-records.ts'
 import { type Client, startApp, type TestApp } from '../helpers.ts'
-import {
-  listedIds,
-  mainForm,
-  mainText,
-  newOwner,
-  type Owner,
-  resourceBySlug,
-  submitForm,
-  withValues,
-} from './forms.ts'
-import { newConsoleUser, type Visitor, visitor } from './visitors.ts'
+import { listedIds, mainText, newOwner, type Owner, resourceBySlug, submitForm } from './forms.ts'
+import { visitor, visitorWith } from './visitors.ts'
 
 let app: TestApp
 let owner: Owner
@@ -48,27 +38,8 @@ async function newRecords(client: Client): Promise<Record<string, string>> {
     jobs: job.id,
     'job-applications': application.id,
     payments: payment.id,
-    exports: await createExport(client, 'participants'),
+    exports: await newCompleteExport(app, client, { resource: 'participants' }),
   }
-}
-
-async function createExport(client: Client, resource: string): Promise<string> {
-  const { id } = await expectSuccess(client.post('/exports', { resource, format: 'csv' }))
-  await makeExport(app.db, id, () => new Date(), new AbortController().signal)
-  return id
-}
-
-const NONE = Object.fromEntries(modules.map((module) => [module, 'none'])) as Permissions
-
-/** A Member of the owner's account with only these permissions. */
-async function visitorWith(permissions: Partial<Permissions>): Promise<Visitor> {
-  return visitor(
-    app,
-    await newConsoleUser(app, owner.account.accountId, {
-      role: 'member',
-      permissions: { ...NONE, ...permissions },
-    }),
-  )
 }
 
 /** Requests for a resource: the permission that each needs, and the status with it. */
@@ -144,7 +115,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       `${module}: %s → exactly its URLs, navigation entries and buttons`,
       async (level) => {
         // The export needs access to its records.
-        const visits = await visitorWith({
+        const visits = await visitorWith(app, owner.account, {
           ...(slug === 'exports' && { participants: 'read' }),
           [module]: level,
         })
@@ -178,7 +149,7 @@ describe.each(resources.map(({ slug, module }) => ({ slug, module })))(
       const others = Object.fromEntries(
         modules.map((one) => [one, one === module ? 'none' : 'write']),
       ) as Permissions
-      const visits = await visitorWith(others)
+      const visits = await visitorWith(app, owner.account, others)
       for (const { name, method, to } of ACTIONS) {
         const { status } = await visits[method](`/records/${slug}${to(records[slug] ?? '')}`)
         expect([name, status]).toEqual([name, 404])
@@ -250,7 +221,7 @@ it('404 for unknown resources and resources without pages', async () => {
 
 describe('related records', () => {
   it('are hidden from users without permission: no names and no counts', async () => {
-    const visits = await visitorWith({ tasks: 'write' })
+    const visits = await visitorWith(app, owner.account, { tasks: 'write' })
     const [list, page] = [
       await visits.get('/records/tasks'),
       await visits.get(`/records/tasks/${records.tasks}`),
@@ -271,137 +242,14 @@ describe('related records', () => {
       participant_id: records.participants,
     })
     expect(answer.status).toBe(303)
-    const person = await (await visitorWith({ participants: 'read' })).get(
+    const person = await (await visitorWith(app, owner.account, { participants: 'read' })).get(
       `/records/participants/${records.participants}`,
     )
     expect(mainText(person.text)).not.toMatch(/Payments|Job applications|Tasks/)
-    const reader = await (await visitorWith({ participants: 'read', tasks: 'read' })).get(
-      `/records/participants/${records.participants}`,
-    )
+    const reader = await (
+      await visitorWith(app, owner.account, { participants: 'read', tasks: 'read' })
+    ).get(`/records/participants/${records.participants}`)
     expect(mainText(reader.text)).toMatch(/Tasks \d/)
     expect(reader.text).not.toContain('/records/tasks/new')
-  })
-})
-
-describe('exports', () => {
-  it('download with the bytes, type and name of the API', async () => {
-    const api = await fetch(`${app.url}/public/v1/exports/${records.exports}/file`, {
-      headers: { Authorization: `Bearer ${owner.account.key}` },
-    })
-    const file = await fetch(`${app.url}/console/records/exports/${records.exports}/file`, {
-      headers: { Cookie: owner.visits.cookie },
-    })
-    expect(Buffer.from(await file.arrayBuffer()).equals(Buffer.from(await api.arrayBuffer()))).toBe(
-      true,
-    )
-    for (const name of ['content-disposition', 'content-type', 'content-length', 'repr-digest'])
-      expect([name, file.headers.get(name)]).toEqual([name, api.headers.get(name)])
-  })
-
-  it('403 without Finance access for creating or downloading an export of payments', async () => {
-    const id = await createExport(owner.client, 'payments')
-    const person = await newConsoleUser(app, owner.account.accountId, {
-      role: 'admin',
-      permissions: { finance: 'none' },
-    })
-    const [visits, client] = [await visitor(app, person), app.as({ key: await app.newKey(person) })]
-    expect([
-      (await visits.get(`/records/exports/${id}/file`)).status,
-      (await client.get(`/exports/${id}/file`)).status,
-    ]).toEqual([403, 403])
-    const page = await visits.get(`/records/exports/${id}`)
-    expect([page.status, page.text.includes('/file"')]).toEqual([200, false])
-    expect((await visits.get('/records/exports')).text).not.toContain(`/${id}/file"`)
-    const total = async () => (await client.get('/exports')).body.meta.total
-    const before = await total()
-    const form = mainForm((await visits.get('/records/exports/new')).text)
-    const answer = await visits.post(
-      '/records/exports/new',
-      withValues(form, { resource: 'payments', format: 'csv' }),
-    )
-    expect([
-      answer.status,
-      (await client.post('/exports', { resource: 'payments', format: 'csv' })).status,
-    ]).toEqual([403, 403])
-    expect(withValues(mainForm(answer.text), {})).toMatchObject({
-      resource: 'payments',
-      format: 'csv',
-    })
-    expect(await total()).toBe(before)
-
-    const reader = await visitor(
-      app,
-      await newConsoleUser(app, owner.account.accountId, { permissions: { finance: 'read' } }),
-    )
-    expect((await reader.get(`/records/exports/${id}/file`)).status).toBe(200)
-    expect(
-      (await submitForm(reader, '/records/exports/new', { resource: 'payments', format: 'csv' }))
-        .status,
-    ).toBe(303)
-  })
-
-  it('403 for the file of records that the user cannot view', async () => {
-    const visits = await visitorWith({ exports: 'write', tasks: 'read' })
-    expect((await visits.get(`/records/exports/${records.exports}/file`)).status).toBe(403)
-    const page = await visits.get('/records/exports/new')
-    expect([...page.text.matchAll(/<option value="(\w+)"/g)].map(([, value]) => value)).toEqual([
-      'tasks',
-      'csv',
-      'json',
-    ])
-    expect(
-      (
-        await submitForm(visits, '/records/exports/new', {
-          resource: 'participants',
-          format: 'csv',
-        })
-      ).status,
-    ).toBe(403)
-    expect(
-      (await submitForm(visits, '/records/exports/new', { resource: 'tasks', format: 'csv' }))
-        .status,
-    ).toBe(303)
-  })
-
-  it('a running export shows progress and reloads; a completed, failed or expired one does not', async () => {
-    const { id } = await expectSuccess(
-      owner.client.post('/exports', {
-        resource: 'participants',
-        format: 'csv',
-        filters: { status: 'active' },
-      }),
-    )
-    const isLive = (text: string): boolean => text.includes('hx-trigger="every 2s"')
-    const [list, page] = [
-      await owner.visits.get('/records/exports'),
-      await owner.visits.get(`/records/exports/${id}`),
-    ]
-    expect([isLive(list.text), isLive(page.text)]).toEqual([true, true])
-    expect(mainText(page.text)).toMatch(/Export in progress: 0 of 1 participants so far\./)
-    expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
-    await makeExport(app.db, id, () => new Date(), new AbortController().signal)
-    const done = await owner.visits.get(`/records/exports/${id}`)
-    expect([isLive(done.text), done.text.includes(`/records/exports/${id}/file"`)]).toEqual([
-      false,
-      true,
-    ])
-
-    await app.db
-      .write('exports')
-      .where({ id })
-      .update({ expires_at: Date.now() - 1 })
-    const expired = await owner.visits.get(`/records/exports/${id}`)
-    expect(expired.text).not.toContain('/file"')
-    expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(410)
-    await app.db
-      .write('exports')
-      .where({ id })
-      .update({ status: 'failed', completed_at: null, expires_at: null, error: 'It broke <b>.' })
-    const failed = await owner.visits.get(`/records/exports/${id}`)
-    expect([isLive(failed.text), mainText(failed.text).includes('It broke <b>.')]).toEqual([
-      false,
-      true,
-    ])
-    expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
   })
 })

@@ -121,7 +121,8 @@ async function sessionToken(app: TestApp, { accountId, userId }: ConsoleUser): P
 export interface BrowserVisit extends AsyncDisposable {
   page: Page
   context: BrowserContext
-  /** Errors in the browser's console, such as violations of the content security policy, and requests to other hosts. */
+  /** Errors in the browser's console, such as violations of the content security policy, and requests to
+   *  other hosts. */
   troubles: string[]
 }
 
@@ -165,6 +166,16 @@ export const NO_ACCESS = {
   jobs: 'none',
   exports: 'none',
   finance: 'none',
+} satisfies Permissions
+
+/** A Member of the account with only these permissions. */
+export async function visitorWith(
+  app: TestApp,
+  { accountId }: Pick<ConsoleUser, 'accountId'>,
+  permissions: Partial<Permissions>,
+): Promise<Visitor> {
+  const access = { role: 'member', permissions: { ...NO_ACCESS, ...permissions } } as const
+  return visitor(app, await newConsoleUser(app, accountId, access))
 }
 
 /** The path of the one-time link on a page, below /console. Throws if there is none. */

@@ -150,6 +150,11 @@ const faults: { broken: string; check: string; only: string; by: Fault }[] = [
   },
 ]
 
+function createTaskArgs(url: string, ...options: string[]): string[] {
+  const { key } = target.account
+  return ['contract', '--url', url, '--key', key, '--only', 'createTask', ...options, '--json']
+}
+
 describe.runIf(inject('database') === 'sqlite')('a server that', () => {
   test.each(faults)(
     '$broken → $check, with a curl command that reproduces it',
@@ -157,16 +162,8 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
       await using muster = await newMuster()
       await using server = await startFaultyProxy(target.app.url, by)
       const keys = ['--key', target.account.key, '--restricted-key', target.restrictedKey]
-      const { status, stdout, stderr } = await muster.run([
-        'contract',
-        '--url',
-        server.url,
-        ...keys,
-        '--only',
-        only,
-        '--runs',
-        '1',
-      ])
+      const args = ['contract', '--url', server.url, ...keys, '--only', only, '--runs', '1']
+      const { status, stdout, stderr } = await muster.run(args)
       expect({ status, stderr }).toEqual({ status: 1, stderr: '' })
       expect(stdout).toContain(`FAIL  ${only}`)
       expect(stdout).toMatch(
@@ -190,18 +187,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
       await using server = await startFaultyProxy(target.app.url, {
         instead: ({ body }) => (body.length > 5_000 ? serverError : undefined),
       })
-      const args = [
-        'contract',
-        '--url',
-        server.url,
-        '--key',
-        target.account.key,
-        '--only',
-        'createTask',
-        '--runs',
-        '1',
-        '--json',
-      ]
+      const args = createTaskArgs(server.url, '--runs', '1')
       const { cases } = JSON.parse((await muster.run(args)).stdout)
       const lines = (cases as ReportedCase[]).flatMap(({ failures }) =>
         failures.map(({ curl }) => curl),
@@ -270,20 +256,7 @@ describe.runIf(inject('database') === 'sqlite')('a server that', () => {
       await using server = await startFaultyProxy(target.app.url, {
         instead: ({ body }) => (/[&~|]/.test(String(json(body).title)) ? serverError : undefined),
       })
-      const args = [
-        'contract',
-        '--url',
-        server.url,
-        '--key',
-        target.account.key,
-        '--only',
-        'createTask',
-        '--runs',
-        '50',
-        '--seed',
-        '3',
-        '--json',
-      ]
+      const args = createTaskArgs(server.url, '--runs', '50', '--seed', '3')
       const [first, again] = [await muster.run(args), await muster.run(args)]
       const shrunk = (stdout: string) =>
         (JSON.parse(stdout).cases as ReportedCase[]).find(

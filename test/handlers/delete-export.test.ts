@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
 import { startApp, type TestApp } from '../helpers.ts'
-import { countChunks, listEventTypes, newClient, requestExport } from './export-helpers.ts'
+import { countChunks, newClient, requestExport } from './export-helpers.ts'
+import { eventsAbout } from './new-records.ts'
 
 /** Exports stay queued until a test calls `make`. */
 let idle: TestApp
@@ -29,7 +30,7 @@ describe('deleteExport', () => {
     ]
     expect(after.map(({ status }) => status)).toEqual([404, 404, 404])
     expect((await client.get('/exports')).body.meta.total).toBe(0)
-    expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.completed'])
+    expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.completed'])
   })
 
   test('a queued export never starts, and one in progress stops without a file or an event', async () => {
@@ -53,7 +54,7 @@ describe('deleteExport', () => {
     expect(await client.delete(`/exports/${running}`)).toMatchObject({ status: 204 })
     await making
     for (const id of [queued, running]) {
-      expect(await listEventTypes(client, id)).toEqual(['export.created'])
+      expect(await eventsAbout(client, id)).toEqual(['export.created'])
       expect(await countChunks(idle.db, id)).toBe(0)
     }
   })

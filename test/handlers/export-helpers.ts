@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { makeExport } from '../../operations/export-job.ts'
 import type { Db } from '../../records/database/open.ts'
 import type { Client, TestAccount, TestApp } from '../helpers.ts'
 
@@ -17,10 +18,15 @@ export async function requestExport(client: Client, body: object): Promise<strin
   return response.body.id
 }
 
-/** Most recent first. */
-export async function listEventTypes(client: Client, id: string): Promise<string[]> {
-  const { body } = await client.get(`/events?filter[resource_id]=${id}`)
-  return body.data.map((event: { event_type: string }) => event.event_type)
+/** Returns the ID of a new export whose file is written. */
+export async function newCompleteExport(
+  app: TestApp,
+  client: Client,
+  body: object,
+): Promise<string> {
+  const id = await requestExport(client, body)
+  await makeExport(app.db, id, () => new Date(), new AbortController().signal)
+  return id
 }
 
 export async function countChunks(db: Db, id: string): Promise<number> {

@@ -16,13 +16,8 @@ import {
 } from '../../records/export-runs.ts'
 import { type ExportResource, exportFields } from '../../records/exports.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
-import {
-  countChunks,
-  listEventTypes,
-  newClient,
-  requestExport,
-  SECOND_MS,
-} from './export-helpers.ts'
+import { countChunks, newClient, requestExport, SECOND_MS } from './export-helpers.ts'
+import { eventsAbout } from './new-records.ts'
 
 /** Exports stay queued until a test calls `make`. */
 let idle: TestApp
@@ -59,7 +54,7 @@ describe('makeExport', () => {
     await make(id)
     expect((await client.get(`/exports/${id}/file`)).body).toMatchObject([{ title: 'One' }])
     expect(await countChunks(idle.db, id)).toBe(1)
-    expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.completed'])
+    expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.completed'])
 
     // The first process continues after its lease expired.
     if (claim === undefined) throw new Error('The export was not claimed')
@@ -77,7 +72,7 @@ describe('makeExport', () => {
     const id = await requestExport(client, { resource: 'tasks' })
     await Promise.all([make(id), make(id), make(id)])
     expect(await findRow(id)).toMatchObject({ status: 'completed', tries: 1 })
-    expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.completed'])
+    expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.completed'])
   })
 
   test('three crashes: the export fails', async () => {
@@ -91,7 +86,7 @@ describe('makeExport', () => {
     }
     await make(id)
     expect((await client.get(`/exports/${id}`)).body).toMatchObject({ status: 'failed' })
-    expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.failed'])
+    expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.failed'])
   })
 
   test('a stop queues the export again and does not count as an attempt', async () => {
@@ -137,7 +132,7 @@ describe('makeExport', () => {
     })
     expect(await countChunks(idle.db, id)).toBe(0)
     expect(await listDueExportIds(idle.db, now())).not.toContain(id)
-    expect(await listEventTypes(client, id)).toEqual(['export.created', 'export.failed'])
+    expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.failed'])
   })
 
   test('the columns are the fields of the contract', () => {

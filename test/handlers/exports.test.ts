@@ -4,14 +4,8 @@ import { makeExport } from '../../operations/export-job.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { claimExport, deleteExpiredFiles } from '../../records/export-runs.ts'
 import { type Answer, type Client, startApp, type TestApp, until } from '../helpers.ts'
-import {
-  countChunks,
-  DAY_MS,
-  listEventTypes,
-  newClient,
-  requestExport,
-  SECOND_MS,
-} from './export-helpers.ts'
+import { countChunks, DAY_MS, newClient, requestExport, SECOND_MS } from './export-helpers.ts'
+import { eventsAbout } from './new-records.ts'
 
 /** With the delivery engine, which also writes exports in the background. */
 let app: TestApp
@@ -71,7 +65,7 @@ describe('createExport', () => {
       updated_at: now().toISOString(),
     })
     expect((await client.get(`/exports/${response.body.id}`)).body).toEqual(response.body)
-    expect(await listEventTypes(client, response.body.id)).toEqual(['export.created'])
+    expect(await eventsAbout(client, response.body.id)).toEqual(['export.created'])
   })
 
   const refused: { filters: unknown; errors: object }[] = [
@@ -221,7 +215,7 @@ describe('getExportFile', () => {
       ),
       'repr-digest': `sha-256=:${digest.digest('base64')}:`,
     })
-    expect(await listEventTypes(client, record.id)).toEqual(['export.created', 'export.completed'])
+    expect(await eventsAbout(client, record.id)).toEqual(['export.created', 'export.completed'])
   })
 
   test('CSV: empty text differs from null', async () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/egress.ts'
 import { send } from '../../webhooks/transport/send.ts'
 import { startNameServer } from '../dns.ts'
-import { startApp, type TestApp, until } from '../helpers.ts'
+import { type TestApp, until } from '../helpers.ts'
 import { type Answer, startListener, startReceiver } from '../receiver.ts'
 import { newAuthority } from '../tls.ts'
 import { deliver } from './harness.ts'
@@ -16,21 +16,17 @@ import {
   LATEST_MS,
   type Result,
   says,
+  startImpatientApp,
   TIMEOUT_MS,
   trust,
 } from './hostile.ts'
 
 let app: TestApp
 beforeAll(async () => {
-  app = await startApp({
-    role: 'all',
-    environment: {
-      WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
-      WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
-    },
-  })
+  app = await startImpatientApp()
 })
 afterAll(() => app[Symbol.asyncDispose]())
+
 describe.concurrent('a status whose body never ends: the status decides, at the deadline', () => {
   test.each<{ what: string; answer: Answer; responseBody: RegExp }>([
     { what: 'a dripping body', answer: drip('.', `${HEAD}\r\n`), responseBody: /^\.+$/ },

@@ -5,7 +5,7 @@ import ipaddr from 'ipaddr.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { guardedAgent } from '../../webhooks/transport/egress.ts'
 import { send } from '../../webhooks/transport/send.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import type { TestApp } from '../helpers.ts'
 import { type Answer, startListener, startReceiver } from '../receiver.ts'
 import { deliver } from './harness.ts'
 import {
@@ -15,6 +15,7 @@ import {
   type Result,
   says,
   saysAndEnds,
+  startImpatientApp,
   TIMEOUT_MS,
 } from './hostile.ts'
 
@@ -22,15 +23,10 @@ const MIB = 1024 * 1024
 
 let app: TestApp
 beforeAll(async () => {
-  app = await startApp({
-    role: 'all',
-    environment: {
-      WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
-      WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
-    },
-  })
+  app = await startImpatientApp()
 })
 afterAll(() => app[Symbol.asyncDispose]())
+
 describe('a response that ends at once', () => {
   const closed = {
     outcome: 'unreachable',

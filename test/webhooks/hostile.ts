@@ -4,12 +4,22 @@ import tls from 'node:tls'
 import { expect } from 'vitest'
 import type { RecordedAttempt } from '../../records/attempts.ts'
 import type { Delivery } from '../../records/deliveries.ts'
+import { startApp, type TestApp } from '../helpers.ts'
 import type { Answer } from '../receiver.ts'
 import type { Authority } from '../tls.ts'
 
 export const TIMEOUT_MS = 1_000
 /** The longest duration of an attempt, on a loaded machine. */
 export const LATEST_MS = 6_000
+/** A service whose attempts time out soon and follow each other at once. */
+export function startImpatientApp(): Promise<TestApp> {
+  const delays = Array.from({ length: 9 }, () => '0.01').join()
+  return startApp({
+    role: 'all',
+    environment: { WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS), WEBHOOK_RETRY_DELAYS: delays },
+  })
+}
+
 export const HEAD = 'HTTP/1.1 200 OK\r\n'
 export const says = (text: string): Answer => ({ raw: (socket) => void socket.write(text) })
 export const saysAndEnds = (text: string): Answer => ({ raw: (socket) => void socket.end(text) })

@@ -1,21 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp, type TestApp } from '../helpers.ts'
+import type { TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { type Authority, type CertificateOptions, newAuthority, newCertificate } from '../tls.ts'
 import { deliver } from './harness.ts'
-import { TIMEOUT_MS, trust } from './hostile.ts'
+import { startImpatientApp, trust } from './hostile.ts'
 
 let app: TestApp
 beforeAll(async () => {
-  app = await startApp({
-    role: 'all',
-    environment: {
-      WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS),
-      WEBHOOK_RETRY_DELAYS: '0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01,0.01',
-    },
-  })
+  app = await startImpatientApp()
 })
 afterAll(() => app[Symbol.asyncDispose]())
+
 describe('TLS', () => {
   let authority: Authority
   beforeAll(async () => {

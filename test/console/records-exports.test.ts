@@ -1,0 +1,139 @@
+/** Exports in the console: their files, their progress, and who may create and download them. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { makeExport } from '../../operations/export-job.ts'
+import { newCompleteExport } from '../handlers/export-helpers.ts'
+import { expectSuccess, newParticipant } from '../handlers/new-records.ts'
+import { startApp, type TestApp } from '../helpers.ts'
+import { mainForm, mainText, newOwner, type Owner, submitForm, withValues } from './forms.ts'
+import { newConsoleUser, visitor, visitorWith } from './visitors.ts'
+
+let app: TestApp
+let owner: Owner
+let exportId: string
+beforeAll(async () => {
+  app = await startApp()
+  owner = await newOwner(app)
+  await newParticipant(owner.client, { full_name: 'Ada Lovelace' })
+  exportId = await newCompleteExport(app, owner.client, { resource: 'participants' })
+})
+afterAll(() => app?.[Symbol.asyncDispose]())
+
+it('download with the bytes, type and name of the API', async () => {
+  const api = await fetch(`${app.url}/public/v1/exports/${exportId}/file`, {
+    headers: { Authorization: `Bearer ${owner.account.key}` },
+  })
+  const file = await fetch(`${app.url}/console/records/exports/${exportId}/file`, {
+    headers: { Cookie: owner.visits.cookie },
+  })
+  expect(Buffer.from(await file.arrayBuffer()).equals(Buffer.from(await api.arrayBuffer()))).toBe(
+    true,
+  )
+  for (const name of ['content-disposition', 'content-type', 'content-length', 'repr-digest'])
+    expect([name, file.headers.get(name)]).toEqual([name, api.headers.get(name)])
+})
+
+it('403 without Finance access for creating or downloading an export of payments', async () => {
+  const id = await newCompleteExport(app, owner.client, { resource: 'payments' })
+  const person = await newConsoleUser(app, owner.account.accountId, {
+    role: 'admin',
+    permissions: { finance: 'none' },
+  })
+  const [visits, client] = [await visitor(app, person), app.as({ key: await app.newKey(person) })]
+  expect([
+    (await visits.get(`/records/exports/${id}/file`)).status,
+    (await client.get(`/exports/${id}/file`)).status,
+  ]).toEqual([403, 403])
+  const page = await visits.get(`/records/exports/${id}`)
+  expect([page.status, page.text.includes('/file"')]).toEqual([200, false])
+  expect((await visits.get('/records/exports')).text).not.toContain(`/${id}/file"`)
+  const total = async () => (await client.get('/exports')).body.meta.total
+  const before = await total()
+  const form = mainForm((await visits.get('/records/exports/new')).text)
+  const answer = await visits.post(
+    '/records/exports/new',
+    withValues(form, { resource: 'payments', format: 'csv' }),
+  )
+  expect([
+    answer.status,
+    (await client.post('/exports', { resource: 'payments', format: 'csv' })).status,
+  ]).toEqual([403, 403])
+  expect(withValues(mainForm(answer.text), {})).toMatchObject({
+    resource: 'payments',
+    format: 'csv',
+  })
+  expect(await total()).toBe(before)
+
+  const reader = await visitor(
+    app,
+    await newConsoleUser(app, owner.account.accountId, { permissions: { finance: 'read' } }),
+  )
+  expect((await reader.get(`/records/exports/${id}/file`)).status).toBe(200)
+  expect(
+    (await submitForm(reader, '/records/exports/new', { resource: 'payments', format: 'csv' }))
+      .status,
+  ).toBe(303)
+})
+
+it('403 for the file of records that the user cannot view', async () => {
+  const visits = await visitorWith(app, owner.account, { exports: 'write', tasks: 'read' })
+  expect((await visits.get(`/records/exports/${exportId}/file`)).status).toBe(403)
+  const page = await visits.get('/records/exports/new')
+  expect([...page.text.matchAll(/<option value="(\w+)"/g)].map(([, value]) => value)).toEqual([
+    'tasks',
+    'csv',
+    'json',
+  ])
+  expect(
+    (
+      await submitForm(visits, '/records/exports/new', {
+        resource: 'participants',
+        format: 'csv',
+      })
+    ).status,
+  ).toBe(403)
+  expect(
+    (await submitForm(visits, '/records/exports/new', { resource: 'tasks', format: 'csv' })).status,
+  ).toBe(303)
+})
+
+it('a running export shows progress and reloads; a completed, failed or expired one does not', async () => {
+  const { id } = await expectSuccess(
+    owner.client.post('/exports', {
+      resource: 'participants',
+      format: 'csv',
+      filters: { status: 'active' },
+    }),
+  )
+  const isLive = (text: string): boolean => text.includes('hx-trigger="every 2s"')
+  const [list, page] = [
+    await owner.visits.get('/records/exports'),
+    await owner.visits.get(`/records/exports/${id}`),
+  ]
+  expect([isLive(list.text), isLive(page.text)]).toEqual([true, true])
+  expect(mainText(page.text)).toMatch(/Export in progress: 0 of 1 participants so far\./)
+  expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
+  await makeExport(app.db, id, () => new Date(), new AbortController().signal)
+  const done = await owner.visits.get(`/records/exports/${id}`)
+  expect([isLive(done.text), done.text.includes(`/records/exports/${id}/file"`)]).toEqual([
+    false,
+    true,
+  ])
+
+  await app.db
+    .write('exports')
+    .where({ id })
+    .update({ expires_at: Date.now() - 1 })
+  const expired = await owner.visits.get(`/records/exports/${id}`)
+  expect(expired.text).not.toContain('/file"')
+  expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(410)
+  await app.db
+    .write('exports')
+    .where({ id })
+    .update({ status: 'failed', completed_at: null, expires_at: null, error: 'It broke <b>.' })
+  const failed = await owner.visits.get(`/records/exports/${id}`)
+  expect([isLive(failed.text), mainText(failed.text).includes('It broke <b>.')]).toEqual([
+    false,
+    true,
+  ])
+  expect((await owner.visits.get(`/records/exports/${id}/file`)).status).toBe(409)
+})
