@@ -195,7 +195,8 @@ export async function findSealedSecrets(
   return row && { current: row.secret_encrypted, next: row.next_secret_encrypted }
 }
 
-/** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. On PostgreSQL the rows stay locked until the transaction ends. */
+/** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. On PostgreSQL the
+ *  rows stay locked until the transaction ends. */
 export async function listSealedSecrets(
   { dialect, sql }: Pick<Trx, 'dialect' | 'sql'>,
   afterId: string,

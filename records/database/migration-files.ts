@@ -38,7 +38,7 @@ export async function readMigrations(): Promise<Migration[]> {
     }))
 }
 
-/** Of all files in the folder, by name. */
+/** The checksums of all files in the folder, by name. */
 export async function readFileChecksums(): Promise<Checksums> {
   const names = (await readdir(DIRECTORY)).filter((name) => name.endsWith('.ts')).sort()
   const checksums = names.map(async (name) => [name, await checksumOf(new URL(name, DIRECTORY))])

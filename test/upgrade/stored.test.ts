@@ -19,7 +19,7 @@ interface UndeliveredRow {
   body: Buffer
 }
 
-/** Of the test. It fills a database and starts four nodes. */
+/** Long, because the test fills a database and starts four nodes. */
 const TIMEOUT_MS = 180_000
 
 const listUndelivered = ({ db }: TestApp): Promise<UndeliveredRow[]> =>

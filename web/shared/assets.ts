@@ -11,7 +11,7 @@ import { ifNoneMatchHolds } from '../../operations/etag.ts'
 export interface Asset {
   type: string
   bytes: Buffer
-  /** What was sent before, by encoding. */
+  /** The bytes of earlier responses, by encoding. */
   encoded?: Map<string, Promise<Encoded>>
 }
 
