@@ -11,7 +11,7 @@ import {
   resendDelivery,
   retryDelivery,
 } from '../records/delivery-commands.ts'
-import { failedIn } from '../webhooks/bulk.ts'
+import { selectFailedDeliveries } from '../webhooks/bulk.ts'
 import {
   addBulkOptions,
   assertPeriod,
@@ -125,7 +125,7 @@ function retryFailed(shell: Shell, options: RetryFailedOptions): Promise<Output>
   return shell.withDatabase(async ({ db }) => {
     if (account !== undefined) await assertAccount(db, account)
     const accountId = account ?? (await lookUpWebhookAccount(db, webhook ?? ''))
-    const selection = failedIn(webhook ?? null, types ?? null, options, new Date())
+    const selection = selectFailedDeliveries(webhook ?? null, types ?? null, options, new Date())
     return startOrPreview(db, accountId, selection, options)
   })
 }

@@ -16,7 +16,7 @@ import {
   type Webhook,
 } from '../records/webhooks.ts'
 import type { Config } from '../server/config.ts'
-import { missedBy } from '../webhooks/bulk.ts'
+import { selectMissedEvents } from '../webhooks/bulk.ts'
 import { emitTest } from '../webhooks/emit.ts'
 import { findSealingKey } from '../webhooks/secret-keys.ts'
 import { assertWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
@@ -289,7 +289,7 @@ function sendMissed(shell: Shell, id: string, options: MissedOptions): Promise<O
     const accountId = await lookUpWebhookAccount(db, id)
     const webhook = await findWebhook(readScope(db, accountId), id)
     if (!webhook) throw new Refused(`There is no webhook ${id}`)
-    const selection = missedBy(webhook, options, new Date())
+    const selection = selectMissedEvents(webhook, options, new Date())
     return startOrPreview(db, accountId, selection, options)
   })
 }

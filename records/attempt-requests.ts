@@ -20,7 +20,7 @@ export interface AttemptRequest {
   body: Buffer
   /** Null: the webhook does not ask for order. */
   orderingKey: string | null
-  /** Undefined: another transaction is changing the webhook. */
+  /** Undefined while another transaction changes the webhook. */
   endpoint?: Endpoint
 }
 
@@ -51,7 +51,7 @@ export async function loadRequests(
 ): Promise<Map<string, AttemptRequest>> {
   const { dialect, sql } = source
   const isPostgres = dialect === 'postgres'
-  const isOneOf = isPostgres ? '= any (?::uuid[])' : 'in (select value from json_each(?))'
+  const inList = isPostgres ? '= any (?::uuid[])' : 'in (select value from json_each(?))'
   const toList = (ids: string[]): string =>
     isPostgres ? `{${ids.join(',')}}` : JSON.stringify(ids)
   const deliveryIds = attempts.map(({ deliveryId }) => deliveryId)
@@ -64,14 +64,14 @@ export async function loadRequests(
       select<DeliveryRow>(
         sql,
         `select id, event_id, next_attempt_at, next_trigger, body, ordering_key, webhook_id
-         from deliveries where id ${isOneOf}`,
+         from deliveries where id ${inList}`,
         [toList(deliveryIds)],
       ),
     () =>
       select<EndpointRow>(
         sql,
         `select id, url, secret_encrypted, enabled, deleted_at
-         from webhooks where id ${isOneOf} ${isPostgres ? 'for share skip locked' : ''}`,
+         from webhooks where id ${inList} ${isPostgres ? 'for share skip locked' : ''}`,
         [toList([...webhookIds])],
       ),
   )

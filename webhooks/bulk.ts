@@ -47,7 +47,11 @@ export interface Span {
 /** Selects the events that a webhook missed in the span, or since it was last disabled. Delivered
  *  events are excluded later, so a slightly longer span is harmless. Throws `Refused` without a
  *  start. */
-export function missedBy(webhook: Webhook, { since, until }: Span, now: Date): BulkSelection {
+export function selectMissedEvents(
+  webhook: Webhook,
+  { since, until }: Span,
+  now: Date,
+): BulkSelection {
   if (since === undefined && webhook.disabledAt === null)
     throw new Refused(
       `Webhook ${webhook.id} has not been disabled: say since when it has missed events.`,
@@ -63,7 +67,7 @@ export function missedBy(webhook: Webhook, { since, until }: Span, now: Date): B
 }
 
 /** Selects the deliveries that failed in the span; without `eventTypes`, of all types. */
-export function failedIn(
+export function selectFailedDeliveries(
   webhookId: string | null,
   eventTypes: string[] | null,
   { since, until }: Span & { since: Date },

@@ -18,7 +18,7 @@ import {
 } from '../../records/users.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { routes } from '../../web/console/routes.ts'
-import { failedIn, startBulkJob } from '../../webhooks/bulk.ts'
+import { selectFailedDeliveries, startBulkJob } from '../../webhooks/bulk.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { type ConsoleUser, newConsoleUser, type Visitor, visitor } from './visitors.ts'
@@ -315,7 +315,12 @@ async function createOneOfEach(app: TestApp, account: ConsoleUser & { key: strin
       at: now.getTime(),
     },
   ])
-  const selection = failedIn(webhook.id, null, { since: new Date(now.getTime() - 1_000) }, now)
+  const selection = selectFailedDeliveries(
+    webhook.id,
+    null,
+    { since: new Date(now.getTime() - 1_000) },
+    now,
+  )
   const job = await startBulkJob(db, accountId, selection, { rate: 1, createdBy: userId }, now)
   const { id: session } = await startSession(
     scope,

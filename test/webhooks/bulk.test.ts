@@ -11,7 +11,7 @@ import {
 import { openDatabase } from '../../records/database/open.ts'
 import { deleteWebhook, disableWebhook, enableWebhook } from '../../records/webhooks.ts'
 import { readConfig } from '../../server/config.ts'
-import { failedIn } from '../../webhooks/bulk.ts'
+import { selectFailedDeliveries } from '../../webhooks/bulk.ts'
 import { newMuster } from '../cli/muster.ts'
 import { newDatabase, startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
@@ -106,7 +106,7 @@ describe('a bulk job', () => {
     )
 
     const failed = (webhook: string | null): BulkSelection =>
-      failedIn(webhook, null, { since: new Date(0) }, new Date())
+      selectFailedDeliveries(webhook, null, { since: new Date(0) }, new Date())
     const retries = await startJob(tenant, failed(null))
     await waitForJob(tenant, retries.id, 'completed')
     await tenant.write((own) => cancelBulkJob(own, job?.id ?? '', new Date()))
@@ -134,7 +134,7 @@ describe('a bulk job', () => {
       stateReason: 'webhook_deleted',
     })
     await expect(
-      startJob(tenant, failedIn(webhookId, null, { since: new Date(0) }, new Date())),
+      startJob(tenant, selectFailedDeliveries(webhookId, null, { since: new Date(0) }, new Date())),
     ).rejects.toMatchObject({
       code: 'webhook_deleted',
     })

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { countSelected } from '../../records/bulk-batches.ts'
 import type { BulkSelection } from '../../records/bulk-jobs.ts'
 import { deleteWebhook } from '../../records/webhooks.ts'
-import { failedIn } from '../../webhooks/bulk.ts'
+import { selectFailedDeliveries } from '../../webhooks/bulk.ts'
 import { emitTest } from '../../webhooks/emit.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
@@ -54,14 +54,19 @@ describe('retry_failed', () => {
     await delay(5)
     const now = new Date()
     const everything = { since: new Date(0) }
-    expect(await count(failedIn(second, null, everything, now))).toBe(6)
-    expect(await count(failedIn(second, null, { since: now }, now))).toBe(0)
-    expect(await count(failedIn(second, ['task.created'], everything, now))).toBe(0)
+    expect(await count(selectFailedDeliveries(second, null, everything, now))).toBe(6)
+    expect(await count(selectFailedDeliveries(second, null, { since: now }, now))).toBe(0)
+    expect(await count(selectFailedDeliveries(second, ['task.created'], everything, now))).toBe(0)
     // Deliveries of the deleted webhook are not selected.
-    expect(await count(failedIn(null, null, everything, now))).toBe(6)
-    expect(await count(failedIn(null, null, { since: new Date(0), until: since }, now))).toBe(0)
+    expect(await count(selectFailedDeliveries(null, null, everything, now))).toBe(6)
+    expect(
+      await count(selectFailedDeliveries(null, null, { since: new Date(0), until: since }, now)),
+    ).toBe(0)
 
-    const { id } = await startJob(tenant, failedIn(second, ['participant.created'], { since }, now))
+    const { id } = await startJob(
+      tenant,
+      selectFailedDeliveries(second, ['participant.created'], { since }, now),
+    )
     expect(await waitForJob(tenant, id, 'completed')).toMatchObject({
       total: 6,
       done: 6,
@@ -87,7 +92,7 @@ describe('retry_failed', () => {
     await delay(5)
     const { id } = await startJob(
       tenant,
-      failedIn(null, null, { since: new Date(0) }, new Date()),
+      selectFailedDeliveries(null, null, { since: new Date(0) }, new Date()),
       5,
     )
     const last = (await tenant.deliveries())[0]?.id ?? ''

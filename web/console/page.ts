@@ -36,10 +36,10 @@ export interface GuestVisit {
   config: ConsoleConfig
   ctx: Context
   /** Starts a session of `user` and ends the current one.
-   *  `prove` runs first in the same transaction, and throws to prevent it. */
+   *  `beforeStart` runs first in the same transaction. If it throws, no session starts. */
   signIn(
     user: Pick<User, 'id' | 'accountId'>,
-    prove: (scope: WriteScope) => Promise<void>,
+    beforeStart: (scope: WriteScope) => Promise<void>,
   ): Promise<void>
   signOut(): Promise<void>
   /** Counts one use of `key`. Returns an error above the limit. */

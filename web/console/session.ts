@@ -17,16 +17,16 @@ import type { ConsoleServices } from './services.ts'
 export const hasTls = ({ baseUrl }: ConsoleServices['config']): boolean =>
   baseUrl.startsWith('https:')
 
-const COOKIE_MS = 30 * 86_400_000
+const COOKIE_LIFETIME_MS = 30 * 86_400_000
 
 export interface Sessions {
   find(ctx: Context): Promise<SignedIn | undefined>
   /** Ends the current session and starts one for `user`.
-   *  `prove` runs first in the same transaction, and throws to prevent it. */
+   *  `beforeStart` runs first in the same transaction. If it throws, no session starts. */
   start(
     ctx: Context,
     user: Pick<User, 'id' | 'accountId'>,
-    prove: (scope: WriteScope) => Promise<void>,
+    beforeStart: (scope: WriteScope) => Promise<void>,
   ): Promise<void>
   end(ctx: Context): Promise<void>
 }
@@ -39,7 +39,7 @@ export function newSessions({ db, config, now }: ConsoleServices): Sessions {
       httpOnly: true,
       sameSite: 'lax',
       path: '/',
-      maxAge: COOKIE_MS,
+      maxAge: COOKIE_LIFETIME_MS,
     })
   }
   return {
@@ -49,11 +49,11 @@ export function newSessions({ db, config, now }: ConsoleServices): Sessions {
       if (found) await updateLastSeen(db, found.session, now())
       return found || undefined
     },
-    async start(ctx, { id, accountId }, prove) {
+    async start(ctx, { id, accountId }, beforeStart) {
       const device = { userId: id, ip: ctx.ip, userAgent: ctx.get('User-Agent') }
       const started = await transaction(db, async (trx) => {
         const scope = writeScope(trx, accountId)
-        await prove(scope)
+        await beforeStart(scope)
         return startSession(scope, device, now())
       })
       await deleteCurrentSession(db, ctx)

@@ -34,7 +34,7 @@ export function newGuestVisit(
     db,
     config,
     ctx,
-    signIn: (user, prove) => sessions.start(ctx, user, prove),
+    signIn: (user, beforeStart) => sessions.start(ctx, user, beforeStart),
     signOut: () => sessions.end(ctx),
     throttle: throttles.consume,
     resetThrottle: throttles.reset,

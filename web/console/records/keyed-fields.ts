@@ -27,19 +27,25 @@ export async function withKeyedFields(
   draft: Draft,
   current: Item | undefined,
 ): Promise<FormField[]> {
-  const drivers = new Set<string>()
-  const drivenBy = (path: string): void => void drivers.add(path)
-  const all = await Promise.all(
+  const form: Form = { fields, draft, current, refreshing: new Set() }
+  const keyed = await Promise.all(
     fields.map((field) => {
       // A user who typed JSON gets the JSON back.
       if (valueSchema(field) === undefined || draft.has(field.path)) return field
-      return (
-        filtersField(field, fields, draft, drivenBy) ??
-        answersField(visit, field, fields, draft, current, drivenBy)
-      )
+      return filtersField(form, field) ?? answersField(visit, form, field)
     }),
   )
-  return all.map((field) => (drivers.has(field.path) ? { ...field, refreshesForm: true } : field))
+  return keyed.map((field) =>
+    form.refreshing.has(field.path) ? { ...field, refreshesForm: true } : field,
+  )
+}
+
+interface Form {
+  fields: FormField[]
+  draft: Draft
+  current: Item | undefined
+  /** Paths of the fields whose values decide which keys another field has. */
+  refreshing: Set<string>
 }
 
 function valueSchema({ kind, schema }: FormField): Schema | undefined {
@@ -59,14 +65,12 @@ export function isResourceChoice({ kind, schema }: FormField): boolean {
 
 /** Undefined if the field does not hold the filters of a list. */
 function filtersField(
+  { fields, draft, refreshing }: Form,
   field: FormField,
-  fields: FormField[],
-  draft: Draft,
-  drivenBy: (path: string) => void,
 ): FormField | undefined {
   const chosen = fields.find(isResourceChoice)
   if (field.name !== 'filters' || !chosen) return undefined
-  drivenBy(chosen.path)
+  refreshing.add(chosen.path)
   const resource = resourceByOption(draft.get(chosen.path))
   if (!resource) return { ...field, kind: 'keyed', parts: [], waitsFor: label(chosen.name) }
   return {
@@ -87,11 +91,8 @@ function filterPart(
 
 async function answersField(
   visit: Visit,
+  { fields, draft, current, refreshing }: Form,
   field: FormField,
-  fields: FormField[],
-  draft: Draft,
-  current: Item | undefined,
-  drivenBy: (path: string) => void,
 ): Promise<FormField> {
   const values = valueSchema(field) ?? {}
   const names = new Set([...fields.map(({ path }) => path), ...Object.keys(current ?? {})])
@@ -100,7 +101,7 @@ async function answersField(
     const list =
       resource && maySee(visit.user, resource) ? findQuestions(resource, values) : undefined
     if (!resource || !list) continue
-    drivenBy(name)
+    refreshing.add(name)
     const id = draft.get(name) ?? current?.[name]
     const item =
       typeof id === 'string' && isUuid(id) ? await findRecord(visit, resource, id) : undefined

@@ -3,7 +3,12 @@ import { Refused } from '../../../errors.ts'
 import { countSelected } from '../../../records/bulk-batches.ts'
 import { type BulkKind, type BulkSelection, insertBulkJob } from '../../../records/bulk-jobs.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
-import { DEFAULT_RATE, failedIn, MAX_RATE, missedBy } from '../../../webhooks/bulk.ts'
+import {
+  DEFAULT_RATE,
+  MAX_RATE,
+  selectFailedDeliveries,
+  selectMissedEvents,
+} from '../../../webhooks/bulk.ts'
 import { DATE_TIME_ERROR, toDateTimeInput } from '../../shared/date-time-input.ts'
 import { type Content, html } from '../../shared/html.ts'
 import { type Errors, hasErrors, selectField, textField } from '../form-fields.ts'
@@ -73,8 +78,8 @@ function readBulkForm(
   const types = input.type === '' ? null : [input.type]
   const selection =
     kind === 'send_missed'
-      ? missedBy(webhook, { since, until }, now)
-      : failedIn(webhook.id, types, { since: since ?? dayAgo, until }, now)
+      ? selectMissedEvents(webhook, { since, until }, now)
+      : selectFailedDeliveries(webhook.id, types, { since: since ?? dayAgo, until }, now)
   return { selection, rate: Number(input.rate), input, errors }
 }
 

@@ -37,7 +37,7 @@ export async function deliveryDetail(
     : html`<p class="muted">Only people who manage webhooks see the signature.</p>`
   return html`<div class="delivery">
     <div class="delivery-attempts">
-      ${standing(visit, webhook, delivery, view)}
+      ${stateNote(visit, webhook, delivery, view)}
       ${rowHeading(view, 'Attempts')}
       ${attemptList(delivery, attempts, now)}
     </div>
@@ -58,7 +58,7 @@ export async function deliveryDetail(
 }
 
 /** What happens next to the delivery, or why nothing does. */
-function standing(
+function stateNote(
   { user, now }: Visit,
   webhook: Webhook,
   delivery: Delivery,
@@ -133,7 +133,7 @@ const TRIGGER_TAGS: Record<Trigger, string | false> = {
 function attemptItem(attempt: RecordedAttempt, now: Date, isLast: boolean): Html {
   const { number, trigger, outcome, durationMs, startedAt, error } = attempt
   const tag = TRIGGER_TAGS[trigger]
-  const detail = isBare(attempt) ? false : attemptDetail(attempt)
+  const detail = hasDetail(attempt) && attemptDetail(attempt)
   return html`<li>
     <div class="attempt-head">
       <i class="dot ${outcome === 'success' ? 'ok' : 'bad'}"></i>
@@ -147,8 +147,9 @@ function attemptItem(attempt: RecordedAttempt, now: Date, isLast: boolean): Html
   </li>`
 }
 
-const isBare = ({ address, phases, responseHeaders, responseBody }: RecordedAttempt): boolean =>
-  address === null && phases === null && responseHeaders === null && responseBody === null
+/** Whether the attempt got as far as a connection or a response. */
+const hasDetail = ({ address, phases, responseHeaders, responseBody }: RecordedAttempt): boolean =>
+  address !== null || phases !== null || responseHeaders !== null || responseBody !== null
 
 function attemptDetail(attempt: RecordedAttempt): Html {
   const { address, phases, responseHeaders, responseBody, durationMs } = attempt

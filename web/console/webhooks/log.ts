@@ -42,8 +42,8 @@ async function logPage(visit: Visit): Promise<ConsolePage> {
   ])
   const page = await webhookPage(visit, webhook, 'deliveries', [
     !canManage && (await readOnlyNote(visit, 'webhooks')),
-    html`<div id="standing">
-      ${await standing(visit, webhook)}
+    html`<div id="notices">
+      ${await notices(visit, webhook)}
       ${healthStrip(webhook, health.get(webhook.id), now)}
     </div>`,
     card(
@@ -63,7 +63,7 @@ function retryFailedLink({ id }: Webhook, { input }: LogQuery): Html {
 }
 
 /** What the user should know first: the webhook is disabled, it missed events, a bulk job is running. */
-async function standing({ scope, user, now }: Visit, webhook: Webhook): Promise<Content> {
+async function notices({ scope, user, now }: Visit, webhook: Webhook): Promise<Content> {
   const { id, enabled, disabledAt } = webhook
   const canManage = mayManage(user, {})
   if (!enabled)
@@ -178,7 +178,7 @@ async function log(
   const rows = await withAttempts(visit, found.deliveries)
   const isLive = isFirstPage && !hasErrors(query.errors)
   const path = `/console${logPath(webhook.id, input)}`
-  const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'log', '#standing:outerMorph')
+  const reload = isLive && reloadEvery(REFRESH_SECONDS, path, 'log', '#notices:outerMorph')
   const table = deliveriesTable(
     visit,
     webhook,
