@@ -228,15 +228,17 @@ export async function findAccountOfBulkJob(sql: Sql, id: string): Promise<string
   return row?.account_id
 }
 
-/** Pauses a job; attempts that it has scheduled stay scheduled. Does nothing to a paused job. Returns
- *  undefined when the job does not exist. Throws `Refused` when it has ended. */
+/** Pauses a job until `resumeBulkJob`; attempts that it has scheduled stay scheduled. Returns undefined when the job does not exist. Throws `Refused` when it has ended. */
 export function pauseBulkJob(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<BulkJob | undefined> {
-  return updateState(scope, id, { from: ['running', 'paused'], columns: { state: 'paused' } }, now)
+  const columns = { state: 'paused', state_reason: null }
+  return updateState(scope, id, { from: ['running', 'paused'], columns }, now)
 }
+
+const RESUMED = { state: 'running', state_reason: null }
 
 /** Does nothing to a running job. Throws `DeliveryRefused` when the webhook is disabled or deleted. */
 export async function resumeBulkJob(
@@ -250,11 +252,25 @@ export async function resumeBulkJob(
   const resumed = await updateState(
     scope,
     id,
-    { from: ['running', 'paused'], columns: { state: 'running', state_reason: null } },
+    { from: ['running', 'paused'], columns: RESUMED },
     now,
   )
   if (resumed) scope.trx.announce(JOBS_DUE)
   return resumed
+}
+
+/** Resumes the jobs of a webhook that were paused because it was disabled. Call it with the webhook enabled,
+ *  in the same transaction. */
+export async function resumeInterruptedJobs(
+  scope: WriteScope,
+  webhookId: string,
+  now: Date,
+): Promise<void> {
+  const resumed = await scope
+    .rows('bulk_jobs')
+    .where({ webhook_id: webhookId, state: 'paused', state_reason: 'webhook_disabled' })
+    .update({ ...RESUMED, updated_at: now.getTime() })
+  if (resumed > 0) scope.trx.announce(JOBS_DUE)
 }
 
 /** Ends a job; attempts that it has scheduled stay scheduled. Does nothing to a cancelled job. Throws

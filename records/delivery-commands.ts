@@ -202,21 +202,21 @@ export async function cancelDelivery(
 /** Why a webhook gets no deliveries. */
 export type BlockingReason = 'webhook_disabled' | 'webhook_deleted'
 
-/** Undefined: the webhook gets deliveries. */
+/** Undefined: the webhook gets deliveries. On PostgreSQL the webhook stays locked until the transaction ends,
+ *  so that nobody enables it before the reason is stored. */
 export async function findBlockingReason(
-  scope: Scope,
+  scope: WriteScope,
   webhookId: string,
 ): Promise<BlockingReason | undefined> {
-  const webhook: { enabled: boolean | number; deleted_at: number | null } | undefined = await scope
-    .rows('webhooks')
-    .where({ id: webhookId })
-    .first('enabled', 'deleted_at')
+  const query = scope.rows('webhooks').where({ id: webhookId }).first('enabled', 'deleted_at')
+  const webhook: { enabled: boolean | number; deleted_at: number | null } | undefined =
+    await (scope.dialect === 'postgres' ? query.forShare() : query)
   if (!webhook || webhook.deleted_at !== null) return 'webhook_deleted'
   return webhook.enabled ? undefined : 'webhook_disabled'
 }
 
 /** Throws `DeliveryRefused`. */
-export async function assertWebhookEnabled(scope: Scope, webhookId: string): Promise<void> {
+export async function assertWebhookEnabled(scope: WriteScope, webhookId: string): Promise<void> {
   const reason = await findBlockingReason(scope, webhookId)
   if (reason) throw new DeliveryRefused(reason)
 }

@@ -1,5 +1,6 @@
 import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
+import { resumeInterruptedJobs } from './bulk-jobs.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
@@ -256,12 +257,15 @@ export async function updateWebhook(
   })
 }
 
+/** Also resumes the bulk jobs that its disabling has paused. */
 export async function enableWebhook(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  return write(scope, id, now, { enabled: true })
+  const webhook = await write(scope, id, now, { enabled: true })
+  if (webhook) await resumeInterruptedJobs(scope, id, now)
+  return webhook
 }
 
 /** Ends scheduled deliveries as failed. */

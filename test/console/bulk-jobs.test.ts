@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findBulkJob, listUnfinishedBulkJobs } from '../../records/bulk-jobs.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
@@ -69,6 +70,36 @@ describe('bulk jobs', () => {
     )
     const nothing = await admin.visitor.post(to, { rate: '500' })
     expect(nothing.status).toBe(422)
+  })
+
+  it('continue when their webhook, disabled meanwhile, is enabled; not those that a user paused', async () => {
+    await using receiver = await startReceiver()
+    const interrupt = async () => {
+      const admin = await newWebhookAdmin(app)
+      const id = await subscribeAndMiss(admin, receiver.url, 15)
+      await admin.visitor.submit(`/webhooks/${id}/send-missed`, { since: '', until: '', rate: '4' })
+      const [job] = await listUnfinishedBulkJobs(admin.scope, id)
+      const loadJob = () => findBulkJob(admin.scope, job?.id ?? '')
+      await until('the job has begun', async () => ((await loadJob())?.done ?? 0) > 0)
+      await admin.visitor.submit(`/webhooks/${id}/disable`)
+      await until('the job is paused', async () => (await loadJob())?.state === 'paused')
+      const path = `/webhooks/jobs/${job?.id}`
+      const { text } = await admin.visitor.get(path)
+      expect(mainText(text)).toContain('The webhook was disabled.')
+      return { admin, id, path, loadJob }
+    }
+    const [first, second] = await Promise.all([interrupt(), interrupt()])
+    await second.admin.visitor.submit(`${second.path}/pause`)
+    for (const { admin, id } of [first, second]) {
+      const enabled = await admin.visitor.submit(`/webhooks/${id}/enable`)
+      expect(enabled.text).toContain('Webhook enabled.')
+    }
+    await until('it is completed', async () => (await first.loadJob())?.state === 'completed')
+    expect(await first.loadJob()).toMatchObject({ total: 15, done: 15, stateReason: null })
+    expect(await second.loadJob()).toMatchObject({ state: 'paused', stateReason: null })
+    const to = `/webhooks/${first.id}/send-missed`
+    const again = await first.admin.visitor.post(to, { rate: '500' })
+    expect(again.text).not.toContain('already does this')
   })
 
   it('send missed events of a webhook that was never disabled: “From” is required', async () => {

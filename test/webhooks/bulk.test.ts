@@ -125,10 +125,7 @@ describe('a bulk job', () => {
       code: 'webhook_disabled',
     })
     await tenant.write((own) => enableWebhook(own, webhookId, new Date()))
-    expect(await tenant.write((own) => resumeBulkJob(own, id, new Date()))).toMatchObject({
-      state: 'running',
-      stateReason: null,
-    })
+    expect(await findJob(tenant, id)).toMatchObject({ state: 'running', stateReason: null })
     await tenant.write((own) => deleteWebhook(own, webhookId, new Date()))
     expect(await waitForJob(tenant, id, 'cancelled')).toMatchObject({
       stateReason: 'webhook_deleted',
