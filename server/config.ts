@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
 import ipaddr from 'ipaddr.js'
 import { Refused } from '../errors.ts'
+import { type ConnectionLimits, DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { sqliteFile } from '../records/database/open.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
@@ -26,7 +27,11 @@ export interface Config {
   metricsPort: number | undefined
   /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string
-  database: { databaseUrl: string; backend: QueueBackend } | { dataDir: string }
+  database:
+    | ({ databaseUrl: string; backend: QueueBackend } & ConnectionLimits)
+    | { dataDir: string }
+  /** How long a statement of a request or a worker may run on PostgreSQL. */
+  statementTimeoutMs: number
   role: 'all' | 'api' | 'worker'
   /** How long a node serves requests after SIGTERM, while /readyz responds with 503. */
   drainMs: number
@@ -136,6 +141,11 @@ const settings = {
   DATA_DIR: str({ default: './data' }),
   DATABASE_URL: postgresUrl({ default: undefined }),
   QUEUE_BACKEND: str({ choices: queueBackends, default: 'postgres' }),
+  DATABASE_POOL_SIZE: integer(2, 1_000)({ default: DEFAULT_LIMITS.poolSize }),
+  QUEUE_POOL_SIZE: integer(2, 1_000)({ default: DEFAULT_LIMITS.queuePoolSize }),
+  DATABASE_STATEMENT_TIMEOUT_MS: integer(100, 3_600_000)({ default: 15_000 }),
+  DATABASE_LOCK_TIMEOUT_MS: integer(100, 3_600_000)({ default: DEFAULT_LIMITS.lockTimeoutMs }),
+  DATABASE_KEEP_ALIVE_MS: integer(1_000, 3_600_000)({ default: DEFAULT_LIMITS.keepAliveMs }),
   ROLE: str({ choices: ['all', 'api', 'worker'], default: 'all' }),
   SECRET_KEY: secret({ default: undefined }),
   SECRET_KEY_PREVIOUS: secret({ default: undefined }),
@@ -199,7 +209,15 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     database:
       env.DATABASE_URL === undefined
         ? { dataDir }
-        : { databaseUrl: env.DATABASE_URL, backend: env.QUEUE_BACKEND },
+        : {
+            databaseUrl: env.DATABASE_URL,
+            backend: env.QUEUE_BACKEND,
+            poolSize: env.DATABASE_POOL_SIZE,
+            queuePoolSize: env.QUEUE_POOL_SIZE,
+            lockTimeoutMs: env.DATABASE_LOCK_TIMEOUT_MS,
+            keepAliveMs: env.DATABASE_KEEP_ALIVE_MS,
+          },
+    statementTimeoutMs: env.DATABASE_STATEMENT_TIMEOUT_MS,
     role: env.ROLE,
     drainMs: env.DRAIN_MS,
     keepAliveTimeoutMs: env.KEEP_ALIVE_TIMEOUT_MS,

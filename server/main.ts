@@ -10,6 +10,7 @@ import { releaseAbandonedKeys } from '../records/idempotency-keys.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
 import { watchInvalidEvents } from '../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine/engine.ts'
+import type { QueuePlace } from '../webhooks/queue/boss.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
 import type { Config } from './config.ts'
@@ -29,7 +30,6 @@ import { startSchemaWatch } from './schema-watch.ts'
 
 /** For requests and attempts in flight. A stop may take 20 s in all. */
 const GRACE_MS = 18_000
-const QUERY_TIMEOUT_MS = 15_000
 
 export interface Running {
   /** For example `http://127.0.0.1:3000`. */
@@ -71,7 +71,7 @@ export async function start(
   config: Config,
   { log, now = () => new Date() }: ServerOptions,
 ): Promise<Running> {
-  const db = openDatabase(config.database, { queryTimeoutMs: QUERY_TIMEOUT_MS })
+  const db = openDatabase(config.database, config)
   const metrics = newMetrics()
   const requestLog = startRequestLog(db, log)
   reportPools(metrics.registry, db)
@@ -187,8 +187,6 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
 
 /** The queue is in the same PostgreSQL, or in an embedded one with a cache directory that makes the next
  *  start faster. */
-function queuePlace({
-  database,
-}: Config): Pick<EngineOptions, 'databaseUrl' | 'backend' | 'cacheDir'> {
+function queuePlace({ database }: Config): QueuePlace {
   return 'databaseUrl' in database ? database : { cacheDir: database.dataDir }
 }

@@ -5,6 +5,7 @@ import knex, { type Knex } from 'knex'
 import pg from 'pg'
 import { type Announcements, createAnnouncements } from './announcements.ts'
 import { type PoolUse, PreparingSqliteClient, poolUse } from './knex-internals.ts'
+import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -26,7 +27,9 @@ export interface Db extends Announcements {
   close(): Promise<void>
 }
 
-export type DatabaseOptions = { databaseUrl: string } | { dataDir: string }
+export type DatabaseOptions =
+  | ({ databaseUrl: string } & Partial<ConnectionLimits>)
+  | { dataDir: string }
 
 /** knex prints connection errors on standard output, which is for the output of commands. It also throws
  *  them. */
@@ -42,22 +45,19 @@ const SQLITE_READERS = 4
  *  cheap. */
 const WRITER_CACHE_KIB = 32_000
 const READER_CACHE_KIB = 8_000
-const POSTGRES_CONNECTIONS = 12
 /** pg sends statements before earlier ones have completed. knex's types do not declare this setting of pg. */
 const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
-/** A request that waits longer for a row lock gets a 503. */
-const LOCK_TIMEOUT_MS = 10_000
 /** A node that hangs must not keep its rows locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
 
-/** `queryTimeoutMs`: PostgreSQL only; no timeout by default. */
+/** `statementTimeoutMs`: PostgreSQL only; no timeout by default. */
 export function openDatabase(
   options: DatabaseOptions,
-  { queryTimeoutMs }: { queryTimeoutMs?: number } = {},
+  { statementTimeoutMs }: { statementTimeoutMs?: number } = {},
 ): Db {
   return 'databaseUrl' in options
-    ? openPostgres(options.databaseUrl, queryTimeoutMs)
+    ? openPostgres(options.databaseUrl, { ...DEFAULT_LIMITS, ...options }, statementTimeoutMs)
     : openSqlite(sqliteFile(options.dataDir))
 }
 
@@ -66,22 +66,28 @@ export function sqliteFile(dataDir: string): string {
   return join(dataDir, 'muster.sqlite')
 }
 
-function openPostgres(connection: string, queryTimeoutMs?: number): Db {
+function openPostgres(
+  connectionString: string,
+  { poolSize, lockTimeoutMs, keepAliveMs }: ConnectionLimits,
+  statementTimeoutMs?: number,
+): Db {
   const pool = knex({
     client: 'pg',
     compileSqlOnError: false,
     log: NO_LOG,
     connection: {
-      connectionString: connection,
+      connectionString,
       application_name: 'muster',
       ...PIPELINED,
       connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
-      query_timeout: queryTimeoutMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveMs,
+      query_timeout: statementTimeoutMs,
       options:
-        `-c lock_timeout=${LOCK_TIMEOUT_MS} ` +
+        `-c lock_timeout=${lockTimeoutMs} ` +
         `-c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
     },
-    pool: { min: 0, max: POSTGRES_CONNECTIONS },
+    pool: { min: 0, max: poolSize },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
   })
   return {

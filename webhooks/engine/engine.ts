@@ -7,7 +7,7 @@ import type { Db } from '../../records/database/open.ts'
 import { ATTEMPTS_QUEUED, ATTEMPTS_SCHEDULED, JOBS_DUE } from '../../records/due-work.ts'
 import { findEarliestScheduledAt } from '../../records/scheduled-attempts.ts'
 import type { BackgroundJobs } from '../queue/background-jobs.ts'
-import type { QueueBackend } from '../queue/boss.ts'
+import type { QueuePlace } from '../queue/boss.ts'
 import { startQueue } from '../queue/queue.ts'
 import { type Cidr, guardedAgent } from '../transport/egress.ts'
 import { type SecretKeys, secretOpener } from '../transport/secret.ts'
@@ -29,13 +29,8 @@ export interface EngineConfig {
   secretKeys: SecretKeys
 }
 
-export interface EngineOptions {
+export interface EngineOptions extends QueuePlace {
   db: Db
-  /** Required when the records are in PostgreSQL. */
-  databaseUrl?: string
-  backend?: QueueBackend
-  /** Where the embedded queue may store files that speed up its next start. */
-  cacheDir?: string
   config: EngineConfig
   log: Logger
   now?: () => Date

@@ -3,17 +3,23 @@ import { hash } from 'node:crypto'
 import pg from 'pg'
 import { type ConstructorOptions, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
+import { type ConnectionLimits, DEFAULT_LIMITS } from '../../records/database/limits.ts'
 import { type Pglite, type RunningPglite, startPglite } from './pglite.ts'
 
 /** The database behind DATABASE_URL: pg-boss works around the features that some of them lack. */
 export type QueueBackend = 'postgres' | 'citus' | 'cockroachdb' | 'yugabytedb'
 
-export interface BossOptions {
-  /** Undefined: embedded PostgreSQL. */
+/** The database of the queue. */
+export interface QueuePlace
+  extends Partial<Pick<ConnectionLimits, 'queuePoolSize' | 'keepAliveMs'>> {
+  /** Undefined: embedded PostgreSQL. Required when the records are in PostgreSQL. */
   databaseUrl?: string
   backend?: QueueBackend
   /** Where embedded PostgreSQL may store files that speed up its next start. */
   cacheDir?: string
+}
+
+export interface BossOptions extends QueuePlace {
   log: Logger
 }
 
@@ -37,7 +43,6 @@ const LEASE_SECONDS = 10
 /** How often pg-boss looks for expired leases. It takes up to twice as long after the process that
  *  did so has died. */
 const SUPERVISE_SECONDS = 2
-const BOSS_CONNECTIONS = 6
 const NO_WARNING_SIZE = 1_000_000
 /** Leases that a database crash loses are simply made again, so commits need not wait for the disk.
  *  The table is empty one moment and full the next, so planner statistics are useless: without the
@@ -57,17 +62,12 @@ const REMOVE_OVERHEAD = `
   alter table pgboss.job_common drop constraint if exists q_fkey, drop constraint if exists dlq_fkey`
 /** A lost connection must not block the workers for ever. Long enough for the migrations of pg-boss. */
 const CONNECTION_LIMITS = {
-  keepAlive: true,
   connectionTimeoutMillis: 5_000,
   query_timeout: 30_000,
 }
 
-export async function startBoss({
-  databaseUrl,
-  backend = 'postgres',
-  cacheDir,
-  log,
-}: BossOptions): Promise<Boss> {
+export async function startBoss(options: BossOptions): Promise<Boss> {
+  const { databaseUrl, backend = 'postgres', cacheDir, log } = options
   const queues = new Map<string, QueueSettings>()
   const rebuild = async (fresh: Pglite): Promise<void> => {
     const jobs = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
@@ -86,7 +86,7 @@ export async function startBoss({
   const jobs = createBoss(
     embedded
       ? { db: fromPglite(embedded), backend: 'pglite' }
-      : { ...connection(databaseUrl), backend },
+      : { ...connection(options), backend },
     log,
   )
   try {
@@ -111,13 +111,20 @@ export async function startBoss({
   }
 }
 
-function connection(connectionString: string | undefined) {
+function connection({
+  databaseUrl,
+  queuePoolSize = DEFAULT_LIMITS.queuePoolSize,
+  keepAliveMs = DEFAULT_LIMITS.keepAliveMs,
+}: QueuePlace) {
   const settings = Object.entries(SESSION_SETTINGS).map(([name, value]) => `-c ${name}=${value}`)
   return {
-    connectionString,
+    connectionString: databaseUrl,
     options: settings.join(' '),
     application_name: 'muster-queue',
-    max: BOSS_CONNECTIONS,
+    max: queuePoolSize,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
+    notifyKeepAliveInitialDelayMs: keepAliveMs,
     Client: PreparingClient,
     ...CONNECTION_LIMITS,
   }

@@ -1,0 +1,18 @@
+/** Limits of the connections to PostgreSQL. */
+export interface ConnectionLimits {
+  /** The most connections of a process for the records. */
+  poolSize: number
+  /** The most connections of a worker for the queue, without the one that listens. */
+  queuePoolSize: number
+  /** How long a statement may wait for a lock. */
+  lockTimeoutMs: number
+  /** How long a connection may be silent before TCP probes it. */
+  keepAliveMs: number
+}
+
+export const DEFAULT_LIMITS: ConnectionLimits = {
+  poolSize: 12,
+  queuePoolSize: 6,
+  lockTimeoutMs: 10_000,
+  keepAliveMs: 10_000,
+}

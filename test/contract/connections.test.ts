@@ -1,0 +1,103 @@
+/** The settings of the connections to PostgreSQL. */
+import { readFileSync } from 'node:fs'
+import pg from 'pg'
+import { describe, expect, inject, test } from 'vitest'
+import { startApp, type TestApp, until } from '../helpers.ts'
+
+const onPostgres = describe.skipIf(inject('database') !== 'postgres')
+
+type Client = pg.Client & AsyncDisposable
+
+/** A connection of its own to the app's database. */
+async function connectTo(app: TestApp): Promise<Client> {
+  const { environment } = app.database
+  if (!('DATABASE_URL' in environment)) throw new Error('The app is not on PostgreSQL')
+  const client = new pg.Client({ connectionString: environment.DATABASE_URL })
+  await client.connect()
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })
+}
+
+async function countConnections(client: Client): Promise<number> {
+  const { rows } = await client.query(
+    `select count(*) as connections from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid()`,
+  )
+  return rows[0].connections
+}
+
+/** When TCP will probe each of the connections to `port`, in ms from now. */
+function keepAliveTimersMs(port: number): number[] {
+  return readFileSync('/proc/self/net/tcp', 'utf8')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, , remote, , , timer]) => {
+      const remotePort = Number.parseInt(remote?.split(':')[1] ?? '', 16)
+      return remotePort === port && timer?.startsWith('02:')
+    })
+    .map(([, , , , , timer]) => Number.parseInt(timer?.split(':')[1] ?? '', 16) * 10)
+}
+
+onPostgres('connections to PostgreSQL', () => {
+  test('a worker has at most DATABASE_POOL_SIZE + QUEUE_POOL_SIZE + 1', async () => {
+    const environment = { DATABASE_POOL_SIZE: '3', QUEUE_POOL_SIZE: '2' }
+    await using app = await startApp({ role: 'all', environment })
+    await using client = await connectTo(app)
+    const account = app.as(await app.newAccount())
+    const requests = Array.from({ length: 60 }, (_, number) =>
+      account.post('/participants', { full_name: `Ada ${number}` }),
+    )
+    let most = 0
+    const done = Promise.all(requests).then((responses) => responses.map(({ status }) => status))
+    let isDone = false
+    done.finally(() => {
+      isDone = true
+    })
+    while (!isDone) most = Math.max(most, await countConnections(client))
+    expect(new Set(await done)).toEqual(new Set([201]))
+    expect(most).toBeGreaterThanOrEqual(3 + 1 + 1)
+    expect(most).toBeLessThanOrEqual(3 + 2 + 1)
+    const { text } = await app.call('GET', '/metrics')
+    expect(text).toContain('muster_database_pool_max{pool="records"} 3')
+  })
+
+  test('a change waits for a lock for DATABASE_LOCK_TIMEOUT_MS, then gets a 503', async () => {
+    await using app = await startApp({ environment: { DATABASE_LOCK_TIMEOUT_MS: '200' } })
+    await using client = await connectTo(app)
+    const account = app.as(await app.newAccount())
+    const { body } = await account.post('/participants', { full_name: 'Ada' })
+    await client.query('begin')
+    await client.query('select 1 from participants where id = $1 for update', [body.id])
+    const change = () => account.patch(`/participants/${body.id}`, { full_name: 'Grace' })
+    const start = performance.now()
+    expect((await change()).status).toBe(503)
+    expect(performance.now() - start).toBeLessThan(5_000)
+    await client.query('rollback')
+    expect((await change()).status).toBe(200)
+  })
+
+  test('a read runs for DATABASE_STATEMENT_TIMEOUT_MS, then gets a 503', async () => {
+    await using app = await startApp({ environment: { DATABASE_STATEMENT_TIMEOUT_MS: '300' } })
+    await using client = await connectTo(app)
+    const account = app.as(await app.newAccount())
+    await client.query('begin')
+    await client.query('lock table participants in access exclusive mode')
+    const start = performance.now()
+    expect((await account.get('/participants')).status).toBe(503)
+    expect(performance.now() - start).toBeLessThan(5_000)
+    await client.query('rollback')
+    await until('reads succeed', async () => (await account.get('/participants')).status === 200)
+  })
+
+  test.skipIf(process.platform !== 'linux')(
+    'TCP probes a silent connection after DATABASE_KEEP_ALIVE_MS',
+    async () => {
+      const environment = { DATABASE_KEEP_ALIVE_MS: '3600000' }
+      await using app = await startApp({ role: 'all', environment })
+      await app.newAccount()
+      const timers = keepAliveTimersMs(Number(new URL(inject('postgresUrl')).port))
+      const set = timers.filter((timer) => timer > 3_000_000 && timer <= 3_600_000)
+      // The records, the queue, and LISTEN.
+      expect(set.length).toBeGreaterThanOrEqual(3)
+    },
+  )
+})
