@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { Notifier } from './notifier.ts'
 
 /** A subject that a transaction announces after its commit. */
 export interface Topic<Payload = undefined> {
@@ -21,8 +22,10 @@ export interface Announcements {
   ): () => void
   /** Calls the subscribers in this process. */
   publish(topicName: string, payload?: unknown): void
-  /** The statement that notifies the other nodes. */
-  notifyStatement(topicName: string): string
+  /** Notifies the other nodes soon. Does nothing on SQLite, which has one node. */
+  notifyOtherNodes(topicName: string): void
+  /** Resolves when the other nodes were notified of everything. */
+  flushNotifications(): Promise<void>
   /** Handles a notification. Without text, notifications may have been lost: it calls all subscribers. */
   receiveNotification(text?: string): void
 }
@@ -30,9 +33,13 @@ export interface Announcements {
 /** The name predates topics. Nodes of an older release listen on it during an upgrade. */
 export const NOTIFY_CHANNEL = 'muster_due'
 
-export function createAnnouncements(): Announcements {
+/** `send` sends messages to the other nodes; without it there are none. */
+export function createAnnouncements(
+  send?: (messages: string[]) => Promise<unknown>,
+): Announcements {
   /** PostgreSQL also notifies the node that announced, which ignores its own ID. */
-  const notifier = randomUUID()
+  const nodeId = randomUUID()
+  const notifier = send && new Notifier(send)
   const subscriptions = new Map<string, Set<Subscription>>()
   const publish: Announcements['publish'] = (topicName, payload) => {
     for (const { receive } of subscriptions.get(topicName) ?? []) receive(payload)
@@ -45,10 +52,11 @@ export function createAnnouncements(): Announcements {
       subscriptions.set(topic.name, ofTopic.add(subscription))
       return () => void ofTopic.delete(subscription)
     },
-    notifyStatement: (topicName) => `NOTIFY ${NOTIFY_CHANNEL}, '${notifier} ${topicName}'`,
+    notifyOtherNodes: (topicName) => notifier?.notify(`${nodeId} ${topicName}`),
+    flushNotifications: async () => notifier?.flush(),
     receiveNotification(text) {
       const [sender, name] = text?.split(' ') ?? []
-      if (sender === notifier) return
+      if (sender === nodeId) return
       for (const topicName of name ? [name] : subscriptions.keys()) publish(topicName)
     },
   }

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
-import { type Announcements, createAnnouncements } from './announcements.ts'
+import { type Announcements, createAnnouncements, NOTIFY_CHANNEL } from './announcements.ts'
 import { type PoolUse, PreparingSqliteClient, poolUse } from './knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
 
@@ -90,15 +90,28 @@ function openPostgres(
     pool: { min: 0, max: poolSize },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
   })
+  const announcements = createAnnouncements((messages) => notify(pool, messages))
   return {
     dialect: 'postgres',
     read: pool,
     write: pool,
-    ...createAnnouncements(),
+    ...announcements,
     storage: { refusedAtMs: Number.NEGATIVE_INFINITY },
     pools: () => ({ records: poolUse(pool) }),
-    close: () => pool.destroy(),
+    async close() {
+      await announcements.flushNotifications()
+      await pool.destroy()
+    },
   }
+}
+
+/** Does not wait for the disk: a notification that a crash of PostgreSQL loses is found by the sweeps. */
+function notify(pool: Knex, messages: string[]): Promise<unknown> {
+  return pool.raw(
+    `select set_config('synchronous_commit', 'off', true), pg_notify('${NOTIFY_CHANNEL}', message)
+     from unnest(?::text[]) as message`,
+    [messages],
+  )
 }
 
 function openSqlite(filename: string): Db {

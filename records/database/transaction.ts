@@ -51,16 +51,12 @@ async function runOnce<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
       else announced.set(topic, [payload])
     },
   }
-  // Sent with COMMIT, so a node that dies just after the commit has still notified the others.
-  const notifyStatements = (): string[] =>
-    db.dialect === 'postgres'
-      ? [...announced.keys()].map(({ name }) => db.notifyStatement(name))
-      : []
   try {
-    const result = await runOnConnection(db.write, { sentWithCommit: notifyStatements }, (sql) =>
-      work({ ...trx, sql }),
-    )
-    for (const [topic, payloads] of announced) db.publish(topic.name, topic.merge?.(payloads))
+    const result = await runOnConnection(db.write, {}, (sql) => work({ ...trx, sql }))
+    for (const [topic, payloads] of announced) {
+      db.publish(topic.name, topic.merge?.(payloads))
+      db.notifyOtherNodes(topic.name)
+    }
     return result
   } catch (error) {
     if (isStorageFailure(error)) db.storage.refusedAtMs = performance.now()
@@ -84,23 +80,16 @@ export function withLockedRows<T>(
   })
 }
 
-/** PostgreSQL only: announces the topic to the other nodes, without a transaction. */
-export async function notifyOtherNodes(db: Db, topic: Topic): Promise<void> {
-  await db.write.raw(db.notifyStatement(topic.name))
-}
-
 interface TransactionOptions {
   /** `work` starts before BEGIN has succeeded. It must await `begun` before it relies on locks, and must
    *  not write: when BEGIN fails, PostgreSQL commits every write that was sent after it. */
   sendsBeforeBegun?: boolean
-  /** Statements without parameters that are sent in one message with COMMIT. */
-  sentWithCommit?: () => string[]
 }
 
 /** Commits after `work` has resolved. Otherwise rolls back and throws the error of `work`. */
 async function runOnConnection<T>(
   knex: Knex,
-  { sendsBeforeBegun, sentWithCommit = () => [] }: TransactionOptions,
+  { sendsBeforeBegun }: TransactionOptions,
   work: (sql: Sql, begun: Promise<unknown>) => Promise<T>,
 ): Promise<T> {
   const connection = await acquireConnection(knex)
@@ -122,11 +111,9 @@ async function runOnConnection<T>(
     const value = await work(sql, begun)
     await own.end()
     await begun
-    const results = [await send([...sentWithCommit(), 'COMMIT;'].join(';'))].flat() as {
-      command?: string
-    }[]
+    const result = (await send('COMMIT;')) as { command?: string } | undefined
     // PostgreSQL responds to COMMIT with ROLLBACK when a statement failed and `work` ignored the error.
-    if (results.at(-1)?.command === 'ROLLBACK')
+    if (result?.command === 'ROLLBACK')
       throw new Error('The transaction was rolled back, because one of its statements had failed')
     return value
   } catch (error) {

@@ -2,7 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, expect, inject, test } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest'
+import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { type Trx, transaction, withLockedRows } from '../../records/database/transaction.ts'
 import { createDatabase } from '../postgres.ts'
@@ -152,3 +154,34 @@ test('calls onEnd after a commit and after a rollback', async () => {
   await expect(undone).rejects.toThrow('no')
   expect(calls).toEqual(['committed', 'undone'])
 })
+
+test.runIf(onPostgres)(
+  'notifies other nodes once for many commits, and never of a rollback',
+  async () => {
+    const databaseUrl = await createDatabase(inject('postgresUrl'))
+    const node = openDatabase({ databaseUrl })
+    await using listener = await listen(databaseUrl)
+    const announce = (name: string) => transaction(node, async (trx) => trx.announce({ name }))
+    const refused = transaction(node, (trx) => {
+      trx.announce({ name: 'refused' })
+      throw new Error('refused')
+    })
+    await expect(refused).rejects.toThrow('refused')
+    await Promise.all(Array.from({ length: 100 }, () => announce('stored')))
+    // The last announcement must not be lost when a command closes its database.
+    await announce('last')
+    await node.close()
+    await vi.waitFor(() => expect(listener.topics.at(-1)).toBe('last'))
+    expect(new Set(listener.topics)).toEqual(new Set(['stored', 'last']))
+    expect(listener.topics.length).toBeLessThan(100)
+  },
+)
+
+async function listen(connectionString: string): Promise<AsyncDisposable & { topics: string[] }> {
+  const client = new pg.Client({ connectionString })
+  const topics: string[] = []
+  client.on('notification', ({ payload = '' }) => topics.push(payload.split(' ')[1] ?? ''))
+  await client.connect()
+  await client.query(`listen ${NOTIFY_CHANNEL}`)
+  return { topics, [Symbol.asyncDispose]: () => client.end() }
+}

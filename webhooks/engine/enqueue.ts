@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import type { Attempt } from '../../records/attempt.ts'
 import type { Db } from '../../records/database/open.ts'
-import { notifyOtherNodes, transaction } from '../../records/database/transaction.ts'
+import { transaction } from '../../records/database/transaction.ts'
 import { ATTEMPTS_QUEUED } from '../../records/due-work.ts'
 import {
   clearQueuedMarks,
@@ -203,7 +203,7 @@ export class Enqueuer {
     if (due.length > 0) {
       worker.wake()
       // Wake workers that found the queue empty.
-      if (this.#peers.areActive) await notifyOtherNodes(db, ATTEMPTS_QUEUED)
+      if (this.#peers.areActive) db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
     }
     if (inFlight.unmarked.size > MAX_UNMARKED) await this.#mark(performance.now())
   }

@@ -1,0 +1,39 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+/** Between two notifications of a node. Announcements of many transactions share one. */
+const INTERVAL_MS = 5
+
+/** Notifies the other nodes after the commits of this one. From NOTIFY to the end of its commit,
+ *  PostgreSQL locks out every other transaction with a NOTIFY in the database: in the transaction of each
+ *  change, it would let only one change commit at a time. */
+export class Notifier {
+  readonly #send: (messages: string[]) => Promise<unknown>
+  readonly #pending = new Set<string>()
+  #sending: Promise<void> | undefined
+
+  constructor(send: (messages: string[]) => Promise<unknown>) {
+    this.#send = send
+  }
+
+  /** Sends the message soon, once for all equal messages until then. */
+  notify(message: string): void {
+    this.#pending.add(message)
+    this.#sending ??= this.#sendPending()
+  }
+
+  /** Resolves when nothing is left to send. */
+  async flush(): Promise<void> {
+    await this.#sending
+  }
+
+  async #sendPending(): Promise<void> {
+    while (this.#pending.size > 0) {
+      const messages = [...this.#pending]
+      this.#pending.clear()
+      // The sweeps of the other nodes find what a lost notification announced.
+      await this.#send(messages).catch(() => undefined)
+      await delay(INTERVAL_MS)
+    }
+    this.#sending = undefined
+  }
+}
