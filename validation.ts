@@ -79,8 +79,8 @@ const PATTERNS: Record<string, string> = {
   '^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$': DATE_TIME,
   '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$':
     'must be 1 to 64 letters, digits, _, . and -, and begin with a letter, digit or _.',
-  '\\S': BLANK,
-  '^$|\\S': BLANK,
+  '^\\s*[^\\s\\x00][^\\x00]*$': BLANK,
+  '^(\\s*[^\\s\\x00][^\\x00]*)?$': BLANK,
   '^[\\x21-\\x7e]+$': 'must contain printable ASCII characters only, without spaces.',
 }
 

@@ -100,7 +100,13 @@ export const resources: readonly Resource[] = [
       required: ['full_name'],
       additionalProperties: false,
       properties: {
-        full_name: { type: 'string', description: 'The full name.', minLength: 1, pattern: '\\S', maxLength: 200 },
+        full_name: {
+          type: 'string',
+          description: 'The full name.',
+          minLength: 1,
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
+          maxLength: 200,
+        },
         email: {
           type: 'string',
           nullable: true,
@@ -113,7 +119,7 @@ export const resources: readonly Resource[] = [
           nullable: true,
           description: 'Free text: any notation is accepted.',
           minLength: 1,
-          pattern: '\\S',
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
           maxLength: 50,
         },
         status: {
@@ -132,7 +138,7 @@ export const resources: readonly Resource[] = [
           description: 'Your labels. Lists of participants can be filtered by them.',
           maxItems: 50,
           uniqueItems: true,
-          items: { type: 'string', minLength: 1, pattern: '\\S', maxLength: 50 },
+          items: { type: 'string', minLength: 1, pattern: '^\\s*[^\\s\\x00][^\\x00]*$', maxLength: 50 },
           default: [],
         },
         external_id: {
@@ -140,7 +146,7 @@ export const resources: readonly Resource[] = [
           nullable: true,
           description: 'The ID of the participant in your own system. Unique in your account.',
           minLength: 1,
-          pattern: '\\S',
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
           maxLength: 200,
         },
       },
@@ -150,7 +156,13 @@ export const resources: readonly Resource[] = [
       description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        full_name: { type: 'string', description: 'The full name.', minLength: 1, pattern: '\\S', maxLength: 200 },
+        full_name: {
+          type: 'string',
+          description: 'The full name.',
+          minLength: 1,
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
+          maxLength: 200,
+        },
         email: {
           type: 'string',
           nullable: true,
@@ -163,7 +175,7 @@ export const resources: readonly Resource[] = [
           nullable: true,
           description: 'Free text: any notation is accepted.',
           minLength: 1,
-          pattern: '\\S',
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
           maxLength: 50,
         },
         status: {
@@ -181,14 +193,14 @@ export const resources: readonly Resource[] = [
           description: 'Your labels. Lists of participants can be filtered by them.',
           maxItems: 50,
           uniqueItems: true,
-          items: { type: 'string', minLength: 1, pattern: '\\S', maxLength: 50 },
+          items: { type: 'string', minLength: 1, pattern: '^\\s*[^\\s\\x00][^\\x00]*$', maxLength: 50 },
         },
         external_id: {
           type: 'string',
           nullable: true,
           description: 'The ID of the participant in your own system. Unique in your account.',
           minLength: 1,
-          pattern: '\\S',
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
           maxLength: 200,
         },
       },
@@ -216,17 +228,17 @@ export const resources: readonly Resource[] = [
       {
         name: 'email',
         description: 'Only the participant with this email, ignoring case.',
-        schema: { type: 'string', minLength: 1, maxLength: 254 },
+        schema: { type: 'string', minLength: 1, pattern: '^[^\\x00]*$', maxLength: 254 },
       },
       {
         name: 'external_id',
         description: 'Only the participant with this external ID.',
-        schema: { type: 'string', minLength: 1, maxLength: 200 },
+        schema: { type: 'string', minLength: 1, pattern: '^[^\\x00]*$', maxLength: 200 },
       },
       {
         name: 'tag',
         description: 'Only participants with this tag.',
-        schema: { type: 'string', minLength: 1, maxLength: 50 },
+        schema: { type: 'string', minLength: 1, pattern: '^[^\\x00]*$', maxLength: 50 },
       },
       {
         name: 'created_after',
@@ -253,7 +265,7 @@ export const resources: readonly Resource[] = [
       {
         name: 'search',
         description: 'Only participants whose name or email contains this text, ignoring case.',
-        schema: { type: 'string', minLength: 1, maxLength: 200 },
+        schema: { type: 'string', minLength: 1, pattern: '^[^\\x00]*$', maxLength: 200 },
       },
     ],
   },
@@ -291,8 +303,20 @@ export const resources: readonly Resource[] = [
       required: ['title'],
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'A short summary of the task.', minLength: 1, pattern: '\\S', maxLength: 200 },
-        description: { type: 'string', description: 'Details, as plain text.', pattern: '^$|\\S', maxLength: 10000, default: '' },
+        title: {
+          type: 'string',
+          description: 'A short summary of the task.',
+          minLength: 1,
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
+          maxLength: 200,
+        },
+        description: {
+          type: 'string',
+          description: 'Details, as plain text.',
+          pattern: '^(\\s*[^\\s\\x00][^\\x00]*)?$',
+          maxLength: 10000,
+          default: '',
+        },
         status: {
           type: 'string',
           description: 'The initial status of a task.',
@@ -316,8 +340,19 @@ export const resources: readonly Resource[] = [
       description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'A short summary of the task.', minLength: 1, pattern: '\\S', maxLength: 200 },
-        description: { type: 'string', description: 'Details, as plain text.', pattern: '^$|\\S', maxLength: 10000 },
+        title: {
+          type: 'string',
+          description: 'A short summary of the task.',
+          minLength: 1,
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
+          maxLength: 200,
+        },
+        description: {
+          type: 'string',
+          description: 'Details, as plain text.',
+          pattern: '^(\\s*[^\\s\\x00][^\\x00]*)?$',
+          maxLength: 10000,
+        },
         status: {
           type: 'string',
           description: 'The status of a task. `completed` and `cancelled` are final.',
@@ -442,7 +477,7 @@ export const resources: readonly Resource[] = [
                 description: 'The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`.',
                 'x-depends-on': 'operator',
                 oneOf: [
-                  { type: 'string', maxLength: 2000 },
+                  { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
                   { type: 'number', format: 'double' },
                   { type: 'boolean' },
                   {
@@ -451,7 +486,11 @@ export const resources: readonly Resource[] = [
                     maxItems: 100,
                     items: {
                       description: 'The answer to a screening question.',
-                      oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+                      oneOf: [
+                        { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
+                        { type: 'number', format: 'double' },
+                        { type: 'boolean' },
+                      ],
                     },
                   },
                 ],
@@ -469,8 +508,20 @@ export const resources: readonly Resource[] = [
       required: ['title'],
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'The name of the job.', minLength: 1, pattern: '\\S', maxLength: 200 },
-        description: { type: 'string', description: 'Details, as plain text.', pattern: '^$|\\S', maxLength: 10000, default: '' },
+        title: {
+          type: 'string',
+          description: 'The name of the job.',
+          minLength: 1,
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
+          maxLength: 200,
+        },
+        description: {
+          type: 'string',
+          description: 'Details, as plain text.',
+          pattern: '^(\\s*[^\\s\\x00][^\\x00]*)?$',
+          maxLength: 10000,
+          default: '',
+        },
         status: {
           type: 'string',
           description: 'The initial status of a job.',
@@ -497,7 +548,7 @@ export const resources: readonly Resource[] = [
                 type: 'string',
                 description: 'The question as shown to people.',
                 minLength: 1,
-                pattern: '\\S',
+                pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
                 maxLength: 500,
               },
               requirement: {
@@ -525,7 +576,7 @@ export const resources: readonly Resource[] = [
                 description: 'The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`.',
                 'x-depends-on': 'operator',
                 oneOf: [
-                  { type: 'string', maxLength: 2000 },
+                  { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
                   { type: 'number', format: 'double' },
                   { type: 'boolean' },
                   {
@@ -534,7 +585,11 @@ export const resources: readonly Resource[] = [
                     maxItems: 100,
                     items: {
                       description: 'The answer to a screening question.',
-                      oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+                      oneOf: [
+                        { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
+                        { type: 'number', format: 'double' },
+                        { type: 'boolean' },
+                      ],
                     },
                   },
                 ],
@@ -550,8 +605,19 @@ export const resources: readonly Resource[] = [
       description: 'The fields to update.',
       additionalProperties: false,
       properties: {
-        title: { type: 'string', description: 'The name of the job.', minLength: 1, pattern: '\\S', maxLength: 200 },
-        description: { type: 'string', description: 'Details, as plain text.', pattern: '^$|\\S', maxLength: 10000 },
+        title: {
+          type: 'string',
+          description: 'The name of the job.',
+          minLength: 1,
+          pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
+          maxLength: 200,
+        },
+        description: {
+          type: 'string',
+          description: 'Details, as plain text.',
+          pattern: '^(\\s*[^\\s\\x00][^\\x00]*)?$',
+          maxLength: 10000,
+        },
         status: {
           type: 'string',
           description: 'The status of a job. Only an `open` job accepts applications.',
@@ -577,7 +643,7 @@ export const resources: readonly Resource[] = [
                 type: 'string',
                 description: 'The question as shown to people.',
                 minLength: 1,
-                pattern: '\\S',
+                pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
                 maxLength: 500,
               },
               requirement: {
@@ -605,7 +671,7 @@ export const resources: readonly Resource[] = [
                 description: 'The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`.',
                 'x-depends-on': 'operator',
                 oneOf: [
-                  { type: 'string', maxLength: 2000 },
+                  { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
                   { type: 'number', format: 'double' },
                   { type: 'boolean' },
                   {
@@ -614,7 +680,11 @@ export const resources: readonly Resource[] = [
                     maxItems: 100,
                     items: {
                       description: 'The answer to a screening question.',
-                      oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+                      oneOf: [
+                        { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
+                        { type: 'number', format: 'double' },
+                        { type: 'boolean' },
+                      ],
                     },
                   },
                 ],
@@ -643,7 +713,7 @@ export const resources: readonly Resource[] = [
       {
         name: 'search',
         description: 'Only jobs whose title or description contains this text, ignoring case.',
-        schema: { type: 'string', minLength: 1, maxLength: 200 },
+        schema: { type: 'string', minLength: 1, pattern: '^[^\\x00]*$', maxLength: 200 },
       },
     ],
   },
@@ -687,7 +757,11 @@ export const resources: readonly Resource[] = [
           maxProperties: 100,
           additionalProperties: {
             description: 'The answer to a screening question.',
-            oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+            oneOf: [
+              { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
+              { type: 'number', format: 'double' },
+              { type: 'boolean' },
+            ],
           },
         },
         screening_outcome: {
@@ -720,7 +794,11 @@ export const resources: readonly Resource[] = [
           maxProperties: 100,
           additionalProperties: {
             description: 'The answer to a screening question.',
-            oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+            oneOf: [
+              { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
+              { type: 'number', format: 'double' },
+              { type: 'boolean' },
+            ],
           },
         },
       },
@@ -748,7 +826,11 @@ export const resources: readonly Resource[] = [
           maxProperties: 100,
           additionalProperties: {
             description: 'The answer to a screening question.',
-            oneOf: [{ type: 'string', maxLength: 2000 }, { type: 'number', format: 'double' }, { type: 'boolean' }],
+            oneOf: [
+              { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
+              { type: 'number', format: 'double' },
+              { type: 'boolean' },
+            ],
           },
         },
       },
@@ -858,7 +940,7 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`.",
           maxProperties: 10,
-          additionalProperties: { type: 'string', maxLength: 500 },
+          additionalProperties: { type: 'string', pattern: '^[^\\x00]*$', maxLength: 500 },
           default: {},
         },
         status: {
@@ -915,7 +997,7 @@ export const resources: readonly Resource[] = [
           type: 'object',
           description: "The filters of the resource's list, by name. For example, `status` takes the same values as `filter[status]`.",
           maxProperties: 10,
-          additionalProperties: { type: 'string', maxLength: 500 },
+          additionalProperties: { type: 'string', pattern: '^[^\\x00]*$', maxLength: 500 },
           default: {},
         },
       },
@@ -1667,7 +1749,13 @@ export const resources: readonly Resource[] = [
             'Zimbabwe Gold',
           ],
         },
-        note: { type: 'string', nullable: true, description: 'A note for your own use.', pattern: '^$|\\S', maxLength: 2000 },
+        note: {
+          type: 'string',
+          nullable: true,
+          description: 'A note for your own use.',
+          pattern: '^(\\s*[^\\s\\x00][^\\x00]*)?$',
+          maxLength: 2000,
+        },
       },
     },
     change: {
@@ -2007,7 +2095,13 @@ export const resources: readonly Resource[] = [
           enum: ['pending', 'paid', 'cancelled'],
           'x-enum-descriptions': ['Not paid yet.', 'Paid. Final.', 'Will not be paid. Final.'],
         },
-        note: { type: 'string', nullable: true, description: 'A note for your own use.', pattern: '^$|\\S', maxLength: 2000 },
+        note: {
+          type: 'string',
+          nullable: true,
+          description: 'A note for your own use.',
+          pattern: '^(\\s*[^\\s\\x00][^\\x00]*)?$',
+          maxLength: 2000,
+        },
       },
     },
     filters: [

@@ -35,7 +35,7 @@ return errors === 0;
 }
 
 const listParticipants_query = validate22;
-const schema7 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"}},"filter[email]":{"type":"string","minLength":1,"maxLength":254},"filter[external_id]":{"type":"string","minLength":1,"maxLength":200},"filter[tag]":{"type":"string","minLength":1,"maxLength":50},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[search]":{"type":"string","minLength":1,"maxLength":200},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantSort"}}},"required":[],"additionalProperties":false};
+const schema7 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"}},"filter[email]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":254},"filter[external_id]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"filter[tag]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":50},"filter[created_after]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[created_before]":{"$ref":"/open/openapi.yaml/components/schemas/DateTime"},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantSort"}}},"required":[],"additionalProperties":false};
 const func2 = Object.prototype.hasOwnProperty;
 const func0 = require("ajv/dist/runtime/equal").default;
 const func4 = require("ajv/dist/runtime/ucs2length").default;
@@ -71,7 +71,7 @@ return errors === 0;
 
 const schema9 = {"type":"string","format":"date-time","pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35};
 const formats4 = require("ajv-formats/dist/formats").fullFormats["date-time"];
-const pattern0 = new RegExp("^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$", "u");
+const pattern3 = new RegExp("^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$", "u");
 
 function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -87,7 +87,7 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!pattern0.test(data)){
+if(!pattern3.test(data)){
 const err1 = {instancePath,schemaPath:"#/pattern",keyword:"pattern",params:{pattern: "^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"},message:"must match pattern \""+"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
@@ -151,6 +151,7 @@ validate28.errors = vErrors;
 return errors === 0;
 }
 
+const pattern0 = new RegExp("^[^\\x00]*$", "u");
 
 function validate22(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -335,9 +336,8 @@ vErrors.push(err13);
 }
 errors++;
 }
-}
-else {
-const err14 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern0.test(data4)){
+const err14 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -347,11 +347,8 @@ vErrors.push(err14);
 errors++;
 }
 }
-if(data["filter[external_id]"] !== undefined){
-let data5 = data["filter[external_id]"];
-if(typeof data5 === "string"){
-if(func4(data5) > 200){
-const err15 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+else {
+const err15 = {instancePath:instancePath+"/filter[email]",schemaPath:"#/properties/filter%5Bemail%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -360,8 +357,12 @@ vErrors.push(err15);
 }
 errors++;
 }
-if(func4(data5) < 1){
-const err16 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+if(data["filter[external_id]"] !== undefined){
+let data5 = data["filter[external_id]"];
+if(typeof data5 === "string"){
+if(func4(data5) > 200){
+const err16 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -370,9 +371,8 @@ vErrors.push(err16);
 }
 errors++;
 }
-}
-else {
-const err17 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(func4(data5) < 1){
+const err17 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -381,12 +381,8 @@ vErrors.push(err17);
 }
 errors++;
 }
-}
-if(data["filter[tag]"] !== undefined){
-let data6 = data["filter[tag]"];
-if(typeof data6 === "string"){
-if(func4(data6) > 50){
-const err18 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
+if(!pattern0.test(data5)){
+const err18 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -395,8 +391,9 @@ vErrors.push(err18);
 }
 errors++;
 }
-if(func4(data6) < 1){
-const err19 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+}
+else {
+const err19 = {instancePath:instancePath+"/filter[external_id]",schemaPath:"#/properties/filter%5Bexternal_id%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -406,13 +403,47 @@ vErrors.push(err19);
 errors++;
 }
 }
-else {
-const err20 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["filter[tag]"] !== undefined){
+let data6 = data["filter[tag]"];
+if(typeof data6 === "string"){
+if(func4(data6) > 50){
+const err20 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/maxLength",keyword:"maxLength",params:{limit: 50},message:"must NOT have more than 50 characters"};
 if(vErrors === null){
 vErrors = [err20];
 }
 else {
 vErrors.push(err20);
+}
+errors++;
+}
+if(func4(data6) < 1){
+const err21 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+if(!pattern0.test(data6)){
+const err22 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+}
+else {
+const err23 = {instancePath:instancePath+"/filter[tag]",schemaPath:"#/properties/filter%5Btag%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
 }
 errors++;
 }
@@ -433,33 +464,43 @@ if(data["filter[search]"] !== undefined){
 let data9 = data["filter[search]"];
 if(typeof data9 === "string"){
 if(func4(data9) > 200){
-const err21 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
+const err24 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/maxLength",keyword:"maxLength",params:{limit: 200},message:"must NOT have more than 200 characters"};
 if(vErrors === null){
-vErrors = [err21];
+vErrors = [err24];
 }
 else {
-vErrors.push(err21);
+vErrors.push(err24);
 }
 errors++;
 }
 if(func4(data9) < 1){
-const err22 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
+const err25 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters"};
 if(vErrors === null){
-vErrors = [err22];
+vErrors = [err25];
 }
 else {
-vErrors.push(err22);
+vErrors.push(err25);
+}
+errors++;
+}
+if(!pattern0.test(data9)){
+const err26 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
 }
 errors++;
 }
 }
 else {
-const err23 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+const err27 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
-vErrors = [err23];
+vErrors = [err27];
 }
 else {
-vErrors.push(err23);
+vErrors.push(err27);
 }
 errors++;
 }
@@ -468,12 +509,12 @@ if(data.sort !== undefined){
 let data10 = data.sort;
 if(Array.isArray(data10)){
 if(data10.length < 1){
-const err24 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err28 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
 if(vErrors === null){
-vErrors = [err24];
+vErrors = [err28];
 }
 else {
-vErrors.push(err24);
+vErrors.push(err28);
 }
 errors++;
 }
@@ -491,12 +532,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data10[i3], data10[j1])){
-const err25 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err29 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err25];
+vErrors = [err29];
 }
 else {
-vErrors.push(err25);
+vErrors.push(err29);
 }
 errors++;
 break outer1;
@@ -506,24 +547,24 @@ break outer1;
 }
 }
 else {
-const err26 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err30 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err26];
+vErrors = [err30];
 }
 else {
-vErrors.push(err26);
+vErrors.push(err30);
 }
 errors++;
 }
 }
 }
 else {
-const err27 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err31 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err27];
+vErrors = [err31];
 }
 else {
-vErrors.push(err27);
+vErrors.push(err31);
 }
 errors++;
 }
@@ -533,7 +574,7 @@ return errors === 0;
 
 const createParticipant_header = validate30;
 const schema11 = {"type":"object","properties":{"idempotency-key":{"type":"string","minLength":1,"maxLength":255,"pattern":"^[\\x21-\\x7e]+$"}},"required":[],"additionalProperties":true};
-const pattern1 = new RegExp("^[\\x21-\\x7e]+$", "u");
+const pattern5 = new RegExp("^[\\x21-\\x7e]+$", "u");
 
 function validate30(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -562,7 +603,7 @@ vErrors.push(err1);
 }
 errors++;
 }
-if(!pattern1.test(data0)){
+if(!pattern5.test(data0)){
 const err2 = {instancePath:instancePath+"/idempotency-key",schemaPath:"#/properties/idempotency-key/pattern",keyword:"pattern",params:{pattern: "^[\\x21-\\x7e]+$"},message:"must match pattern \""+"^[\\x21-\\x7e]+$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -1158,7 +1199,7 @@ return errors === 0;
 }
 
 const listJobs_query = validate42;
-const schema19 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"}},"filter[search]":{"type":"string","minLength":1,"maxLength":200},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobSort"}}},"required":[],"additionalProperties":false};
+const schema19 = {"type":"object","properties":{"page[number]":{"type":"integer","format":"int32","minimum":1,"maximum":10000000,"default":1},"page[size]":{"type":"integer","format":"int32","minimum":1,"maximum":100,"default":25},"filter[status]":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"}},"filter[search]":{"type":"string","minLength":1,"pattern":"^[^\\x00]*$","maxLength":200},"sort":{"type":"array","minItems":1,"uniqueItems":true,"items":{"$ref":"/open/openapi.yaml/components/schemas/JobSort"}}},"required":[],"additionalProperties":false};
 const schema20 = {"type":"string","enum":["draft","open","closed"]};
 
 function validate43(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -1401,9 +1442,8 @@ vErrors.push(err13);
 }
 errors++;
 }
-}
-else {
-const err14 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern0.test(data4)){
+const err14 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -1413,16 +1453,27 @@ vErrors.push(err14);
 errors++;
 }
 }
-if(data.sort !== undefined){
-let data5 = data.sort;
-if(Array.isArray(data5)){
-if(data5.length < 1){
-const err15 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+else {
+const err15 = {instancePath:instancePath+"/filter[search]",schemaPath:"#/properties/filter%5Bsearch%5D/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err15];
 }
 else {
 vErrors.push(err15);
+}
+errors++;
+}
+}
+if(data.sort !== undefined){
+let data5 = data.sort;
+if(Array.isArray(data5)){
+if(data5.length < 1){
+const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
 }
 errors++;
 }
@@ -1440,12 +1491,12 @@ outer1:
 for(;i3--;){
 for(j1 = i3; j1--;){
 if(func0(data5[i3], data5[j1])){
-const err16 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
+const err17 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/uniqueItems",keyword:"uniqueItems",params:{i: i3, j: j1},message:"must NOT have duplicate items (items ## "+j1+" and "+i3+" are identical)"};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err17];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err17);
 }
 errors++;
 break outer1;
@@ -1455,24 +1506,24 @@ break outer1;
 }
 }
 else {
-const err17 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err18 = {instancePath:instancePath+"/sort",schemaPath:"#/properties/sort/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err17];
+vErrors = [err18];
 }
 else {
-vErrors.push(err17);
+vErrors.push(err18);
 }
 errors++;
 }
 }
 }
 else {
-const err18 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err19 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
 if(vErrors === null){
-vErrors = [err18];
+vErrors = [err19];
 }
 else {
-vErrors.push(err18);
+vErrors.push(err19);
 }
 errors++;
 }
@@ -3469,8 +3520,8 @@ return errors === 0;
 }
 
 const open_openapi_schemas_ParticipantCreate = validate81;
-const schema43 = {"type":"object","required":["full_name"],"additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"\\S","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"\\S","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewParticipantStatus","default":"active"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"pattern":"\\S","maxLength":50},"default":[]},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"\\S","maxLength":200}}};
-const pattern2 = new RegExp("\\S", "u");
+const schema43 = {"type":"object","required":["full_name"],"additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewParticipantStatus","default":"active"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"default":[]},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
+const pattern7 = new RegExp("^\\s*[^\\s\\x00][^\\x00]*$", "u");
 const formats58 = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/i;
 const schema44 = {"type":"string","enum":["active","inactive","archived"]};
 
@@ -3557,8 +3608,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(!pattern2.test(data0)){
-const err4 = {instancePath:instancePath+"/full_name",schemaPath:"#/properties/full_name/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data0)){
+const err4 = {instancePath:instancePath+"/full_name",schemaPath:"#/properties/full_name/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -3647,8 +3698,8 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(!pattern2.test(data2)){
-const err12 = {instancePath:instancePath+"/phone",schemaPath:"#/properties/phone/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data2)){
+const err12 = {instancePath:instancePath+"/phone",schemaPath:"#/properties/phone/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -3699,8 +3750,8 @@ vErrors.push(err15);
 }
 errors++;
 }
-if(!pattern2.test(data5)){
-const err16 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data5)){
+const err16 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -3789,8 +3840,8 @@ vErrors.push(err22);
 }
 errors++;
 }
-if(!pattern2.test(data6)){
-const err23 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data6)){
+const err23 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -3817,7 +3868,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_ParticipantUpdate = validate84;
-const schema45 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"\\S","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"\\S","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"pattern":"\\S","maxLength":50}},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"\\S","maxLength":200}}};
+const schema45 = {"type":"object","additionalProperties":false,"properties":{"full_name":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"email":{"type":"string","nullable":true,"maxLength":254,"format":"email"},"phone":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50},"status":{"$ref":"/open/openapi.yaml/components/schemas/ParticipantStatus"},"tags":{"type":"array","maxItems":50,"uniqueItems":true,"items":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":50}},"external_id":{"type":"string","nullable":true,"minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200}}};
 
 function validate84(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -3858,8 +3909,8 @@ vErrors.push(err2);
 }
 errors++;
 }
-if(!pattern2.test(data0)){
-const err3 = {instancePath:instancePath+"/full_name",schemaPath:"#/properties/full_name/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data0)){
+const err3 = {instancePath:instancePath+"/full_name",schemaPath:"#/properties/full_name/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -3948,8 +3999,8 @@ vErrors.push(err10);
 }
 errors++;
 }
-if(!pattern2.test(data2)){
-const err11 = {instancePath:instancePath+"/phone",schemaPath:"#/properties/phone/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data2)){
+const err11 = {instancePath:instancePath+"/phone",schemaPath:"#/properties/phone/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -4003,8 +4054,8 @@ vErrors.push(err14);
 }
 errors++;
 }
-if(!pattern2.test(data5)){
-const err15 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data5)){
+const err15 = {instancePath:instancePath+"/tags/" + i0,schemaPath:"#/properties/tags/items/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -4094,8 +4145,8 @@ vErrors.push(err21);
 }
 errors++;
 }
-if(!pattern2.test(data6)){
-const err22 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data6)){
+const err22 = {instancePath:instancePath+"/external_id",schemaPath:"#/properties/external_id/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -4122,8 +4173,8 @@ return errors === 0;
 }
 
 const open_openapi_schemas_TaskCreate = validate86;
-const schema46 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"\\S","maxLength":200},"description":{"type":"string","pattern":"^$|\\S","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewTaskStatus","default":"open"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
-const pattern11 = new RegExp("^$|\\S", "u");
+const schema46 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewTaskStatus","default":"open"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
+const pattern16 = new RegExp("^(\\s*[^\\s\\x00][^\\x00]*)?$", "u");
 const schema47 = {"type":"string","enum":["open","in_progress"]};
 
 function validate87(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -4209,8 +4260,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(!pattern2.test(data0)){
-const err4 = {instancePath:instancePath+"/title",schemaPath:"#/properties/title/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data0)){
+const err4 = {instancePath:instancePath+"/title",schemaPath:"#/properties/title/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -4243,8 +4294,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(!pattern11.test(data1)){
-const err7 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "^$|\\S"},message:"must match pattern \""+"^$|\\S"+"\""};
+if(!pattern16.test(data1)){
+const err7 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "^(\\s*[^\\s\\x00][^\\x00]*)?$"},message:"must match pattern \""+"^(\\s*[^\\s\\x00][^\\x00]*)?$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -4316,7 +4367,7 @@ vErrors.push(err12);
 }
 errors++;
 }
-if(!pattern0.test(data4)){
+if(!pattern3.test(data4)){
 const err13 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/pattern",keyword:"pattern",params:{pattern: "^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"},message:"must match pattern \""+"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"+"\""};
 if(vErrors === null){
 vErrors = [err13];
@@ -4354,7 +4405,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_TaskUpdate = validate89;
-const schema48 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"\\S","maxLength":200},"description":{"type":"string","pattern":"^$|\\S","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
+const schema48 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/TaskStatus"},"participant_id":{"type":"string","format":"uuid","nullable":true},"due_at":{"type":"string","format":"date-time","nullable":true,"pattern":"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$","maxLength":35}}};
 
 function validate89(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -4395,8 +4446,8 @@ vErrors.push(err2);
 }
 errors++;
 }
-if(!pattern2.test(data0)){
-const err3 = {instancePath:instancePath+"/title",schemaPath:"#/properties/title/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data0)){
+const err3 = {instancePath:instancePath+"/title",schemaPath:"#/properties/title/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -4430,8 +4481,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(!pattern11.test(data1)){
-const err6 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "^$|\\S"},message:"must match pattern \""+"^$|\\S"+"\""};
+if(!pattern16.test(data1)){
+const err6 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "^(\\s*[^\\s\\x00][^\\x00]*)?$"},message:"must match pattern \""+"^(\\s*[^\\s\\x00][^\\x00]*)?$"+"\""};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -4506,7 +4557,7 @@ vErrors.push(err11);
 }
 errors++;
 }
-if(!pattern0.test(data4)){
+if(!pattern3.test(data4)){
 const err12 = {instancePath:instancePath+"/due_at",schemaPath:"#/properties/due_at/pattern",keyword:"pattern",params:{pattern: "^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"},message:"must match pattern \""+"^[12]\\d{3}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d{2}:\\d{2})$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
@@ -4544,7 +4595,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_JobCreate = validate91;
-const schema49 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"\\S","maxLength":200},"description":{"type":"string","pattern":"^$|\\S","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"},"default":[]}}};
+const schema49 = {"type":"object","required":["title"],"additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000,"default":""},"status":{"$ref":"/open/openapi.yaml/components/schemas/NewJobStatus","default":"draft"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"},"default":[]}}};
 const schema50 = {"type":"string","enum":["draft","open"]};
 
 function validate92(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -4574,8 +4625,8 @@ validate92.errors = vErrors;
 return errors === 0;
 }
 
-const schema51 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"\\S","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningOperator","default":"equals"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningExpectation"}}};
-const pattern18 = new RegExp("^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", "u");
+const schema51 = {"type":"object","required":["key","label","requirement","expected"],"additionalProperties":false,"properties":{"key":{"type":"string","pattern":"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},"label":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":500},"requirement":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningRequirement"},"operator":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningOperator","default":"equals"},"expected":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningExpectation"}}};
+const pattern23 = new RegExp("^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$", "u");
 const schema52 = {"type":"string","enum":["must_have","nice_to_have"]};
 
 function validate95(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -4634,9 +4685,9 @@ validate97.errors = vErrors;
 return errors === 0;
 }
 
-const schema54 = {"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"},{"type":"array","minItems":1,"maxItems":100,"items":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}]};
+const schema54 = {"oneOf":[{"type":"string","pattern":"^[^\\x00]*$","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"},{"type":"array","minItems":1,"maxItems":100,"items":{"$ref":"/open/openapi.yaml/components/schemas/AnswerValue"}}]};
 const formats70 = require("ajv-formats/dist/formats").fullFormats.double;
-const schema55 = {"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]};
+const schema55 = {"oneOf":[{"type":"string","pattern":"^[^\\x00]*$","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]};
 
 function validate100(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -4656,14 +4707,24 @@ vErrors.push(err0);
 }
 errors++;
 }
-}
-else {
-const err1 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern0.test(data)){
+const err1 = {instancePath,schemaPath:"#/oneOf/0/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
 }
 else {
 vErrors.push(err1);
+}
+errors++;
+}
+}
+else {
+const err2 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
 }
 errors++;
 }
@@ -4675,23 +4736,23 @@ passing0 = 0;
 const _errs3 = errors;
 if((typeof data == "number") && (isFinite(data))){
 if(!(formats70.validate(data))){
-const err2 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-}
-else {
-const err3 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+const err3 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
 else {
 vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
 }
 errors++;
 }
@@ -4707,12 +4768,12 @@ passing0 = 1;
 }
 const _errs5 = errors;
 if(typeof data !== "boolean"){
-const err4 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+const err5 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
-vErrors = [err4];
+vErrors = [err5];
 }
 else {
-vErrors.push(err4);
+vErrors.push(err5);
 }
 errors++;
 }
@@ -4729,12 +4790,12 @@ passing0 = 2;
 }
 }
 if(!valid0){
-const err5 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err6 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err5];
+vErrors = [err6];
 }
 else {
-vErrors.push(err5);
+vErrors.push(err6);
 }
 errors++;
 }
@@ -4772,14 +4833,24 @@ vErrors.push(err0);
 }
 errors++;
 }
-}
-else {
-const err1 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern0.test(data)){
+const err1 = {instancePath,schemaPath:"#/oneOf/0/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
 }
 else {
 vErrors.push(err1);
+}
+errors++;
+}
+}
+else {
+const err2 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
 }
 errors++;
 }
@@ -4791,23 +4862,23 @@ passing0 = 0;
 const _errs3 = errors;
 if((typeof data == "number") && (isFinite(data))){
 if(!(formats70.validate(data))){
-const err2 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-}
-else {
-const err3 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+const err3 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
 else {
 vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
 }
 errors++;
 }
@@ -4823,12 +4894,12 @@ passing0 = 1;
 }
 const _errs5 = errors;
 if(typeof data !== "boolean"){
-const err4 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+const err5 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
-vErrors = [err4];
+vErrors = [err5];
 }
 else {
-vErrors.push(err4);
+vErrors.push(err5);
 }
 errors++;
 }
@@ -4845,22 +4916,22 @@ passing0 = 2;
 const _errs7 = errors;
 if(Array.isArray(data)){
 if(data.length > 100){
-const err5 = {instancePath,schemaPath:"#/oneOf/3/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if(data.length < 1){
-const err6 = {instancePath,schemaPath:"#/oneOf/3/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err6 = {instancePath,schemaPath:"#/oneOf/3/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
 if(vErrors === null){
 vErrors = [err6];
 }
 else {
 vErrors.push(err6);
+}
+errors++;
+}
+if(data.length < 1){
+const err7 = {instancePath,schemaPath:"#/oneOf/3/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
 }
 errors++;
 }
@@ -4873,12 +4944,12 @@ errors = vErrors.length;
 }
 }
 else {
-const err7 = {instancePath,schemaPath:"#/oneOf/3/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err8 = {instancePath,schemaPath:"#/oneOf/3/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err7];
+vErrors = [err8];
 }
 else {
-vErrors.push(err7);
+vErrors.push(err8);
 }
 errors++;
 }
@@ -4896,12 +4967,12 @@ passing0 = 3;
 }
 }
 if(!valid0){
-const err8 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err9 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err8];
+vErrors = [err9];
 }
 else {
-vErrors.push(err8);
+vErrors.push(err9);
 }
 errors++;
 }
@@ -4983,7 +5054,7 @@ errors++;
 if(data.key !== undefined){
 let data0 = data.key;
 if(typeof data0 === "string"){
-if(!pattern18.test(data0)){
+if(!pattern23.test(data0)){
 const err5 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"+"\""};
 if(vErrors === null){
 vErrors = [err5];
@@ -5028,8 +5099,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(!pattern2.test(data1)){
-const err9 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data1)){
+const err9 = {instancePath:instancePath+"/label",schemaPath:"#/properties/label/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -5140,8 +5211,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(!pattern2.test(data0)){
-const err4 = {instancePath:instancePath+"/title",schemaPath:"#/properties/title/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data0)){
+const err4 = {instancePath:instancePath+"/title",schemaPath:"#/properties/title/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -5174,8 +5245,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(!pattern11.test(data1)){
-const err7 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "^$|\\S"},message:"must match pattern \""+"^$|\\S"+"\""};
+if(!pattern16.test(data1)){
+const err7 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "^(\\s*[^\\s\\x00][^\\x00]*)?$"},message:"must match pattern \""+"^(\\s*[^\\s\\x00][^\\x00]*)?$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -5245,7 +5316,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_JobUpdate = validate104;
-const schema56 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"\\S","maxLength":200},"description":{"type":"string","pattern":"^$|\\S","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}}}};
+const schema56 = {"type":"object","additionalProperties":false,"properties":{"title":{"type":"string","minLength":1,"pattern":"^\\s*[^\\s\\x00][^\\x00]*$","maxLength":200},"description":{"type":"string","pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":10000},"status":{"$ref":"/open/openapi.yaml/components/schemas/JobStatus"},"screening_questions":{"type":"array","maxItems":50,"items":{"$ref":"/open/openapi.yaml/components/schemas/ScreeningQuestionInput"}}}};
 
 function validate104(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -5286,8 +5357,8 @@ vErrors.push(err2);
 }
 errors++;
 }
-if(!pattern2.test(data0)){
-const err3 = {instancePath:instancePath+"/title",schemaPath:"#/properties/title/pattern",keyword:"pattern",params:{pattern: "\\S"},message:"must match pattern \""+"\\S"+"\""};
+if(!pattern7.test(data0)){
+const err3 = {instancePath:instancePath+"/title",schemaPath:"#/properties/title/pattern",keyword:"pattern",params:{pattern: "^\\s*[^\\s\\x00][^\\x00]*$"},message:"must match pattern \""+"^\\s*[^\\s\\x00][^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -5321,8 +5392,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(!pattern11.test(data1)){
-const err6 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "^$|\\S"},message:"must match pattern \""+"^$|\\S"+"\""};
+if(!pattern16.test(data1)){
+const err6 = {instancePath:instancePath+"/description",schemaPath:"#/properties/description/pattern",keyword:"pattern",params:{pattern: "^(\\s*[^\\s\\x00][^\\x00]*)?$"},message:"must match pattern \""+"^(\\s*[^\\s\\x00][^\\x00]*)?$"+"\""};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -5620,7 +5691,7 @@ validate116.errors = vErrors;
 return errors === 0;
 }
 
-const schema62 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","maxLength":500}};
+const schema62 = {"type":"object","maxProperties":10,"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500}};
 
 function validate118(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -5649,9 +5720,8 @@ vErrors.push(err1);
 }
 errors++;
 }
-}
-else {
-const err2 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern0.test(data0)){
+const err2 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -5661,14 +5731,25 @@ vErrors.push(err2);
 errors++;
 }
 }
-}
 else {
-const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err3 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err3];
 }
 else {
 vErrors.push(err3);
+}
+errors++;
+}
+}
+}
+else {
+const err4 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
 }
 errors++;
 }
@@ -5748,7 +5829,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_PaymentCreate = validate120;
-const schema63 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"pattern":"^$|\\S","maxLength":2000}}};
+const schema63 = {"type":"object","required":["participant_id","amount_minor","currency"],"additionalProperties":false,"properties":{"participant_id":{"type":"string","format":"uuid"},"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
 const formats82 = require("ajv-formats/dist/formats").fullFormats.int64;
 
 function validate120(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -5921,8 +6002,8 @@ vErrors.push(err13);
 }
 errors++;
 }
-if(!pattern11.test(data4)){
-const err14 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/pattern",keyword:"pattern",params:{pattern: "^$|\\S"},message:"must match pattern \""+"^$|\\S"+"\""};
+if(!pattern16.test(data4)){
+const err14 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/pattern",keyword:"pattern",params:{pattern: "^(\\s*[^\\s\\x00][^\\x00]*)?$"},message:"must match pattern \""+"^(\\s*[^\\s\\x00][^\\x00]*)?$"+"\""};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -5949,7 +6030,7 @@ return errors === 0;
 }
 
 const open_openapi_schemas_PaymentUpdate = validate122;
-const schema64 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"pattern":"^$|\\S","maxLength":2000}}};
+const schema64 = {"type":"object","additionalProperties":false,"properties":{"task_id":{"type":"string","format":"uuid","nullable":true},"amount_minor":{"type":"integer","format":"int64","minimum":1,"maximum":999999999999},"currency":{"$ref":"/open/openapi.yaml/components/schemas/Currency"},"status":{"$ref":"/open/openapi.yaml/components/schemas/PaymentStatus"},"note":{"type":"string","nullable":true,"pattern":"^(\\s*[^\\s\\x00][^\\x00]*)?$","maxLength":2000}}};
 
 function validate122(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -6072,8 +6153,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-if(!pattern11.test(data4)){
-const err9 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/pattern",keyword:"pattern",params:{pattern: "^$|\\S"},message:"must match pattern \""+"^$|\\S"+"\""};
+if(!pattern16.test(data4)){
+const err9 = {instancePath:instancePath+"/note",schemaPath:"#/properties/note/pattern",keyword:"pattern",params:{pattern: "^(\\s*[^\\s\\x00][^\\x00]*)?$"},message:"must match pattern \""+"^(\\s*[^\\s\\x00][^\\x00]*)?$"+"\""};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -6101,10 +6182,10 @@ return errors === 0;
 
 const listParticipants_200_headers = validate125;
 const schema65 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy"]};
-const pattern24 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
-const pattern25 = new RegExp("^-?\\d+$", "u");
-const pattern28 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
-const pattern29 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
+const pattern32 = new RegExp("^[A-Za-z0-9._-]{1,128}$", "u");
+const pattern33 = new RegExp("^-?\\d+$", "u");
+const pattern36 = new RegExp("^\"default\";r=\\d+;t=\\d+$", "u");
+const pattern37 = new RegExp("^\"default\";q=\\d+;w=\\d+$", "u");
 
 function validate125(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -6173,7 +6254,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data0 = data["x-request-id"];
 if(typeof data0 === "string"){
-if(!pattern24.test(data0)){
+if(!pattern32.test(data0)){
 const err6 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err6];
@@ -6230,7 +6311,7 @@ errors++;
 }
 }
 if(typeof data1 === "string"){
-if(!pattern25.test(data1)){
+if(!pattern33.test(data1)){
 const err11 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err11];
@@ -6277,7 +6358,7 @@ errors++;
 }
 }
 if(typeof data2 === "string"){
-if(!pattern25.test(data2)){
+if(!pattern33.test(data2)){
 const err15 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err15];
@@ -6314,7 +6395,7 @@ errors++;
 }
 }
 if(typeof data3 === "string"){
-if(!pattern25.test(data3)){
+if(!pattern33.test(data3)){
 const err18 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err18];
@@ -6329,7 +6410,7 @@ errors++;
 if(data.ratelimit !== undefined){
 let data4 = data.ratelimit;
 if(typeof data4 === "string"){
-if(!pattern28.test(data4)){
+if(!pattern36.test(data4)){
 const err19 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -6354,7 +6435,7 @@ errors++;
 if(data["ratelimit-policy"] !== undefined){
 let data5 = data["ratelimit-policy"];
 if(typeof data5 === "string"){
-if(!pattern29.test(data5)){
+if(!pattern37.test(data5)){
 const err21 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err21];
@@ -7071,7 +7152,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data0 = data["x-request-id"];
 if(typeof data0 === "string"){
-if(!pattern24.test(data0)){
+if(!pattern32.test(data0)){
 const err1 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
@@ -7194,7 +7275,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data0 = data["x-request-id"];
 if(typeof data0 === "string"){
-if(!pattern24.test(data0)){
+if(!pattern32.test(data0)){
 const err2 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -7442,7 +7523,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data0 = data["x-request-id"];
 if(typeof data0 === "string"){
-if(!pattern24.test(data0)){
+if(!pattern32.test(data0)){
 const err7 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -7499,7 +7580,7 @@ errors++;
 }
 }
 if(typeof data1 === "string"){
-if(!pattern25.test(data1)){
+if(!pattern33.test(data1)){
 const err12 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
@@ -7546,7 +7627,7 @@ errors++;
 }
 }
 if(typeof data2 === "string"){
-if(!pattern25.test(data2)){
+if(!pattern33.test(data2)){
 const err16 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
@@ -7593,7 +7674,7 @@ errors++;
 }
 }
 if(typeof data3 === "string"){
-if(!pattern25.test(data3)){
+if(!pattern33.test(data3)){
 const err20 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -7630,7 +7711,7 @@ errors++;
 }
 }
 if(typeof data4 === "string"){
-if(!pattern25.test(data4)){
+if(!pattern33.test(data4)){
 const err23 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
@@ -7645,7 +7726,7 @@ errors++;
 if(data.ratelimit !== undefined){
 let data5 = data.ratelimit;
 if(typeof data5 === "string"){
-if(!pattern28.test(data5)){
+if(!pattern36.test(data5)){
 const err24 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err24];
@@ -7670,7 +7751,7 @@ errors++;
 if(data["ratelimit-policy"] !== undefined){
 let data6 = data["ratelimit-policy"];
 if(typeof data6 === "string"){
-if(!pattern29.test(data6)){
+if(!pattern37.test(data6)){
 const err26 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err26];
@@ -7737,7 +7818,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data0 = data["x-request-id"];
 if(typeof data0 === "string"){
-if(!pattern24.test(data0)){
+if(!pattern32.test(data0)){
 const err2 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
@@ -7794,7 +7875,7 @@ errors++;
 }
 }
 if(typeof data1 === "string"){
-if(!pattern25.test(data1)){
+if(!pattern33.test(data1)){
 const err7 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -7823,7 +7904,7 @@ return errors === 0;
 
 const createParticipant_201_headers = validate144;
 const schema78 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"location":{"type":"string"},"etag":{"type":"string","pattern":"^\"[A-Za-z0-9_-]+\"$"},"idempotent-replayed":{"type":"string","enum":["true"]}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","location","etag"]};
-const pattern47 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
+const pattern55 = new RegExp("^\"[A-Za-z0-9_-]+\"$", "u");
 
 function validate144(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -7912,7 +7993,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data0 = data["x-request-id"];
 if(typeof data0 === "string"){
-if(!pattern24.test(data0)){
+if(!pattern32.test(data0)){
 const err8 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err8];
@@ -7969,7 +8050,7 @@ errors++;
 }
 }
 if(typeof data1 === "string"){
-if(!pattern25.test(data1)){
+if(!pattern33.test(data1)){
 const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err13];
@@ -8016,7 +8097,7 @@ errors++;
 }
 }
 if(typeof data2 === "string"){
-if(!pattern25.test(data2)){
+if(!pattern33.test(data2)){
 const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err17];
@@ -8053,7 +8134,7 @@ errors++;
 }
 }
 if(typeof data3 === "string"){
-if(!pattern25.test(data3)){
+if(!pattern33.test(data3)){
 const err20 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -8068,7 +8149,7 @@ errors++;
 if(data.ratelimit !== undefined){
 let data4 = data.ratelimit;
 if(typeof data4 === "string"){
-if(!pattern28.test(data4)){
+if(!pattern36.test(data4)){
 const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err21];
@@ -8093,7 +8174,7 @@ errors++;
 if(data["ratelimit-policy"] !== undefined){
 let data5 = data["ratelimit-policy"];
 if(typeof data5 === "string"){
-if(!pattern29.test(data5)){
+if(!pattern37.test(data5)){
 const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
@@ -8130,7 +8211,7 @@ errors++;
 if(data.etag !== undefined){
 let data7 = data.etag;
 if(typeof data7 === "string"){
-if(!pattern47.test(data7)){
+if(!pattern55.test(data7)){
 const err26 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
 if(vErrors === null){
 vErrors = [err26];
@@ -8304,7 +8385,7 @@ errors++;
 }
 }
 if(typeof data0 === "string"){
-if(!pattern25.test(data0)){
+if(!pattern33.test(data0)){
 const err10 = {instancePath:instancePath+"/retry-after",schemaPath:"#/properties/retry-after/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err10];
@@ -8319,7 +8400,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data1 = data["x-request-id"];
 if(typeof data1 === "string"){
-if(!pattern24.test(data1)){
+if(!pattern32.test(data1)){
 const err11 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err11];
@@ -8376,7 +8457,7 @@ errors++;
 }
 }
 if(typeof data2 === "string"){
-if(!pattern25.test(data2)){
+if(!pattern33.test(data2)){
 const err16 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
@@ -8423,7 +8504,7 @@ errors++;
 }
 }
 if(typeof data3 === "string"){
-if(!pattern25.test(data3)){
+if(!pattern33.test(data3)){
 const err20 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -8460,7 +8541,7 @@ errors++;
 }
 }
 if(typeof data4 === "string"){
-if(!pattern25.test(data4)){
+if(!pattern33.test(data4)){
 const err23 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
@@ -8475,7 +8556,7 @@ errors++;
 if(data.ratelimit !== undefined){
 let data5 = data.ratelimit;
 if(typeof data5 === "string"){
-if(!pattern28.test(data5)){
+if(!pattern36.test(data5)){
 const err24 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err24];
@@ -8500,7 +8581,7 @@ errors++;
 if(data["ratelimit-policy"] !== undefined){
 let data6 = data["ratelimit-policy"];
 if(typeof data6 === "string"){
-if(!pattern29.test(data6)){
+if(!pattern37.test(data6)){
 const err26 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err26];
@@ -8617,7 +8698,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data0 = data["x-request-id"];
 if(typeof data0 === "string"){
-if(!pattern24.test(data0)){
+if(!pattern32.test(data0)){
 const err7 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -8674,7 +8755,7 @@ errors++;
 }
 }
 if(typeof data1 === "string"){
-if(!pattern25.test(data1)){
+if(!pattern33.test(data1)){
 const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
@@ -8721,7 +8802,7 @@ errors++;
 }
 }
 if(typeof data2 === "string"){
-if(!pattern25.test(data2)){
+if(!pattern33.test(data2)){
 const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
@@ -8758,7 +8839,7 @@ errors++;
 }
 }
 if(typeof data3 === "string"){
-if(!pattern25.test(data3)){
+if(!pattern33.test(data3)){
 const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -8773,7 +8854,7 @@ errors++;
 if(data.ratelimit !== undefined){
 let data4 = data.ratelimit;
 if(typeof data4 === "string"){
-if(!pattern28.test(data4)){
+if(!pattern36.test(data4)){
 const err20 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -8798,7 +8879,7 @@ errors++;
 if(data["ratelimit-policy"] !== undefined){
 let data5 = data["ratelimit-policy"];
 if(typeof data5 === "string"){
-if(!pattern29.test(data5)){
+if(!pattern37.test(data5)){
 const err22 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err22];
@@ -8927,7 +9008,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data0 = data["x-request-id"];
 if(typeof data0 === "string"){
-if(!pattern24.test(data0)){
+if(!pattern32.test(data0)){
 const err7 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err7];
@@ -8984,7 +9065,7 @@ errors++;
 }
 }
 if(typeof data1 === "string"){
-if(!pattern25.test(data1)){
+if(!pattern33.test(data1)){
 const err12 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
@@ -9031,7 +9112,7 @@ errors++;
 }
 }
 if(typeof data2 === "string"){
-if(!pattern25.test(data2)){
+if(!pattern33.test(data2)){
 const err16 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
@@ -9068,7 +9149,7 @@ errors++;
 }
 }
 if(typeof data3 === "string"){
-if(!pattern25.test(data3)){
+if(!pattern33.test(data3)){
 const err19 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err19];
@@ -9083,7 +9164,7 @@ errors++;
 if(data.ratelimit !== undefined){
 let data4 = data.ratelimit;
 if(typeof data4 === "string"){
-if(!pattern28.test(data4)){
+if(!pattern36.test(data4)){
 const err20 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -9108,7 +9189,7 @@ errors++;
 if(data["ratelimit-policy"] !== undefined){
 let data5 = data["ratelimit-policy"];
 if(typeof data5 === "string"){
-if(!pattern29.test(data5)){
+if(!pattern37.test(data5)){
 const err22 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err22];
@@ -9133,7 +9214,7 @@ errors++;
 if(data.etag !== undefined){
 let data6 = data.etag;
 if(typeof data6 === "string"){
-if(!pattern47.test(data6)){
+if(!pattern55.test(data6)){
 const err24 = {instancePath:instancePath+"/etag",schemaPath:"#/properties/etag/pattern",keyword:"pattern",params:{pattern: "^\"[A-Za-z0-9_-]+\"$"},message:"must match pattern \""+"^\"[A-Za-z0-9_-]+\"$"+"\""};
 if(vErrors === null){
 vErrors = [err24];
@@ -9620,8 +9701,8 @@ validate165.errors = vErrors;
 return errors === 0;
 }
 
-const schema91 = {"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"},{"type":"array","minItems":1,"maxItems":100,"items":{"$ref":"/closed/openapi.yaml/components/schemas/AnswerValue"}}]};
-const schema92 = {"oneOf":[{"type":"string","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]};
+const schema91 = {"oneOf":[{"type":"string","pattern":"^[^\\x00]*$","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"},{"type":"array","minItems":1,"maxItems":100,"items":{"$ref":"/closed/openapi.yaml/components/schemas/AnswerValue"}}]};
+const schema92 = {"oneOf":[{"type":"string","pattern":"^[^\\x00]*$","maxLength":2000},{"type":"number","format":"double"},{"type":"boolean"}]};
 
 function validate168(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -9641,14 +9722,24 @@ vErrors.push(err0);
 }
 errors++;
 }
-}
-else {
-const err1 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern0.test(data)){
+const err1 = {instancePath,schemaPath:"#/oneOf/0/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
 }
 else {
 vErrors.push(err1);
+}
+errors++;
+}
+}
+else {
+const err2 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
 }
 errors++;
 }
@@ -9660,23 +9751,23 @@ passing0 = 0;
 const _errs3 = errors;
 if((typeof data == "number") && (isFinite(data))){
 if(!(formats70.validate(data))){
-const err2 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-}
-else {
-const err3 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+const err3 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
 else {
 vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
 }
 errors++;
 }
@@ -9692,12 +9783,12 @@ passing0 = 1;
 }
 const _errs5 = errors;
 if(typeof data !== "boolean"){
-const err4 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+const err5 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
-vErrors = [err4];
+vErrors = [err5];
 }
 else {
-vErrors.push(err4);
+vErrors.push(err5);
 }
 errors++;
 }
@@ -9714,12 +9805,12 @@ passing0 = 2;
 }
 }
 if(!valid0){
-const err5 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err6 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err5];
+vErrors = [err6];
 }
 else {
-vErrors.push(err5);
+vErrors.push(err6);
 }
 errors++;
 }
@@ -9757,14 +9848,24 @@ vErrors.push(err0);
 }
 errors++;
 }
-}
-else {
-const err1 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern0.test(data)){
+const err1 = {instancePath,schemaPath:"#/oneOf/0/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err1];
 }
 else {
 vErrors.push(err1);
+}
+errors++;
+}
+}
+else {
+const err2 = {instancePath,schemaPath:"#/oneOf/0/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
 }
 errors++;
 }
@@ -9776,23 +9877,23 @@ passing0 = 0;
 const _errs3 = errors;
 if((typeof data == "number") && (isFinite(data))){
 if(!(formats70.validate(data))){
-const err2 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-}
-}
-else {
-const err3 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+const err3 = {instancePath,schemaPath:"#/oneOf/1/format",keyword:"format",params:{format: "double"},message:"must match format \""+"double"+"\""};
 if(vErrors === null){
 vErrors = [err3];
 }
 else {
 vErrors.push(err3);
+}
+errors++;
+}
+}
+else {
+const err4 = {instancePath,schemaPath:"#/oneOf/1/type",keyword:"type",params:{type: "number"},message:"must be number"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
 }
 errors++;
 }
@@ -9808,12 +9909,12 @@ passing0 = 1;
 }
 const _errs5 = errors;
 if(typeof data !== "boolean"){
-const err4 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
+const err5 = {instancePath,schemaPath:"#/oneOf/2/type",keyword:"type",params:{type: "boolean"},message:"must be boolean"};
 if(vErrors === null){
-vErrors = [err4];
+vErrors = [err5];
 }
 else {
-vErrors.push(err4);
+vErrors.push(err5);
 }
 errors++;
 }
@@ -9830,22 +9931,22 @@ passing0 = 2;
 const _errs7 = errors;
 if(Array.isArray(data)){
 if(data.length > 100){
-const err5 = {instancePath,schemaPath:"#/oneOf/3/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-}
-if(data.length < 1){
-const err6 = {instancePath,schemaPath:"#/oneOf/3/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+const err6 = {instancePath,schemaPath:"#/oneOf/3/maxItems",keyword:"maxItems",params:{limit: 100},message:"must NOT have more than 100 items"};
 if(vErrors === null){
 vErrors = [err6];
 }
 else {
 vErrors.push(err6);
+}
+errors++;
+}
+if(data.length < 1){
+const err7 = {instancePath,schemaPath:"#/oneOf/3/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items"};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
 }
 errors++;
 }
@@ -9858,12 +9959,12 @@ errors = vErrors.length;
 }
 }
 else {
-const err7 = {instancePath,schemaPath:"#/oneOf/3/type",keyword:"type",params:{type: "array"},message:"must be array"};
+const err8 = {instancePath,schemaPath:"#/oneOf/3/type",keyword:"type",params:{type: "array"},message:"must be array"};
 if(vErrors === null){
-vErrors = [err7];
+vErrors = [err8];
 }
 else {
-vErrors.push(err7);
+vErrors.push(err8);
 }
 errors++;
 }
@@ -9881,12 +9982,12 @@ passing0 = 3;
 }
 }
 if(!valid0){
-const err8 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
+const err9 = {instancePath,schemaPath:"#/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf"};
 if(vErrors === null){
-vErrors = [err8];
+vErrors = [err9];
 }
 else {
-vErrors.push(err8);
+vErrors.push(err9);
 }
 errors++;
 }
@@ -9975,7 +10076,7 @@ errors++;
 if(data.key !== undefined){
 let data0 = data.key;
 if(typeof data0 === "string"){
-if(!pattern18.test(data0)){
+if(!pattern23.test(data0)){
 const err6 = {instancePath:instancePath+"/key",schemaPath:"#/properties/key/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"},message:"must match pattern \""+"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"+"\""};
 if(vErrors === null){
 vErrors = [err6];
@@ -10768,7 +10869,7 @@ validate195.errors = vErrors;
 return errors === 0;
 }
 
-const schema102 = {"additionalProperties":{"type":"string","maxLength":500},"type":"object","maxProperties":10};
+const schema102 = {"additionalProperties":{"type":"string","pattern":"^[^\\x00]*$","maxLength":500},"type":"object","maxProperties":10};
 
 function validate197(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -10797,9 +10898,8 @@ vErrors.push(err1);
 }
 errors++;
 }
-}
-else {
-const err2 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(!pattern0.test(data0)){
+const err2 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\x00]*$"},message:"must match pattern \""+"^[^\\x00]*$"+"\""};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -10809,14 +10909,25 @@ vErrors.push(err2);
 errors++;
 }
 }
-}
 else {
-const err3 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err3 = {instancePath:instancePath+"/" + key0.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err3];
 }
 else {
 vErrors.push(err3);
+}
+errors++;
+}
+}
+}
+else {
+const err4 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
 }
 errors++;
 }
@@ -11267,7 +11378,7 @@ const closed_openapi_schemas_Export = validate191;
 
 const getExportFile_200_headers = validate205;
 const schema104 = {"type":"object","properties":{"x-request-id":{"type":"string","pattern":"^[A-Za-z0-9._-]{1,128}$"},"x-ratelimit-limit":{"type":["integer","string"],"format":"int32","minimum":1,"pattern":"^-?\\d+$"},"x-ratelimit-remaining":{"type":["integer","string"],"format":"int32","minimum":0,"pattern":"^-?\\d+$"},"x-ratelimit-reset":{"type":["integer","string"],"format":"int64","pattern":"^-?\\d+$"},"ratelimit":{"type":"string","pattern":"^\"default\";r=\\d+;t=\\d+$"},"ratelimit-policy":{"type":"string","pattern":"^\"default\";q=\\d+;w=\\d+$"},"content-disposition":{"type":"string"},"repr-digest":{"type":"string","pattern":"^sha-256=:[A-Za-z0-9+/]{43}=:$"}},"required":["x-request-id","x-ratelimit-limit","x-ratelimit-remaining","x-ratelimit-reset","ratelimit","ratelimit-policy","content-disposition","repr-digest"]};
-const pattern75 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
+const pattern86 = new RegExp("^sha-256=:[A-Za-z0-9+/]{43}=:$", "u");
 
 function validate205(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -11356,7 +11467,7 @@ errors++;
 if(data["x-request-id"] !== undefined){
 let data0 = data["x-request-id"];
 if(typeof data0 === "string"){
-if(!pattern24.test(data0)){
+if(!pattern32.test(data0)){
 const err8 = {instancePath:instancePath+"/x-request-id",schemaPath:"#/properties/x-request-id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._-]{1,128}$"+"\""};
 if(vErrors === null){
 vErrors = [err8];
@@ -11413,7 +11524,7 @@ errors++;
 }
 }
 if(typeof data1 === "string"){
-if(!pattern25.test(data1)){
+if(!pattern33.test(data1)){
 const err13 = {instancePath:instancePath+"/x-ratelimit-limit",schemaPath:"#/properties/x-ratelimit-limit/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err13];
@@ -11460,7 +11571,7 @@ errors++;
 }
 }
 if(typeof data2 === "string"){
-if(!pattern25.test(data2)){
+if(!pattern33.test(data2)){
 const err17 = {instancePath:instancePath+"/x-ratelimit-remaining",schemaPath:"#/properties/x-ratelimit-remaining/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err17];
@@ -11497,7 +11608,7 @@ errors++;
 }
 }
 if(typeof data3 === "string"){
-if(!pattern25.test(data3)){
+if(!pattern33.test(data3)){
 const err20 = {instancePath:instancePath+"/x-ratelimit-reset",schemaPath:"#/properties/x-ratelimit-reset/pattern",keyword:"pattern",params:{pattern: "^-?\\d+$"},message:"must match pattern \""+"^-?\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
@@ -11512,7 +11623,7 @@ errors++;
 if(data.ratelimit !== undefined){
 let data4 = data.ratelimit;
 if(typeof data4 === "string"){
-if(!pattern28.test(data4)){
+if(!pattern36.test(data4)){
 const err21 = {instancePath:instancePath+"/ratelimit",schemaPath:"#/properties/ratelimit/pattern",keyword:"pattern",params:{pattern: "^\"default\";r=\\d+;t=\\d+$"},message:"must match pattern \""+"^\"default\";r=\\d+;t=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err21];
@@ -11537,7 +11648,7 @@ errors++;
 if(data["ratelimit-policy"] !== undefined){
 let data5 = data["ratelimit-policy"];
 if(typeof data5 === "string"){
-if(!pattern29.test(data5)){
+if(!pattern37.test(data5)){
 const err23 = {instancePath:instancePath+"/ratelimit-policy",schemaPath:"#/properties/ratelimit-policy/pattern",keyword:"pattern",params:{pattern: "^\"default\";q=\\d+;w=\\d+$"},message:"must match pattern \""+"^\"default\";q=\\d+;w=\\d+$"+"\""};
 if(vErrors === null){
 vErrors = [err23];
@@ -11574,7 +11685,7 @@ errors++;
 if(data["repr-digest"] !== undefined){
 let data7 = data["repr-digest"];
 if(typeof data7 === "string"){
-if(!pattern75.test(data7)){
+if(!pattern86.test(data7)){
 const err26 = {instancePath:instancePath+"/repr-digest",schemaPath:"#/properties/repr-digest/pattern",keyword:"pattern",params:{pattern: "^sha-256=:[A-Za-z0-9+/]{43}=:$"},message:"must match pattern \""+"^sha-256=:[A-Za-z0-9+/]{43}=:$"+"\""};
 if(vErrors === null){
 vErrors = [err26];
@@ -15113,9 +15224,9 @@ return errors === 0;
 
 const open_asyncapi_schemas_DeliveryHeaders = validate349;
 const schema158 = {"type":"object","required":["content-type","user-agent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
-const pattern76 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern77 = new RegExp("^[0-9]{10}$", "u");
-const pattern78 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
+const pattern87 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern88 = new RegExp("^[0-9]{10}$", "u");
+const pattern89 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
 function validate349(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -15265,7 +15376,7 @@ errors++;
 if(data["x-service-signature"] !== undefined){
 let data3 = data["x-service-signature"];
 if(typeof data3 === "string"){
-if(!pattern76.test(data3)){
+if(!pattern87.test(data3)){
 const err13 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
 if(vErrors === null){
 vErrors = [err13];
@@ -15315,7 +15426,7 @@ errors++;
 if(data["webhook-timestamp"] !== undefined){
 let data5 = data["webhook-timestamp"];
 if(typeof data5 === "string"){
-if(!pattern77.test(data5)){
+if(!pattern88.test(data5)){
 const err17 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
 if(vErrors === null){
 vErrors = [err17];
@@ -15340,7 +15451,7 @@ errors++;
 if(data["webhook-signature"] !== undefined){
 let data6 = data["webhook-signature"];
 if(typeof data6 === "string"){
-if(!pattern78.test(data6)){
+if(!pattern89.test(data6)){
 const err19 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
 if(vErrors === null){
 vErrors = [err19];

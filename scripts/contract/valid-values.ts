@@ -1,6 +1,6 @@
 /** Generators of valid values, and the smallest valid value, of a schema. */
 import fc from 'fast-check'
-import { mapValues, type Schema } from '../model/schema.ts'
+import { isNotBlankPattern, mapValues, type Schema, TEXT_PATTERN } from '../model/schema.ts'
 import { isValid, type Limits } from './validity.ts'
 
 /** A value and its special property, for example `full_name: 200 characters`. */
@@ -75,10 +75,11 @@ function texts(schema: Schema): fc.Arbitrary<string> {
     .filter(takes)
 }
 
-/** Whether the pattern describes the whole text. Ordinary text usually matches other patterns, such as one
- *  for a character that is not white space. */
+/** Whether the pattern describes the whole text. Ordinary text usually matches other patterns, such as those
+ *  that refuse NUL and white space only. */
 export function isWholePattern(pattern: string | undefined): pattern is string {
-  return /^\^.*\$$/s.test(pattern ?? '')
+  const isOrdinaryText = pattern === TEXT_PATTERN || isNotBlankPattern(pattern)
+  return !isOrdinaryText && /^\^.*\$$/s.test(pattern ?? '')
 }
 
 function unknownFormat(format: string): never {

@@ -1,6 +1,6 @@
 /** Compares the keywords of two revisions of a schema. */
 import { isDeepStrictEqual } from 'node:util'
-import { NOT_BLANK_PATTERNS, readDefault, type Schema } from '../model/schema.ts'
+import { isNotBlankPattern, readDefault, type Schema, TEXT_PATTERN } from '../model/schema.ts'
 import type { SchemaChange } from './rules.ts'
 
 interface Bound {
@@ -54,8 +54,10 @@ export function compareKeywords(old: Schema, now: Schema, add: Add): void {
   compareEnums(old, now, add)
   for (const bound of BOUNDS) compareBounds(old, now, bound, add)
   compareFormats(old, now, add)
-  if (old.pattern === undefined && NOT_BLANK_PATTERNS.includes(now.pattern))
+  if (old.pattern === undefined && isNotBlankPattern(now.pattern))
     add('blank-text-refused', 'must not be only white space')
+  else if (old.pattern === undefined && now.pattern === TEXT_PATTERN)
+    add('nul-refused', 'must not contain NUL')
   else compareText('pattern', old, now, add)
   if (!isDeepStrictEqual(old.const, now.const))
     add('const-changed', `is ${show(now.const)} instead of ${show(old.const)}`)

@@ -90,6 +90,8 @@ export const SCHEMA_RULES = {
   'pattern-added': { request: 'breaking', response: 'safe' },
   // The only exception in docs/versioning.md: nobody means such text.
   'blank-text-refused': { request: 'risky', response: 'safe' },
+  // No version accepts NUL in text: the pattern only says so.
+  'nul-refused': { request: 'safe', response: 'safe' },
   'pattern-removed': { request: 'safe', response: 'risky' },
   'pattern-changed': { request: 'risky', response: 'risky' },
   'unique-items-added': { request: 'breaking', response: 'safe' },

@@ -39,8 +39,18 @@ export interface Schema {
   [keyword: string]: unknown
 }
 
-/** Patterns that refuse text of white space only. The second one accepts empty text. */
-export const NOT_BLANK_PATTERNS: readonly unknown[] = ['\\S', '^$|\\S']
+/** Patterns for text without the NUL character. They are written without lookahead, which some languages lack,
+ *  and without two ways to match one text, which would take quadratic time. */
+export const TEXT_PATTERN = '^[^\\x00]*$'
+/** Like `TEXT_PATTERN`, and refuse text of white space only. The second one accepts empty text. */
+export const NOT_BLANK_PATTERNS: readonly string[] = [
+  '^\\s*[^\\s\\x00][^\\x00]*$',
+  '^(\\s*[^\\s\\x00][^\\x00]*)?$',
+]
+
+export function isNotBlankPattern(pattern: string | undefined): boolean {
+  return NOT_BLANK_PATTERNS.includes(pattern ?? '')
+}
 
 const SCHEMA_KEYWORDS = [
   ...['items', 'additionalProperties', 'not', 'contains', 'propertyNames'],

@@ -231,8 +231,16 @@ export const REQUEST_CASES: Record<string, Case[]> = {
       back: ['breaking request-property-pattern-added'],
     },
     {
-      edit: ['old: { type: string }', "old: { type: string, pattern: '\\S' }"],
+      edit: [
+        'old: { type: string }',
+        "old: { type: string, pattern: '^\\s*[^\\s\\x00][^\\x00]*$' }",
+      ],
       there: ['risky request-property-blank-text-refused'],
+      back: ['safe request-property-pattern-removed'],
+    },
+    {
+      edit: ['old: { type: string }', "old: { type: string, pattern: '^[^\\x00]*$' }"],
+      there: ['safe request-property-nul-refused'],
       back: ['safe request-property-pattern-removed'],
     },
     {

@@ -1,5 +1,10 @@
 /** Renders schemas: fields with their types, constraints and descriptions. */
-import { NOT_BLANK_PATTERNS, readDefault, type Schema } from '../../scripts/model/schema.ts'
+import {
+  isNotBlankPattern,
+  readDefault,
+  type Schema,
+  TEXT_PATTERN,
+} from '../../scripts/model/schema.ts'
 import { type Content, type Html, html } from '../shared/html.ts'
 import type { Api } from './api.ts'
 
@@ -175,9 +180,8 @@ function optionList(
 }
 
 function describePattern(pattern: string): Content {
-  return NOT_BLANK_PATTERNS.includes(pattern)
-    ? 'not only white space'
-    : html`matches <code class="pattern">${pattern}</code>`
+  if (isNotBlankPattern(pattern)) return 'not only white space'
+  return pattern === TEXT_PATTERN ? 'no NUL' : html`matches <code class="pattern">${pattern}</code>`
 }
 
 function range(
