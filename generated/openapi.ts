@@ -2235,7 +2235,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
-        /** @description An earlier request with the same `Idempotency-Key` is still in progress. */
+        /** @description An earlier request with the same `Idempotency-Key` is still in progress after one second. */
         IdempotencyConflict: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];

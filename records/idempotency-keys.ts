@@ -1,10 +1,13 @@
+/** Idempotency keys. A request inserts its key in the transaction of its change, so that a rollback or the
+ *  end of the process leaves neither. */
+import { errorCode } from './database/errors.ts'
 import type { Db } from './database/open.ts'
-import type { Scope } from './database/scope.ts'
+import { runInOrder, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 
 const RETENTION_MS = 24 * 60 * 60_000
-/** After this long, another request can take over the claim of a killed one. No request runs longer. */
-const CLAIM_MS = 60_000
+/** PostgreSQL: how long a transaction waits for another one that has inserted the same key. */
+const LOCK_TIMEOUT_MS = 1_000
 
 /** A response that is stored for repeated requests. */
 export interface StoredResponse {
@@ -13,166 +16,104 @@ export interface StoredResponse {
   body: string
 }
 
-export type KeyClaim =
-  | { kind: 'claimed'; lockedUntil: number }
+export interface KeyedRequest {
+  userId: string
+  key: string
+  /** Equal for equal requests. */
+  fingerprint: string
+}
+
+export type KeyState =
+  | { kind: 'inserted' }
   | { kind: 'in_flight' }
   | { kind: 'other_request' }
   | { kind: 'completed'; response: StoredResponse }
 
 interface Row {
   fingerprint: string
+  /** Null: a request of an older release is in flight, or its process was killed. */
   status: number | null
   headers: string | null
   body: string | null
-  locked_until: number
-  expires_at: number
 }
 
-/** Claims a key for one request, or returns the state of the request that has it. The claim is committed
- *  at once. `storeResponse` writes the response in the transaction of the change, so that neither exists
- *  without the other. */
-export async function claimIdempotencyKey(
-  db: Db,
-  userId: string,
-  key: string,
-  fingerprint: string,
+/** Inserts the key as the first statement of a transaction, or returns the state of the request that has
+ *  it. Waits for the end of a concurrent transaction with the same key. `in_flight`: the wait was too long,
+ *  and the transaction must roll back. */
+export async function insertIdempotencyKey(
+  trx: Pick<Trx, 'dialect' | 'sql'>,
+  { userId, key, fingerprint }: KeyedRequest,
   now: number,
-): Promise<KeyClaim> {
-  const fresh = {
-    fingerprint,
-    status: null,
-    headers: null,
-    body: null,
-    locked_until: now + CLAIM_MS,
-    expires_at: now + RETENTION_MS,
+): Promise<KeyState> {
+  // Nodes of older releases need `locked_until`. They insert keys without a status and commit them before
+  // their change, and other nodes take these keys over after `locked_until`.
+  const insert = () =>
+    select<{ key: string }>(
+      trx.sql,
+      `insert into idempotency_keys (user_id, key, fingerprint, locked_until, expires_at)
+       values (?, ?, ?, ?, ?)
+       on conflict (user_id, key) do update
+       set fingerprint = excluded.fingerprint, status = null, headers = null, body = null,
+         locked_until = excluded.locked_until, expires_at = excluded.expires_at
+       where idempotency_keys.expires_at <= ?
+         or (idempotency_keys.status is null and idempotency_keys.locked_until <= ?)
+       returning key`,
+      [userId, key, fingerprint, now, now + RETENTION_MS, now, now],
+    )
+  try {
+    if ((await withLockTimeout(trx, insert)).length > 0) return { kind: 'inserted' }
+  } catch (error) {
+    if (errorCode(error) === LOCK_NOT_AVAILABLE) return { kind: 'in_flight' }
+    throw error
   }
-  const inserted = await db
-    .write('idempotency_keys')
-    .insert({ user_id: userId, key, ...fresh })
-    .onConflict(['user_id', 'key'])
-    .ignore()
-    .returning('key')
-  const claimed: KeyClaim = { kind: 'claimed', lockedUntil: fresh.locked_until }
-  if (inserted.length > 0) return claimed
-
-  const row = (await db.write('idempotency_keys').where({ user_id: userId, key }).first()) as
-    | Row
-    | undefined
-  const isFree =
-    row === undefined || row.expires_at <= now || (row.status === null && row.locked_until <= now)
-  if (isFree) {
-    // The update repeats the condition: only the first of two concurrent requests gets the key.
-    const taken = await db
-      .write('idempotency_keys')
-      .where({ user_id: userId, key })
-      .where((free) =>
-        free
-          .where('expires_at', '<=', now)
-          .orWhere((left) => left.whereNull('status').where('locked_until', '<=', now)),
-      )
-      .update(fresh)
-    return taken > 0 ? claimed : { kind: 'in_flight' }
-  }
+  const row = (await trx.sql('idempotency_keys').where({ user_id: userId, key }).first()) as Row
   if (row.fingerprint !== fingerprint) return { kind: 'other_request' }
   if (row.status === null) return { kind: 'in_flight' }
+  const { status, headers, body } = row
   return {
     kind: 'completed',
-    response: {
-      status: row.status,
-      headers: JSON.parse(row.headers ?? '{}'),
-      body: row.body ?? '',
-    },
+    response: { status, headers: JSON.parse(headers ?? '{}'), body: body ?? '' },
   }
 }
 
-/** False: another request has taken over the claim, and the transaction must roll back. */
+/** Stores the response in the transaction that has inserted the key. */
 export async function storeResponse(
-  trx: Trx,
-  userId: string,
-  key: string,
-  lockedUntil: number,
-  response: StoredResponse,
-): Promise<boolean> {
-  const updated = await trx
-    .sql('idempotency_keys')
-    .where({ user_id: userId, key, locked_until: lockedUntil })
-    .whereNull('status')
-    .update({
-      status: response.status,
-      headers: JSON.stringify(response.headers),
-      body: response.body,
-    })
-  return updated > 0
-}
-
-/** Releases the key of a request that changed nothing. */
-export async function releaseIdempotencyKey(
-  db: Db,
-  userId: string,
-  key: string,
-  lockedUntil: number,
+  { sql }: Pick<Trx, 'sql'>,
+  { userId, key }: KeyedRequest,
+  { status, headers, body }: StoredResponse,
 ): Promise<void> {
-  await db
-    .write('idempotency_keys')
-    .where({ user_id: userId, key, locked_until: lockedUntil })
-    .whereNull('status')
-    .delete()
-}
-
-/** Releases the keys of requests that a killed process left behind. Only safe while no other server runs. */
-export async function releaseAbandonedKeys(db: Db): Promise<void> {
-  await db.write('idempotency_keys').whereNull('status').delete()
+  await sql('idempotency_keys')
+    .where({ user_id: userId, key })
+    .update({ status, headers: JSON.stringify(headers), body })
 }
 
 export async function deleteExpiredIdempotencyKeys(db: Db, now: number): Promise<number> {
   return db.write('idempotency_keys').where('expires_at', '<=', now).delete()
 }
 
-/** A submitted form that has created a record. */
-export interface ClaimedForm {
-  fingerprint: string
-  createdId: string
-}
+/** PostgreSQL's code for a lock that was not acquired within `lock_timeout`. */
+const LOCK_NOT_AVAILABLE = '55P03'
 
-/** Claims the key of a form in the transaction that creates its record. Returns the earlier submission,
- *  if there is one. The second of two concurrent submissions waits for the commit of the first. */
-export async function claimFormKey(
-  { sql }: Scope,
-  userId: string,
-  key: string,
-  fingerprint: string,
-  now: number,
-): Promise<ClaimedForm | undefined> {
-  // A complete response, because the row is visible only after the commit. Its body is the ID of the
-  // created record.
-  const row = {
-    user_id: userId,
-    key,
-    fingerprint,
-    status: 303,
-    headers: '{}',
-    body: '',
-    locked_until: now,
-    expires_at: now + RETENTION_MS,
-  }
-  const inserted = await sql('idempotency_keys')
-    .insert(row)
-    .onConflict(['user_id', 'key'])
-    .ignore()
-    .returning('key')
-  if (inserted.length > 0) return undefined
-  const before = (await sql('idempotency_keys').where({ user_id: userId, key }).first()) as
-    | Row
-    | undefined
-  return { fingerprint: before?.fingerprint ?? '', createdId: before?.body ?? '' }
-}
-
-/** Stores the ID that the form has created. Call it in the transaction of `claimFormKey`. */
-export async function storeCreatedId(
-  { sql }: Scope,
-  userId: string,
-  key: string,
-  madeId: string,
-): Promise<void> {
-  await sql('idempotency_keys').where({ user_id: userId, key }).update({ body: madeId })
+/** Runs one statement with `LOCK_TIMEOUT_MS`, and restores the timeout of the transaction. On SQLite only one
+ *  transaction writes, so no statement waits. */
+async function withLockTimeout<T>(
+  source: Pick<Trx, 'dialect' | 'sql'>,
+  statement: () => Promise<T>,
+): Promise<T> {
+  if (source.dialect === 'sqlite') return statement()
+  const set = (name: string, value: string): string => `set_config('${name}', ${value}, true)`
+  const saved = 'muster.lock_timeout'
+  const [, result] = await runInOrder(
+    source,
+    () =>
+      select(
+        source.sql,
+        `select ${set(saved, `current_setting('lock_timeout')`)},
+           ${set('lock_timeout', `'${LOCK_TIMEOUT_MS}'`)}`,
+        [],
+      ),
+    statement,
+    () => select(source.sql, `select ${set('lock_timeout', `current_setting('${saved}')`)}`, []),
+  )
+  return result
 }

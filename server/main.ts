@@ -6,7 +6,6 @@ import { problemIn } from '../operations/violations.ts'
 import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
 import { type Db, openDatabase } from '../records/database/open.ts'
 import { listDueExportIds } from '../records/export-runs.ts'
-import { releaseAbandonedKeys } from '../records/idempotency-keys.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
 import { watchInvalidEvents } from '../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine/engine.ts'
@@ -94,8 +93,6 @@ export async function start(
     const readiness = newReadiness(db, config, schema, () => parts.engine)
     parts.readiness = readiness
     const app = createApp({ db, config, log, now, metrics, requestLog, readiness })
-    // SQLite has one server, so the requests that still hold an idempotency key were cut off.
-    if (db.dialect === 'sqlite') await releaseAbandonedKeys(db)
     // Before the engine: a port in use is reported at once, and requests are served while the queue is
     // filled.
     const http = await listen(app.callback(), config)

@@ -10,12 +10,11 @@ import { type OperationId, type OperationRow, operations } from '../generated/op
 import { isNotImplemented } from '../handlers/call.ts'
 import { etagOf, ifMatchHolds } from '../operations/etag.ts'
 import { execute } from '../operations/execute.ts'
-import { idempotencyFingerprint, runOnce } from '../operations/idempotency.ts'
+import { idempotencyFingerprint, KeysInUse, runOnce } from '../operations/idempotency.ts'
 import { assertPermitted } from '../operations/permissions.ts'
 import type { ResponseChecker } from '../operations/response-check.ts'
-import type { Principal } from '../records/api-keys.ts'
 import type { Db } from '../records/database/open.ts'
-import type { Trx } from '../records/database/transaction.ts'
+import type { KeyedRequest } from '../records/idempotency-keys.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 import { readInput } from './input.ts'
@@ -43,9 +42,10 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
   assertAllRequireApiKey()
   checkHandlersImplemented(services)
   const authenticate = newAuthentication(services)
+  const keysInUse = new KeysInUse()
   const dispatch = newDispatcher({
     assertAuthenticated,
-    serve: (id, ctx) => serve(services, id, ctx),
+    serve: (id, ctx) => serve({ ...services, keysInUse }, id, ctx),
   })
   return async (ctx) => {
     await authenticate(ctx)
@@ -117,7 +117,11 @@ function throwTooManyRequests(ctx: Context, { msBeforeNext }: RateLimitState): n
   })
 }
 
-async function serve(services: OperationServices, id: OperationId, ctx: Context): Promise<void> {
+async function serve(
+  services: OperationServices & { keysInUse: KeysInUse },
+  id: OperationId,
+  ctx: Context,
+): Promise<void> {
   const operation: OperationRow = operations[id]
   const { principal } = ctx.state
   if (!principal) throw new Error(`${id} is served without authentication`)
@@ -135,44 +139,43 @@ async function serve(services: OperationServices, id: OperationId, ctx: Context)
   if (operation.access === 'read')
     return sendResult(services, id, ctx, await execute(services, id, execution))
 
+  const request = keyedRequest(operation, ctx, text)
   /** Builds and checks the response before the commit: a response that breaks the contract rolls the changes
    *  back. */
-  const write = (store?: (trx: Trx) => Promise<void>): Promise<unknown> =>
+  const write = () =>
     execute(services, id, {
       ...execution,
       async around({ trx }, work) {
-        const result = await work()
-        sendResult(services, id, ctx, result)
-        await store?.(trx)
-        return result
+        const respond = async () => sendResult(services, id, ctx, await work())
+        if (!request) return respond()
+        const stored = await runOnce(trx, request, services.now(), async () => {
+          await respond()
+          return storableResponse(ctx)
+        })
+        if (stored) respondFromStore(ctx, stored)
       },
     })
-  const key = operation.idempotent ? ctx.get('Idempotency-Key') : ''
-  await (key === '' ? write() : writeOnce(services, ctx, principal, { key, text }, write))
+  await (request ? services.keysInUse.use(request, write) : write())
+}
+
+/** Undefined without an Idempotency-Key. */
+function keyedRequest(
+  { idempotent }: OperationRow,
+  ctx: Context,
+  text: string,
+): KeyedRequest | undefined {
+  const key = idempotent ? ctx.get('Idempotency-Key') : ''
+  const { principal } = ctx.state
+  if (key === '' || !principal) return undefined
+  return {
+    userId: principal.userId,
+    key,
+    fingerprint: idempotencyFingerprint(ctx.method, ctx.url, text),
+  }
 }
 
 function rateLimitOf({ config }: OperationServices) {
   return { limit: config.rateLimitPerMinute, window_seconds: WINDOW_SECONDS }
-}
-
-async function writeOnce(
-  services: OperationServices,
-  ctx: Context,
-  { userId }: Principal,
-  { key, text }: { key: string; text: string },
-  write: (store: (trx: Trx) => Promise<void>) => Promise<unknown>,
-): Promise<void> {
-  const stored = await runOnce(
-    services,
-    { userId, key, fingerprint: idempotencyFingerprint(ctx.method, ctx.url, text) },
-    (store) => write((trx) => store(trx, storableResponse(ctx))),
-    () =>
-      services.log.warn(
-        { requestId: ctx.state.requestId },
-        'An idempotency key could not be released; it expires in a minute',
-      ),
-  )
-  if (stored) respondFromStore(ctx, stored)
 }
 
 function applyRateLimit(ctx: Context, state: RateLimitState): void {

@@ -1,5 +1,8 @@
 /** Requests with an Idempotency-Key. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { transaction } from '../../records/database/transaction.ts'
+import { type Answer, startApp } from '../helpers.ts'
 import { type Http, PARTICIPANTS, startHttp } from './http.ts'
 
 let http: Http
@@ -11,6 +14,12 @@ afterAll(() => http[Symbol.asyncDispose]())
 describe('Idempotency-Key', () => {
   const events = async (): Promise<number> =>
     (await http.get('/public/v1/events?page[size]=1')).body.meta.total
+
+  const postSlow = (key: string): Promise<Answer> =>
+    http.post({ full_name: 'Slow' }, { 'Idempotency-Key': key })
+
+  const isReplayed = (answer?: Answer): boolean =>
+    answer?.headers.get('idempotent-replayed') === 'true'
 
   test('same key and request → the first response again, and one event', async () => {
     const before = await events()
@@ -61,6 +70,59 @@ describe('Idempotency-Key', () => {
     expect(await events()).toBe(before + 1)
   })
 
+  test('a repeat of a request in progress → waits, and gets its response', async () => {
+    const before = await events()
+    const changes = await blockChanges(http)
+    const answers = [postSlow('key-6'), postSlow('key-6')]
+    await delay(300)
+    await changes.unblock()
+    const [first, second] = await Promise.all(answers)
+    expect([first?.status, second?.status, second?.text]).toEqual([201, 201, first?.text])
+    expect([first, second].filter(isReplayed)).toHaveLength(1)
+    expect(await events()).toBe(before + 1)
+  })
+
+  test('a repeat of a request that takes longer than a second → 409 with Retry-After', async () => {
+    const before = await events()
+    const changes = await blockChanges(http)
+    const sentAt = performance.now()
+    const answers = [postSlow('key-7'), postSlow('key-7')]
+    const refused = await Promise.race(answers)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([409, '1'])
+    expect(performance.now() - sentAt).toBeGreaterThan(990)
+    await changes.unblock()
+    const statuses = (await Promise.all(answers)).map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([201, 409])
+    expect((await postSlow('key-7')).status).toBe(201)
+    expect(await events()).toBe(before + 1)
+  })
+
+  test.skipIf(inject('database') !== 'postgres')(
+    'a repeat at another node → 409 while the first is in progress, and 201 once its node has lost it',
+    async () => {
+      await using other = await startApp({ database: http.app.database })
+      const { db } = http.app
+      const repeat = () =>
+        other.call('POST', PARTICIPANTS, {
+          key: http.account.key,
+          body: { full_name: 'Slow' },
+          headers: { 'Idempotency-Key': 'key-8' },
+        })
+      const changes = await blockChanges(http)
+      const lost = postSlow('key-8')
+      await delay(300)
+      expect((await repeat()).status).toBe(409)
+      // The connections of the first request end, as if its process had been killed.
+      await db.read.raw(
+        `select pg_terminate_backend(pid) from pg_locks
+         where relation = 'participants'::regclass and not granted`,
+      )
+      expect((await lost).status).toBe(503)
+      await changes.unblock()
+      expect(await repeat()).toMatchObject({ status: 201, body: { full_name: 'Slow' } })
+    },
+  )
+
   test.each(['', 'ü', 'x'.repeat(256)])('an invalid key (%j) → 422', async (key) => {
     const answer = await http.raw(
       http.line(
@@ -83,3 +145,21 @@ describe('Idempotency-Key', () => {
     expect((await http.post({ full_name: 'Old' }, headers)).body.id).not.toBe(first.body.id)
   })
 })
+
+/** Keeps requests from creating participants. On SQLite an open transaction blocks all other writers. */
+async function blockChanges({ app: { db } }: Http): Promise<{ unblock(): Promise<void> }> {
+  const isBlocking = Promise.withResolvers<void>()
+  const mayEnd = Promise.withResolvers<void>()
+  const ended = transaction(db, async ({ sql, dialect }) => {
+    if (dialect === 'postgres') await sql.raw('lock table participants in exclusive mode')
+    isBlocking.resolve()
+    await mayEnd.promise
+  })
+  await isBlocking.promise
+  return {
+    async unblock() {
+      mayEnd.resolve()
+      await ended
+    },
+  }
+}

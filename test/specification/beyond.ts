@@ -48,9 +48,10 @@ export const beyond: Section = {
       tests: [ORDER],
     },
     {
-      quote: 'An earlier request with the same `Idempotency-Key` is still in progress.',
+      quote:
+        'An earlier request with the same `Idempotency-Key` is still in progress after one second.',
       tests: [
-        'test/contract/idempotency.test.ts > eight requests at once → one record, and 409 or its response for the others',
+        'test/contract/idempotency.test.ts > a repeat of a request that takes longer than a second → 409 with Retry-After',
       ],
     },
     {

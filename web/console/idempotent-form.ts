@@ -1,7 +1,8 @@
 /** Forms that create at most one record, even when they are sent again by a second click or a reload. */
 import { createHash, randomUUID } from 'node:crypto'
+import { StatusError } from '../../errors.ts'
 import type { WriteScope } from '../../records/database/scope.ts'
-import { claimFormKey, storeCreatedId } from '../../records/idempotency-keys.ts'
+import { insertIdempotencyKey, storeResponse } from '../../records/idempotency-keys.ts'
 import type { Visit } from './page.ts'
 import { parseId } from './query.ts'
 
@@ -17,12 +18,12 @@ export function formKey({ form }: Pick<Visit, 'form'>, problem?: string): string
 /** A form with this key has created a record already. */
 export class AlreadyCreated extends Error {
   readonly id: string
-  /** The user changed the form after it created the record. */
+  /** The user changed the form after it created the record. Then the ID is empty. */
   readonly hasDifferentInput: boolean
-  constructor({ id, isOther }: { id: string; isOther: boolean }) {
+  constructor(id = '') {
     super('This form has already been sent.')
     this.id = id
-    this.hasDifferentInput = isOther
+    this.hasDifferentInput = id === ''
   }
 }
 
@@ -31,22 +32,25 @@ export const RESENT_WITH_CHANGES =
   'This form has already been sent with different values, and that record exists. ' +
   'Send it again to create another one.'
 
-/** Runs `create` in the transaction of `scope`.
- *  Throws `AlreadyCreated` when this form created a record before.
+/** Runs `create` in the transaction of `scope`, as its first statements.
+ *  Throws `AlreadyCreated` when this form created a record before, and 409 while it is being sent.
  *  A form without a key always creates a record. */
 export async function createOnce<T extends { id: string }>(
   { form, user, now }: Visit,
-  scope: WriteScope,
+  { trx }: WriteScope,
   create: () => Promise<T>,
 ): Promise<T> {
   const key = parseId(form.get(FORM_KEY))
   if (key === undefined) return create()
-  const hash = hashForm(form)
-  const previous = await claimFormKey(scope, user.id, toStoredKey(key), hash, now.getTime())
-  if (previous)
-    throw new AlreadyCreated({ id: previous.createdId, isOther: previous.fingerprint !== hash })
+  const request = { userId: user.id, key: toStoredKey(key), fingerprint: hashForm(form) }
+  const state = await insertIdempotencyKey(trx, request, now.getTime())
+  if (state.kind === 'in_flight')
+    throw new StatusError(409, 'This form is still being sent. Try again in a few seconds.')
+  if (state.kind === 'other_request') throw new AlreadyCreated()
+  if (state.kind === 'completed') throw new AlreadyCreated(state.response.body)
   const created = await create()
-  await storeCreatedId(scope, user.id, toStoredKey(key), created.id)
+  // The response to a form leads to the record, so the ID of the record stands for it.
+  await storeResponse(trx, request, { status: 303, headers: {}, body: created.id })
   return created
 }
 
