@@ -9,7 +9,7 @@ export type Authentication =
       /** The state of the owner's rate limit, including this request. */
       quota: Promise<RateLimitState>
     }
-  | { rejected: Principal }
+  | { rejected: Principal; isSuspended: boolean }
 
 const MAX_CACHED_KEYS = 10_000
 

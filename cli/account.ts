@@ -5,6 +5,7 @@ import { insertAuditEntry } from '../records/audit-log.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
+import { addList, addResume, addSuspend } from './account-suspension.ts'
 import { examples, type Output, readSecret, type Shell } from './shell.ts'
 
 interface CreateOptions {
@@ -17,8 +18,16 @@ interface CreateOptions {
 export function addAccount(program: Command, shell: Shell): void {
   const account = program
     .command('account')
-    .description('Create accounts: each has its own users, records and webhooks.')
+    .description(
+      'Create, list, suspend and resume accounts: each has its own users, records and webhooks.',
+    )
+  addCreate(account, shell)
+  addList(account, shell)
+  addSuspend(account, shell)
+  addResume(account, shell)
+}
 
+function addCreate(account: Command, shell: Shell): void {
   account
     .command('create')
     .summary('create an account and its Owner')

@@ -2179,7 +2179,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiError"];
             };
         };
-        /** @description The request has no valid API key. */
+        /** @description The request has no valid API key, or the account of the key is suspended. */
         Unauthorized: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

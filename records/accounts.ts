@@ -1,9 +1,11 @@
 import { v7 as uuidv7 } from 'uuid'
-import { accountScope, type Scope } from './database/scope.ts'
+import { accountScope, type Scope, type WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { assertName } from './names.ts'
+import { deleteAccountSessions } from './sessions.ts'
 import { insertUser } from './users.ts'
+import { updateSuspendedAt } from './webhooks.ts'
 
 export interface NewAccount {
   name: string
@@ -56,6 +58,91 @@ export async function hasAccounts(sql: Sql): Promise<boolean> {
 
 export async function isAccount(sql: Sql, id: string): Promise<boolean> {
   return (await sql('accounts').where({ id }).first('id')) !== undefined
+}
+
+export interface Account {
+  id: string
+  name: string
+  ownerEmail: string | null
+  /** Epoch milliseconds, like all times of records. */
+  suspendedAt: number | null
+  createdAt: number
+}
+
+interface AccountRow {
+  id: string
+  name: string
+  owner_email: string | null
+  suspended_at: number | null
+  created_at: number
+}
+
+function accountFromRow(row: AccountRow): Account {
+  return {
+    id: row.id,
+    name: row.name,
+    ownerEmail: row.owner_email,
+    suspendedAt: row.suspended_at,
+    createdAt: row.created_at,
+  }
+}
+
+const accountsWithOwners = (sql: Sql) =>
+  sql('accounts')
+    .leftJoin('users', (join) => join.on('users.account_id', 'accounts.id').onVal('role', 'owner'))
+    .orderBy('accounts.id')
+    .select(
+      'accounts.id',
+      'name',
+      'users.email as owner_email',
+      'suspended_at',
+      'accounts.created_at',
+    )
+
+/** Oldest first. */
+export async function listAccounts(sql: Sql): Promise<Account[]> {
+  const rows: AccountRow[] = await accountsWithOwners(sql)
+  return rows.map(accountFromRow)
+}
+
+/** Several accounts may have the same name. Oldest first. */
+export async function findAccounts(
+  sql: Sql,
+  by: { id: string } | { name: string },
+): Promise<Account[]> {
+  const rows: AccountRow[] = await accountsWithOwners(sql).where(
+    'id' in by ? { 'accounts.id': by.id } : by,
+  )
+  return rows.map(accountFromRow)
+}
+
+/** Stops the account's API keys, sign-in, sessions and deliveries on every node. Returns false when it is
+ *  suspended already. */
+export async function suspendAccount(scope: WriteScope, now: Date): Promise<boolean> {
+  if (!(await changeSuspension(scope, now.getTime(), now))) return false
+  await deleteAccountSessions(scope)
+  return true
+}
+
+/** Lets API keys, sign-in and deliveries continue. Returns false when the account is not suspended. */
+export function resumeAccount(scope: WriteScope, now: Date): Promise<boolean> {
+  return changeSuspension(scope, null, now)
+}
+
+/** Changes the account first: that locks its row, and a concurrent insert of a webhook waits for it. */
+async function changeSuspension(
+  scope: WriteScope,
+  suspendedAt: number | null,
+  now: Date,
+): Promise<boolean> {
+  const account = scope.sql('accounts').where({ id: scope.accountId })
+  const changed = await (suspendedAt === null
+    ? account.whereNotNull('suspended_at')
+    : account.whereNull('suspended_at')
+  ).update({ suspended_at: suspendedAt, updated_at: now.getTime() })
+  if (changed === 0) return false
+  await updateSuspendedAt(scope, suspendedAt)
+  return true
 }
 
 /** Oldest first. */

@@ -185,29 +185,31 @@ export interface Principal {
   finance: Permission
 }
 
-/** Rejected: the key is revoked or its owner is deactivated. */
-export type KeyStatus = { principal: Principal } | { rejected: Principal }
+/** Rejected: the key is revoked, its owner is deactivated, or only the suspension of its account stops it. */
+export type KeyStatus = { principal: Principal } | { rejected: Principal; isSuspended: boolean }
+
+interface PrincipalRow extends Principal {
+  isAccepted: boolean | number
+  isSuspended: boolean | number
+}
 
 const FIND_PRINCIPAL = `
   select api_keys.id as "keyId", users.id as "userId", users.account_id as "accountId",
     api_keys.access_level as "accessLevel", users.finance_permission as "finance",
-    api_keys.revoked_at is null and users.status = 'active' as "isAccepted"
-  from api_keys join users on users.id = api_keys.user_id
+    api_keys.revoked_at is null and users.status = 'active' as "isAccepted",
+    accounts.suspended_at is not null as "isSuspended"
+  from api_keys join users on users.id = api_keys.user_id join accounts on accounts.id = users.account_id
   where api_keys.token_hash = ?`
 
-/** Undefined: there is no such key. Runs on every API request and is never cached: a revocation takes
- *  effect with the next request, on every node. */
+/** Undefined: there is no such key. Runs on every API request and is never cached: a revocation or suspension
+ *  takes effect with the next request, on every node. */
 export async function findPrincipal(sql: Sql, tokenHash: string): Promise<KeyStatus | undefined> {
   // Named, because planning is half of the time of this statement.
-  const [row] = await select<Principal & { isAccepted: boolean | number }>(
-    sql,
-    FIND_PRINCIPAL,
-    [tokenHash],
-    'find_principal',
-  )
+  const [row] = await select<PrincipalRow>(sql, FIND_PRINCIPAL, [tokenHash], 'find_principal')
   if (!row) return undefined
-  const { isAccepted, ...principal } = row
-  return isAccepted ? { principal } : { rejected: principal }
+  const { isAccepted, isSuspended, ...principal } = row
+  if (isAccepted && !isSuspended) return { principal }
+  return { rejected: principal, isSuspended: Boolean(isAccepted) }
 }
 
 /** Limits the variables of a statement. */

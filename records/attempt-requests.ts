@@ -9,6 +9,8 @@ export interface Endpoint {
   sealedSecret: string
   enabled: boolean
   deleted: boolean
+  /** The account is suspended. */
+  suspended: boolean
 }
 
 export interface AttemptRequest {
@@ -40,6 +42,7 @@ interface EndpointRow {
   secret_encrypted: string
   enabled: boolean | number
   deleted_at: number | null
+  suspended_at: number | null
 }
 
 /** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends: a request that
@@ -70,7 +73,7 @@ export async function loadRequests(
     () =>
       select<EndpointRow>(
         sql,
-        `select id, url, secret_encrypted, enabled, deleted_at
+        `select id, url, secret_encrypted, enabled, deleted_at, suspended_at
          from webhooks where id ${inList} ${isPostgres ? 'for share skip locked' : ''}`,
         [toList([...webhookIds])],
       ),
@@ -98,5 +101,6 @@ function endpointFromRow(row: EndpointRow): Endpoint {
     sealedSecret: row.secret_encrypted,
     enabled: Boolean(row.enabled),
     deleted: row.deleted_at !== null,
+    suspended: row.suspended_at !== null,
   }
 }

@@ -21,6 +21,7 @@ const REFUSALS = {
   not_scheduled: 'Only a pending or retrying delivery is on the schedule, and this one has ended.',
   webhook_disabled: 'The webhook is disabled. Enable it first.',
   webhook_deleted: 'The webhook was deleted.',
+  account_suspended: 'The account is suspended. Resume it first, with `muster account resume`.',
 }
 
 /** The state of the delivery or of its webhook does not allow the command. */
@@ -202,23 +203,38 @@ export async function cancelDelivery(
 /** Why a webhook gets no deliveries. */
 export type BlockingReason = 'webhook_disabled' | 'webhook_deleted'
 
-/** Undefined: the webhook gets deliveries. On PostgreSQL the webhook stays locked until the transaction ends,
- *  so that nobody enables it before the reason is stored. */
-export async function findBlockingReason(
-  scope: WriteScope,
-  webhookId: string,
-): Promise<BlockingReason | undefined> {
-  const query = scope.rows('webhooks').where({ id: webhookId }).first('enabled', 'deleted_at')
-  const webhook: { enabled: boolean | number; deleted_at: number | null } | undefined =
-    await (scope.dialect === 'postgres' ? query.forShare() : query)
+interface WebhookState {
+  enabled: boolean | number
+  deleted_at: number | null
+  suspended_at: number | null
+}
+
+/** On PostgreSQL the webhook stays locked until the transaction ends, so that nobody enables it before the
+ *  reason is stored. */
+function findWebhookState(scope: WriteScope, id: string): Promise<WebhookState | undefined> {
+  const query = scope.rows('webhooks').where({ id }).first('enabled', 'deleted_at', 'suspended_at')
+  return scope.dialect === 'postgres' ? query.forShare() : query
+}
+
+function blockingReasonOf(webhook: WebhookState | undefined): BlockingReason | undefined {
   if (!webhook || webhook.deleted_at !== null) return 'webhook_deleted'
   return webhook.enabled ? undefined : 'webhook_disabled'
 }
 
-/** Throws `DeliveryRefused`. */
+/** Undefined: the webhook gets deliveries, at the latest when the account is no longer suspended. */
+export async function findBlockingReason(
+  scope: WriteScope,
+  webhookId: string,
+): Promise<BlockingReason | undefined> {
+  return blockingReasonOf(await findWebhookState(scope, webhookId))
+}
+
+/** Throws `DeliveryRefused` when the webhook gets no deliveries now. */
 export async function assertWebhookEnabled(scope: WriteScope, webhookId: string): Promise<void> {
-  const reason = await findBlockingReason(scope, webhookId)
+  const webhook = await findWebhookState(scope, webhookId)
+  const reason = blockingReasonOf(webhook)
   if (reason) throw new DeliveryRefused(reason)
+  if (webhook?.suspended_at != null) throw new DeliveryRefused('account_suspended')
 }
 
 /** Ends the scheduled deliveries of a webhook as failed. The engine ends manual attempts, which are due

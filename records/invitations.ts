@@ -35,8 +35,8 @@ export async function insertInvitation(
   return expiresAt
 }
 
-/** Searches all accounts. Undefined: the link does not exist, was used or replaced, or has expired, or
- *  its user is deactivated. */
+/** Searches all accounts. Undefined: the link does not exist, was used or replaced, or has expired, its user is
+ *  deactivated, or its account is suspended. */
 export async function findInvitation(
   sql: Sql,
   tokenHash: string,
@@ -47,6 +47,7 @@ export async function findInvitation(
     .join('accounts', 'accounts.id', 'users.account_id')
     .where({ 'invitations.token_hash': tokenHash, 'users.status': 'active' })
     .where('invitations.expires_at', '>', now.getTime())
+    .whereNull('accounts.suspended_at')
     .first('users.*', 'accounts.name as account_name')
   return (
     row && {

@@ -3,13 +3,27 @@ import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { emailKey, type User, type UserRow, userFromRow } from './users.ts'
 
-/** Searches all accounts. The hash is null when the user has not set a password. */
-export async function findCredentials(
-  sql: Sql,
-  email: string,
-): Promise<{ user: User; passwordHash: string | null } | undefined> {
-  const row = await sql('users').where('email_key', emailKey(email)).first<UserRow | undefined>()
-  return row && { user: userFromRow(row), passwordHash: row.password_hash }
+export interface Credentials {
+  user: User
+  /** Null: the user has not set a password. */
+  passwordHash: string | null
+  /** Is the user's account suspended? */
+  isSuspended: boolean
+}
+
+/** Searches all accounts. */
+export async function findCredentials(sql: Sql, email: string): Promise<Credentials | undefined> {
+  const row: (UserRow & { suspended_at: number | null }) | undefined = await sql('users')
+    .join('accounts', 'accounts.id', 'users.account_id')
+    .where('email_key', emailKey(email))
+    .first('users.*', 'accounts.suspended_at')
+  return (
+    row && {
+      user: userFromRow(row),
+      passwordHash: row.password_hash,
+      isSuspended: row.suspended_at !== null,
+    }
+  )
 }
 
 /** Null: the user has not set a password. */

@@ -212,10 +212,12 @@ export async function countQueued(db: Db, now: Date): Promise<Map<string, number
   return new Map(rows.map((row) => [row.webhook_id, Number(row.count)]))
 }
 
-/** The earliest time of any scheduled attempt. */
+/** The earliest time of any scheduled attempt, except those of suspended accounts. */
 export async function findEarliestScheduledAt(db: Db): Promise<number | undefined> {
   // Two queries, each for the first entry of a partial index.
-  const scheduled = () => db.read('deliveries').orderBy('next_attempt_at')
+  const suspended = db.read('webhooks').whereNotNull('suspended_at').select('id')
+  const scheduled = () =>
+    db.read('deliveries').whereNotIn('webhook_id', suspended).orderBy('next_attempt_at')
   const rows: ({ next_attempt_at: number } | undefined)[] = await Promise.all([
     scheduled().whereNotNull('queued_at').whereNotNull('next_attempt_at').first('next_attempt_at'),
     scheduled().whereRaw(UNQUEUED).first('next_attempt_at'),

@@ -83,8 +83,8 @@ export interface SignedIn {
   notice: Notice | null
 }
 
-/** Undefined: the session does not exist or has expired, or its user is deactivated. Never cached: a
- *  revocation takes effect with the next request, on every node. */
+/** Undefined: the session does not exist or has expired, its user is deactivated, or its account is suspended.
+ *  Never cached: a revocation takes effect with the next request, on every node. */
 export async function findSignedIn(
   sql: Sql,
   tokenHash: string,
@@ -100,6 +100,7 @@ export async function findSignedIn(
     sql('users').where({ id: session.user_id, status: 'active' }).first<UserRow | undefined>(),
     sql('accounts')
       .where({ id: session.account_id })
+      .whereNull('suspended_at')
       .first<{ id: string; name: string } | undefined>('id', 'name'),
   ])
   if (!user || !account) return undefined
@@ -149,6 +150,11 @@ export async function deleteSessions(
 ): Promise<number> {
   const sessions = scope.rows('sessions').where({ user_id: userId })
   return exceptId === undefined ? sessions.delete() : sessions.whereNot({ id: exceptId }).delete()
+}
+
+/** Signs out all users of the account. */
+export async function deleteAccountSessions(scope: Scope): Promise<void> {
+  await scope.rows('sessions').delete()
 }
 
 export async function deleteExpiredSessions(db: Db, now: number): Promise<number> {

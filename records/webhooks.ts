@@ -17,6 +17,8 @@ export interface Webhook {
   enabled: boolean
   /** The last time it was disabled. It may be enabled again. */
   disabledAt: number | null
+  /** No attempt is made while the account is suspended. */
+  suspendedAt: number | null
   /** Is there a next secret that does not sign yet? */
   hasNextSecret: boolean
   createdBy: string | null
@@ -45,6 +47,7 @@ interface WebhookRow {
   ordering: Ordering
   enabled: boolean | number
   disabled_at: number | null
+  suspended_at: number | null
   secret_encrypted: string
   next_secret_encrypted: string | null
   created_by: string | null
@@ -62,6 +65,7 @@ export function webhookFromRow(row: WebhookRow): Webhook {
     ordering: row.ordering,
     enabled: Boolean(row.enabled),
     disabledAt: row.disabled_at,
+    suspendedAt: row.suspended_at,
     hasNextSecret: row.next_secret_encrypted !== null,
     createdBy: row.created_by,
     createdAt: row.created_at,
@@ -100,9 +104,12 @@ export async function insertWebhook(
   seal: (id: string) => string,
   now: Date,
 ): Promise<Webhook> {
-  // Locks the account: otherwise two concurrent inserts would both count 49.
-  const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
-  await (scope.dialect === 'postgres' ? account.forUpdate() : account)
+  // Locks the account: otherwise two concurrent inserts would both count 49, and a webhook could be created
+  // beside a suspension.
+  const accounts = scope.sql('accounts').where({ id: scope.accountId }).select('suspended_at')
+  const [account]: Pick<WebhookRow, 'suspended_at'>[] = await (scope.dialect === 'postgres'
+    ? accounts.forUpdate()
+    : accounts)
   const [count] = (await notDeleted(scope).count({ webhooks: '*' })) as { webhooks: number }[]
   if (Number(count?.webhooks) >= MAX_WEBHOOKS_PER_ACCOUNT) throw new TooManyWebhooks()
 
@@ -115,6 +122,7 @@ export async function insertWebhook(
     ordering: webhook.ordering ?? 'none',
     enabled: true,
     disabled_at: null,
+    suspended_at: account?.suspended_at ?? null,
     secret_encrypted: seal(id),
     next_secret_encrypted: null,
     created_by: webhook.createdBy,
@@ -290,6 +298,15 @@ export async function deleteWebhook(
   const webhook = await write(scope, id, now, { enabled: false, deleted_at: now.getTime() })
   if (webhook) await endScheduledDeliveries(scope, id, 'webhook_deleted', now)
   return webhook
+}
+
+/** Stops the attempts of all webhooks of the account, or with null lets them continue. Each webhook keeps its
+ *  other state, and each delivery its schedule. */
+export async function updateSuspendedAt(
+  scope: WriteScope,
+  suspendedAt: number | null,
+): Promise<void> {
+  await scope.rows('webhooks').update({ suspended_at: suspendedAt })
 }
 
 /** Stores the next secret beside the current one. Replaces an earlier next secret. */

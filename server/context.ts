@@ -10,8 +10,10 @@ export interface RequestState {
   pathParameters?: Record<string, string>
   /** Set when the request is authenticated. */
   principal?: Principal
-  /** The owner of the key that the request has and that is revoked. */
+  /** The owner of the key that the request has and that is not accepted. */
   rejected?: Principal
+  /** The key is not accepted only because its account is suspended. */
+  isSuspended?: boolean
   /** The JSON bodies, as text. */
   requestText?: string
   responseText?: string

@@ -55,10 +55,11 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
 }
 
 function assertAuthenticated(ctx: Context): void {
-  if (!ctx.state.principal)
-    ctx.throw(401, 'The API key is missing, malformed or revoked.', {
-      headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' },
-    })
+  if (ctx.state.principal) return
+  const message = ctx.state.isSuspended
+    ? 'The account of this API key is suspended.'
+    : 'The API key is missing, malformed or revoked.'
+  ctx.throw(401, message, { headers: { 'WWW-Authenticate': 'Bearer realm="Muster API"' } })
 }
 
 /** An operation without an API key would have no account to work on. */
@@ -106,6 +107,7 @@ function newAuthentication({ db, config }: OperationServices): (ctx: Context) =>
       if (!state.allowed) throwTooManyRequests(ctx, state)
     }
     ctx.state.rejected = found?.rejected
+    ctx.state.isSuspended = found?.isSuspended
   }
 }
 

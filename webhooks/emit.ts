@@ -129,7 +129,7 @@ export function newDelivery(
 
 /** Sends a test event to one webhook, subscribed or not: one attempt, and no stored event. Returns
  *  the delivery ID, or undefined without such a webhook. Throws `DeliveryRefused` when it is
- *  disabled. */
+ *  disabled or the account is suspended. */
 export async function emitTest(
   scope: WriteScope,
   webhookId: string,
@@ -138,6 +138,7 @@ export async function emitTest(
   const webhook = await findWebhook(scope, webhookId)
   if (!webhook) return undefined
   if (!webhook.enabled) throw new DeliveryRefused('webhook_disabled')
+  if (webhook.suspendedAt !== null) throw new DeliveryRefused('account_suspended')
   const id = uuidv7()
   const payload: EventPayloads['webhook.test'] = {
     id,

@@ -42,8 +42,8 @@ export async function deliver(
   const running: Promise<void>[] = []
   let waiting = attempts
   while (waiting.length > 0 && !stopping.aborted) {
-    const { started, remaining, unreadable } = await startAttempts(options, waiting, onStarted)
-    running.push(...started, release(options, unreadable))
+    const { started, remaining, paused } = await startAttempts(options, waiting, onStarted)
+    running.push(...started, release(options, paused))
     if (remaining.length === 0) break
     const isStopping = await delay(RELOAD_DELAY_MS, false, { signal: stopping }).catch(() => true)
     waiting = isStopping ? [] : await keepLeased(options, remaining)
@@ -56,19 +56,19 @@ interface StartedAttempts {
   /** To load again: a transaction locks the webhook, another attempt of the delivery is in flight, or
    *  loading failed. */
   remaining: AttemptWith<'lease'>[]
-  /** This process cannot read the signing secrets of their webhooks. */
-  unreadable: AttemptWith<'lease'>[]
+  /** Their webhooks get no attempts now: the account is suspended, or this process cannot read the secret. */
+  paused: AttemptWith<'lease'>[]
 }
 
 /** Loads the requests and starts the attempts. On PostgreSQL this locks the webhooks until the requests have
- *  started: no request starts after somebody has disabled or deleted its webhook. */
+ *  started: no request starts after somebody has disabled, deleted or suspended its webhook. */
 async function startAttempts(
   options: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
   onStarted: () => void,
 ): Promise<StartedAttempts> {
   const { db, inFlight, store, log } = options
-  const batch: StartedAttempts = { started: [], remaining: attempts, unreadable: [] }
+  const batch: StartedAttempts = { started: [], remaining: attempts, paused: [] }
   const start = (requests: Map<string, AttemptRequest>): void => {
     batch.remaining = []
     for (const attempt of attempts) {
@@ -79,9 +79,9 @@ async function startAttempts(
         batch.remaining.push(attempt)
       else if (!request.endpoint.enabled) skip(options, attempt, request, request.endpoint)
       else {
-        const keys = openKeys(options, request.endpoint)
+        const keys = openEndpoint(options, request.endpoint)
         if (keys) batch.started.push(makeAttempt(options, attempt, request, request.endpoint, keys))
-        else batch.unreadable.push(attempt)
+        else batch.paused.push(attempt)
       }
     }
     onStarted()
@@ -110,6 +110,14 @@ async function keepLeased(
   } catch {
     return attempts
   }
+}
+
+/** Undefined: the webhook is paused in this process, and no attempt is made. */
+function openEndpoint(options: DeliverOptions, endpoint: Endpoint): SigningKeys | undefined {
+  const { suspended } = options.inFlight
+  if (endpoint.suspended) suspended.add(endpoint.id)
+  else suspended.remove(endpoint.id)
+  return endpoint.suspended ? undefined : openKeys(options, endpoint)
 }
 
 /** Undefined: the secret cannot be read. Then no attempt is made, and the webhook is paused in this process.

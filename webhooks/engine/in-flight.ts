@@ -40,7 +40,10 @@ const NEW_ENDPOINT: EndpointHealth = {
 export class InFlight {
   /** Here, because a finished attempt needs no mark. */
   readonly unmarked = new Unmarked()
+  /** This process cannot read their signing secrets. */
   readonly paused = new PausedWebhooks()
+  /** Their accounts are suspended. */
+  readonly suspended = new PausedWebhooks()
   /** By job ID. */
   readonly #entries = new Map<string, Entry>()
   /** By delivery ID: two attempts of one delivery when the first was cancelled in flight. */

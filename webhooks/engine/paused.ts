@@ -1,10 +1,9 @@
-/** How soon the secret of a paused webhook is read again. */
+/** How soon a paused webhook is read again. */
 const RETRY_MS = 5000
 /** A webhook without due attempts is not read again, so it is forgotten. */
 const FORGET_MS = 3 * RETRY_MS
 
-/** The webhooks whose signing secrets this process cannot read. Their attempts stay in the queue: another
- *  process may have the key, or the secret may be rotated. */
+/** Webhooks that get no attempts from this process for now. Their attempts stay in the queue. */
 export class PausedWebhooks {
   /** The time of the last read by the monotonic clock, by webhook ID. */
   readonly #readAtMs = new Map<string, number>()

@@ -120,7 +120,7 @@ export class Worker {
     const { inFlight, jobs } = this.#options
     const attempts = await jobs.lease(count, {
       ...round,
-      skip: [...round.skip, ...inFlight.paused.list()],
+      skip: [...round.skip, ...inFlight.paused.list(), ...inFlight.suspended.list()],
     })
     if (attempts.length > 0) await this.#start(attempts)
     return attempts.length

@@ -9,7 +9,7 @@ import type { Boss } from './boss.ts'
 const QUEUE = 'deliveries'
 /** Effectively unlimited: pg-boss counts each released or expired lease as a retry. schedule.ts decides when
  *  a delivery is retried. */
-const NO_RETRY_LIMIT = 1_000_000
+const NO_RETRY_LIMIT = 2_000_000_000
 /** Time to store the result of an attempt before another process may repeat the attempt. */
 const RESULT_STORAGE_SECONDS = 45
 /** Each batch size is a separate statement with its own plan. Multiples of this limit how many there are. */

@@ -38,6 +38,9 @@ const DEVICE_COOKIE = 'muster-device'
  *  It does not reveal whether a user exists. */
 const WRONG_CREDENTIALS = 'The email or the password is wrong.'
 
+/** Only for the right password: it reveals nothing to others. */
+const SUSPENDED = 'Your account is suspended. Ask the operator of this service.'
+
 function signInPage(
   { query, form: input, config }: GuestVisit,
   {
@@ -92,6 +95,7 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
   const isCorrect = await verifyPassword(found?.passwordHash ?? null, password)
   if (!found || !isCorrect || found.user.status !== 'active')
     return signInPage(visit, { status: 401, problem: WRONG_CREDENTIALS })
+  if (found.isSuspended) return signInPage(visit, { status: 403, problem: SUSPENDED })
   await visit.resetThrottle('sign_in', networkAndEmail(visit, email))
   try {
     await signInAs(visit, found.user, found.passwordHash)

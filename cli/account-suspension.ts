@@ -1,0 +1,134 @@
+import type { Command } from 'commander'
+import {
+  type Account,
+  findAccounts,
+  listAccounts,
+  resumeAccount,
+  suspendAccount,
+} from '../records/accounts.ts'
+import { insertAuditEntry } from '../records/audit-log.ts'
+import { type WriteScope, writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
+import { lookUpAccount } from './lookup.ts'
+import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+
+export function addList(account: Command, shell: Shell): void {
+  account
+    .command('list')
+    .summary('list accounts')
+    .description('List the accounts, oldest first, with the emails of their Owners.')
+    .addHelpText('after', examples('muster account list', 'muster account list --json'))
+    .action(
+      shell.action(() =>
+        shell.withDatabase(async ({ db }): Promise<Output> => {
+          const accounts = await listAccounts(db.read)
+          const text =
+            accounts.length === 0
+              ? 'No accounts yet. Create one:\n' +
+                '  muster account create --name NAME --email EMAIL --password -'
+              : toTable(accounts)
+          return { document: accounts.map(toDocument), text }
+        }),
+      ),
+    )
+}
+
+export function addSuspend(account: Command, shell: Shell): void {
+  account
+    .command('suspend')
+    .summary('stop the API keys, sign-in and deliveries of an account')
+    .description(
+      'Stop an account on every running node: its API keys get 401, its users are signed out and cannot ' +
+        'sign in, and no attempt of its deliveries starts. Nothing is lost: muster account resume continues ' +
+        'each delivery with the attempt that is next on its schedule.',
+    )
+    .argument('<account>', 'the ID or the name of the account')
+    .addHelpText('after', examples('muster account suspend 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(
+      shell.action((account: string) =>
+        changeSuspension(shell, account, {
+          change: suspendAccount,
+          action: 'account.suspended',
+          describe: ({ name }, isChanged) =>
+            isChanged
+              ? `Suspended the account ${name}. Its API keys, sign-in and deliveries have stopped.`
+              : `The account ${name} is suspended already.`,
+        }),
+      ),
+    )
+}
+
+export function addResume(account: Command, shell: Shell): void {
+  account
+    .command('resume')
+    .summary('let a suspended account continue')
+    .description(
+      'End the suspension of an account. Its API keys work again, its users can sign in again, and within ' +
+        'five seconds the attempts that became due meanwhile begin.',
+    )
+    .argument('<account>', 'the ID or the name of the account')
+    .addHelpText('after', examples('muster account resume 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(
+      shell.action((account: string) =>
+        changeSuspension(shell, account, {
+          change: resumeAccount,
+          action: 'account.resumed',
+          describe: ({ name }, isChanged) =>
+            isChanged
+              ? `Resumed the account ${name}. Its API keys, sign-in and deliveries work again.`
+              : `The account ${name} is not suspended.`,
+        }),
+      ),
+    )
+}
+
+interface SuspensionChange {
+  /** Returns false when nothing changed. */
+  change(scope: WriteScope, now: Date): Promise<boolean>
+  action: string
+  describe(account: Account, isChanged: boolean): string
+}
+
+function changeSuspension(
+  shell: Shell,
+  idOrName: string,
+  { change, action, describe }: SuspensionChange,
+): Promise<Output> {
+  return shell.withDatabase(async ({ db }) => {
+    const account = await lookUpAccount(db, idOrName)
+    const { id, name } = account
+    const isChanged = await transaction(db, async (trx) => {
+      const scope = writeScope(trx, id)
+      const now = new Date()
+      if (!(await change(scope, now))) return false
+      const target = { type: 'account', id, name } as const
+      await insertAuditEntry(scope, { user: null, action, target, ip: null }, now)
+      return true
+    })
+    const [changed = account] = await findAccounts(db.read, { id })
+    return { document: toDocument(changed), text: describe(account, isChanged) }
+  })
+}
+
+function toDocument({ id, name, ownerEmail, suspendedAt, createdAt }: Account) {
+  return {
+    id,
+    name,
+    owner_email: ownerEmail,
+    suspended_at: formatTime(suspendedAt),
+    created_at: formatTime(createdAt),
+  }
+}
+
+function toTable(accounts: Account[]): string {
+  return formatTable(
+    ['ID', 'NAME', 'OWNER', 'CREATED', 'STATE'],
+    accounts.map(({ id, name, ownerEmail, suspendedAt, createdAt }) => [
+      id,
+      name,
+      ownerEmail ?? '',
+      formatTime(createdAt),
+      suspendedAt === null ? 'active' : `suspended ${formatTime(suspendedAt)}`,
+    ]),
+  )
+}
