@@ -1,8 +1,8 @@
-import { type Argon2Parameters, argon2, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
-import { promisify } from 'node:util'
-import { Refused } from '../errors.ts'
-
-const derive = promisify(argon2)
+import { type Argon2Parameters, randomBytes, randomInt, timingSafeEqual } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { Piscina } from 'piscina'
+import { Refused, StatusError } from '../errors.ts'
 
 /** OWASP Password Storage Cheat Sheet: argon2id with 19 MiB, two passes and one lane. */
 const COST = { memory: 19_456, passes: 2, parallelism: 1 }
@@ -10,12 +10,37 @@ const SALT_BYTES = 16
 const TAG_BYTES = 32
 export const MIN_LENGTH = 8
 const MAX_LENGTH = 200
+/** A hash takes about 60 ms, so the last one in the queue waits for about two seconds. */
+const MAX_WAITING = 30
+const RETRY_AFTER_SECONDS = 5
+const IDLE_THREAD_MS = 30_000
+
+/** Leaves one core for requests. The threads of libuv are not used: SQLite needs them, and each one that
+ *  ran argon2 would keep its memory. One pool for the process, which shares its cores, too. */
+const hashing = new Piscina<Argon2Parameters, Uint8Array>({
+  filename: fileURLToPath(new URL('./password-worker.ts', import.meta.url)),
+  minThreads: 0,
+  maxThreads: Math.max(1, availableParallelism() - 1),
+  maxQueue: MAX_WAITING,
+  idleTimeout: IDLE_THREAD_MS,
+})
+
+/** Throws 503 while the queue of passwords to hash is full. */
+export function assertCanHash(): void {
+  if (hashing.queueSize >= MAX_WAITING)
+    throw new StatusError(503, 'The service is busy. Try again in a few seconds.', {
+      'Retry-After': String(RETRY_AFTER_SECONDS),
+    })
+}
 
 type Cost = Pick<Argon2Parameters, 'memory' | 'passes' | 'parallelism'>
 
 /** NIST SP 800-63B, 5.1.1.2: normalised, because keyboards compose characters differently. */
-const tagOf = (password: string, nonce: Buffer, cost: Cost): Promise<Buffer> =>
-  derive('argon2id', { message: password.normalize('NFKC'), nonce, tagLength: TAG_BYTES, ...cost })
+async function tagOf(password: string, nonce: Buffer, cost: Cost): Promise<Buffer> {
+  assertCanHash()
+  const message = password.normalize('NFKC')
+  return Buffer.from(await hashing.run({ message, nonce, tagLength: TAG_BYTES, ...cost }))
+}
 
 const base64 = (bytes: Buffer): string => bytes.toString('base64').replaceAll('=', '')
 
@@ -29,7 +54,7 @@ export function assertPassword(password: string): void {
 }
 
 /** Returns the PHC string format, which contains the cost: older hashes verify after the cost is raised.
- *  Throws `Refused` for a password that is too short or too long. */
+ *  Throws `Refused` for a password that is too short or too long, and 503 as `assertCanHash` does. */
 export async function hashPassword(password: string): Promise<string> {
   assertPassword(password)
   const salt = randomBytes(SALT_BYTES)
@@ -41,7 +66,8 @@ export async function hashPassword(password: string): Promise<string> {
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 
 /** `hash` is null for an unknown user, or one without a password. The check then takes as long as for a
- *  wrong password, so that timing does not reveal which emails exist. An unreadable hash matches nothing. */
+ *  wrong password, so that timing does not reveal which emails exist. An unreadable hash matches nothing.
+ *  Throws 503 as `assertCanHash` does. */
 export async function verifyPassword(hash: string | null, password: string): Promise<boolean> {
   if ([...password].length > MAX_LENGTH) return false
   const [, memory, passes, parallelism, salt, tag] = hash?.match(PHC) ?? []

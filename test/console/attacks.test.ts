@@ -1,4 +1,5 @@
 /** Attacks on the console by guests and by users. */
+import { availableParallelism } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toNetwork } from '../../auth/rate-limit.ts'
 import { modules } from '../../records/users.ts'
@@ -61,6 +62,22 @@ describe('limits against attacks', () => {
   })
 
   describe('guessing passwords', () => {
+    it('in a flood: 503 for those who would wait long; afterwards users sign in', async () => {
+      const { accountId } = await app.newAccount()
+      const { email } = await newConsoleUser(app, accountId)
+      const flood = Array.from({ length: 100 + availableParallelism() }, (_, guess) =>
+        signIn(`${guess}@example.com`, 'guess', `192.0.2.${guess}`),
+      )
+      const busy = (await Promise.all(flood)).filter(({ status }) => status !== 401)
+      expect(busy.length).toBeGreaterThan(0)
+      for (const { status, headers, text } of busy) {
+        expect(status).toBe(503)
+        expect(headers.get('Retry-After')).toBe('5')
+        expect(text).toContain('Try again in a few seconds.')
+      }
+      expect((await signIn(email, PASSWORD, '192.0.2.254')).status).toBe(303)
+    })
+
     it('counts all IPv6 addresses of a /64 network together', async () => {
       const statuses: number[] = []
       for (let guess = 0; guess < 52; guess++)

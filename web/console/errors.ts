@@ -30,7 +30,7 @@ export function answerError(log: Logger, ctx: Context, error: unknown): PageResu
   const { requestId } = ctx.state
   const isExposed = error instanceof StatusError || (error instanceof HttpError && error.expose)
   const status = isExposed ? error.status : isUnavailable(error) ? 503 : 500
-  if (status >= 500)
+  if (!isExposed)
     log.error(
       { err: error, requestId, method: ctx.method, path: maskInvitation(ctx.path) },
       'A page of the console failed',

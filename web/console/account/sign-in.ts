@@ -1,6 +1,6 @@
 /** Sign-in, sign-out and the theme. */
 import { deviceCookieValue, isKnownDevice } from '../../../auth/device.ts'
-import { verifyPassword } from '../../../auth/password.ts'
+import { assertCanHash, verifyPassword } from '../../../auth/password.ts'
 import type { TooOften } from '../../../auth/rate-limit.ts'
 import { describeDevice } from '../../../auth/session.ts'
 import { Refused } from '../../../errors.ts'
@@ -85,6 +85,8 @@ async function signIn(visit: GuestVisit): Promise<PageResult> {
   }
   if (hasErrors(errors)) return signInPage(visit, { status: 422, errors })
 
+  // First, so that a user who is sent away does not use up a guess.
+  assertCanHash()
   const found = await findCredentials(visit.db.read, email)
   // Before the password is verified: a refused guess tells nothing.
   const tooOften = await countSignIn(visit, email, found?.user)

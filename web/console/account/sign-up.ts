@@ -1,5 +1,5 @@
 /** Creating an account with its Account Owner. 404 unless SIGN_UP is on. */
-import { assertPassword, hashPassword } from '../../../auth/password.ts'
+import { assertCanHash, assertPassword, hashPassword } from '../../../auth/password.ts'
 import { insertAccount, type NewAccount } from '../../../records/accounts.ts'
 import { insertAuditEntry } from '../../../records/audit-log.ts'
 import { writeScope } from '../../../records/database/scope.ts'
@@ -83,6 +83,7 @@ async function signUp(visit: GuestVisit): Promise<PageResult> {
     password: () => assertPassword(password),
   })
   if (hasErrors(errors)) return signUpPage(visit, { status: 422, errors })
+  assertCanHash()
   // After validation: typing errors do not probe for emails in use.
   const tooOften = await visit.throttle('sign_up', visit.network)
   if (tooOften) {

@@ -1,5 +1,5 @@
 /** Fields for a user's name, email and password. */
-import { MIN_LENGTH, verifyPassword } from '../../../auth/password.ts'
+import { assertCanHash, MIN_LENGTH, verifyPassword } from '../../../auth/password.ts'
 import { findPasswordHash } from '../../../records/passwords.ts'
 import { type Html, html } from '../../shared/html.ts'
 import { type Errors, type FieldOptions, passwordField, textField } from '../form-fields.ts'
@@ -32,6 +32,7 @@ export async function checkOwnPassword(visit: Visit, name: string): Promise<Erro
   const { user, scope, form, throttle, resetThrottle } = visit
   const password = form.get(name) ?? ''
   if (password === '') return { [name]: ['Enter your current password.'] }
+  assertCanHash()
   const tooOften = await throttle('password', user.id)
   if (tooOften) return { [name]: [tooOften.message] }
   if (!(await verifyPassword(await findPasswordHash(scope, user.id), password)))
