@@ -45,18 +45,18 @@ function addCreate(account: Command, shell: Shell): void {
     )
     .action(
       shell.action((options: CreateOptions) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db, now }): Promise<Output> => {
           const { name, email } = options
           const passwordHash = await hashPassword(readSecret(options.password))
           const fullName = options.fullName ?? toDefaultName(email)
           const { accountId, userId } = await transaction(db, async (trx) => {
-            const now = new Date()
-            const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, now)
+            const at = now()
+            const ids = await insertAccount(trx, { name, email, fullName, passwordHash }, at)
             const target = { type: 'account', id: ids.accountId, name: name.trim() } as const
             await insertAuditEntry(
               writeScope(trx, ids.accountId),
               { user: null, action: 'account.created', target, ip: null },
-              now,
+              at,
             )
             return ids
           })

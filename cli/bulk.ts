@@ -82,11 +82,9 @@ export function addBulk(program: Command, shell: Shell): void {
 type JobChange = (scope: WriteScope, id: string, now: Date) => Promise<BulkJob | undefined>
 
 function switchJob(shell: Shell, id: string, change: JobChange): Promise<Output> {
-  return shell.withDatabase(async ({ db }) => {
+  return shell.withDatabase(async ({ db, now }) => {
     const accountId = await lookUpBulkJobAccount(db, id)
-    return toOutput(
-      await transaction(db, (trx) => change(writeScope(trx, accountId), id, new Date())),
-    )
+    return toOutput(await transaction(db, (trx) => change(writeScope(trx, accountId), id, now())))
   })
 }
 
@@ -187,12 +185,11 @@ export async function startOrPreview(
   accountId: string,
   selection: BulkSelection,
   { rate, preview }: BulkOptions,
+  now: Date,
 ): Promise<Output> {
   if (preview)
     return formatPreview(selection, await countSelected(readScope(db, accountId), selection))
-  return formatStarted(
-    await startBulkJob(db, accountId, selection, { rate, createdBy: null }, new Date()),
-  )
+  return formatStarted(await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now))
 }
 
 /** Parses an option that takes deliveries per second. */

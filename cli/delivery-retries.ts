@@ -35,10 +35,10 @@ export function addRetry(deliveries: Command, shell: Shell): void {
     .addHelpText('after', examples('muster deliveries retry 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.action((id: string) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db, now }): Promise<Output> => {
           const accountId = await lookUpDeliveryAccount(db, id)
           const trigger = await transaction(db, (trx) =>
-            attemptByState(writeScope(trx, accountId), id, new Date()),
+            attemptByState(writeScope(trx, accountId), id, now()),
           )
           return {
             document: { id, trigger },
@@ -122,11 +122,11 @@ function retryFailed(shell: Shell, options: RetryFailedOptions): Promise<Output>
   if (webhook === undefined && account === undefined)
     throw new UsageError("use one of the options '--webhook <id>' and '--account <id>'")
   assertPeriod(options)
-  return shell.withDatabase(async ({ db }) => {
+  return shell.withDatabase(async ({ db, now }) => {
     if (account !== undefined) await assertAccount(db, account)
     const accountId = account ?? (await lookUpWebhookAccount(db, webhook ?? ''))
-    const selection = selectFailedDeliveries(webhook ?? null, types ?? null, options, new Date())
-    return startOrPreview(db, accountId, selection, options)
+    const selection = selectFailedDeliveries(webhook ?? null, types ?? null, options, now())
+    return startOrPreview(db, accountId, selection, options, now())
   })
 }
 
@@ -142,9 +142,9 @@ export function addCancel(deliveries: Command, shell: Shell): void {
     .addHelpText('after', examples('muster deliveries cancel 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.action((id: string) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db, now }): Promise<Output> => {
           const accountId = await lookUpDeliveryAccount(db, id)
-          await transaction(db, (trx) => cancelDelivery(writeScope(trx, accountId), id, new Date()))
+          await transaction(db, (trx) => cancelDelivery(writeScope(trx, accountId), id, now()))
           return {
             document: { id, state: 'failed', failure_reason: 'cancelled' },
             text: `Cancelled delivery ${id}. It is marked failed.`,

@@ -54,22 +54,22 @@ function addCreate(key: Command, shell: Shell): void {
     )
     .action(
       shell.action((options: CreateOptions) =>
-        shell.withDatabase(async ({ db, config }): Promise<Output> => {
+        shell.withDatabase(async ({ db, config, now }): Promise<Output> => {
           const { id: userId, accountId } = await findUserOrRefuse(db, options.email)
           const { id, token } = await transaction(db, async (trx) => {
             const scope = writeScope(trx, accountId)
-            const now = new Date()
+            const at = now()
             const created = await issueApiKey(
               scope,
               { userId, name: options.name, accessLevel: options.access },
-              now,
+              at,
             )
             const target = { type: 'api_key', id: created.id, name: options.name.trim() } as const
             const details = { access_level: options.access, owner: options.email }
             await insertAuditEntry(
               scope,
               { user: null, action: 'api_key.created', target, details, ip: null },
-              now,
+              at,
             )
             return created
           })
@@ -131,19 +131,19 @@ function addRevoke(key: Command, shell: Shell): void {
     .addHelpText('after', examples('muster key revoke 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
     .action(
       shell.action((id: string) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db, now }): Promise<Output> => {
           const found = isUuid(id) ? await findApiKey(db.read, id) : undefined
           if (!found) throw new Refused(`There is no API key ${id}`)
           await transaction(db, async (trx) => {
             const scope = writeScope(trx, found.accountId)
-            const now = new Date()
-            const before = await revokeApiKey(scope, id, now)
+            const at = now()
+            const before = await revokeApiKey(scope, id, at)
             if (before?.revokedAt !== null) return
             const target = { type: 'api_key', id, name: before.name } as const
             await insertAuditEntry(
               scope,
               { user: null, action: 'api_key.revoked', target, ip: null },
-              now,
+              at,
             )
           })
           const revokedAt = formatTime((await findApiKey(db.read, id))?.revokedAt ?? null)

@@ -72,6 +72,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: 'rotate the key that encrypts the signing secrets',
     load: async () => (await import('./secret-key.ts')).addSecretKey,
   },
+  doctor: {
+    summary: 'confirm the time after the clock was in doubt',
+    load: async () => (await import('./doctor.ts')).addDoctor,
+  },
   mock: {
     summary: 'run a mock of the API',
     load: async () => (await import('./mock.ts')).addMock,

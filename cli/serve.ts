@@ -4,10 +4,12 @@ import type { Command } from 'commander'
 import type { Logger } from 'pino'
 import { createFirstAccount, type FirstAccount } from '../auth/first-account.ts'
 import { Refused } from '../errors.ts'
+import { Clock } from '../records/database/clock.ts'
 import { acquireFileLock, FileLocked } from '../records/database/lock.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { openDatabase } from '../records/database/open.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
+import { useClockForIds } from '../records/ids.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import type { Running } from '../server/main.ts'
@@ -148,7 +150,9 @@ async function migrateAndCreateFirstAccount({
     return await withSetupLock(database, async () => {
       await migrate(db)
       await assertSchema(db, database)
-      return createFirstAccount(db, new Date())
+      const { now } = await Clock.open(db)
+      useClockForIds(now)
+      return createFirstAccount(db, now())
     })
   } finally {
     await db.close()

@@ -15,6 +15,8 @@ export interface Output {
 export interface CommandDatabase {
   db: Db
   config: Config
+  /** The time of the database. */
+  now: () => Date
   /** The migrations that were applied just now, before the command's work. */
   appliedMigrations: string[]
 }
@@ -44,14 +46,19 @@ export function newShell(environment: Record<string, string | undefined>): Shell
     exitStatus: 0,
     async withDatabase(work) {
       const settings = await config()
-      const [{ openDatabase }, { migrate, withSetupLock }] = await Promise.all([
-        import('../records/database/open.ts'),
-        import('../records/database/migrate.ts'),
-      ])
+      const [{ openDatabase }, { migrate, withSetupLock }, { Clock }, { useClockForIds }] =
+        await Promise.all([
+          import('../records/database/open.ts'),
+          import('../records/database/migrate.ts'),
+          import('../records/database/clock.ts'),
+          import('../records/ids.ts'),
+        ])
       const db = openDatabase(settings.database)
       try {
         const migrated = await withSetupLock(settings.database, () => migrate(db))
-        return await work({ db, config: settings, appliedMigrations: migrated })
+        const { now } = await Clock.open(db)
+        useClockForIds(now)
+        return await work({ db, config: settings, now, appliedMigrations: migrated })
       } finally {
         await db.close()
       }

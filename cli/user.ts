@@ -75,12 +75,12 @@ function addCreate(user: Command, shell: Shell): void {
     )
     .action(
       shell.action((options: CreateOptions) =>
-        shell.withDatabase(({ db }) => createUser(db, options)),
+        shell.withDatabase(({ db, now }) => createUser(db, options, now())),
       ),
     )
 }
 
-async function createUser(db: Db, options: CreateOptions): Promise<Output> {
+async function createUser(db: Db, options: CreateOptions, now: Date): Promise<Output> {
   const { account, email, role, finance } = options
   await assertAccount(db, account)
   const passwordHash = await hashPassword(readSecret(options.password))
@@ -95,7 +95,6 @@ async function createUser(db: Db, options: CreateOptions): Promise<Output> {
   }
   const userId = await transaction(db, async (trx) => {
     const scope = writeScope(trx, account)
-    const now = new Date()
     const id = await insertUser(scope, newUser, now)
     const target = { type: 'user', id, name: fullName.trim() } as const
     const details = { email, role, finance, grants: options.grant }
@@ -124,7 +123,7 @@ function addLink(user: Command, shell: Shell): void {
     .addHelpText('after', examples('muster user link --email ann@example.com'))
     .action(
       shell.action(({ email }: { email: string }) =>
-        shell.withDatabase(async ({ db, config }): Promise<Output> => {
+        shell.withDatabase(async ({ db, config, now }): Promise<Output> => {
           const found = await findUserByEmail(db.read, email)
           if (!found) throw new Refused(`There is no user ${email}`)
           if (found.status !== 'active')
@@ -133,14 +132,14 @@ function addLink(user: Command, shell: Shell): void {
             )
           const { token, expiresAt } = await transaction(db, async (trx) => {
             const scope = writeScope(trx, found.accountId)
-            const now = new Date()
+            const at = now()
             const target = { type: 'user', id: found.id, name: found.fullName } as const
             await insertAuditEntry(
               scope,
               { user: null, action: 'user.password_link_made', target, ip: null },
-              now,
+              at,
             )
-            return invite(scope, found.id, now)
+            return invite(scope, found.id, at)
           })
           const url = `${config.baseUrl}/console/invitation/${token}`
           return {

@@ -8,6 +8,7 @@ export async function auditWebhook(
   scope: WriteScope,
   webhook: Webhook | undefined,
   verb: string,
+  now: Date,
   details = {},
 ): Promise<void> {
   if (!webhook) return
@@ -15,6 +16,6 @@ export async function auditWebhook(
   await insertAuditEntry(
     scope,
     { user: null, action: `webhook.${verb}`, target, details, ip: null },
-    new Date(),
+    now,
   )
 }

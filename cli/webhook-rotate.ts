@@ -34,15 +34,15 @@ export function addRotate(webhook: Command, shell: Shell): void {
 }
 
 function prepareNextSecret(shell: Shell, id: string): Promise<Output> {
-  return shell.withDatabase(async ({ db, config }) => {
+  return shell.withDatabase(async ({ db, config, now }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     const secret = newSecret()
     await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)
       const sealed = sealSecret(await findSealingKey(trx, config.secretKeys), id, secret)
-      const webhook = await prepareSecret(scope, id, sealed, new Date())
+      const webhook = await prepareSecret(scope, id, sealed, now())
       if (!webhook) throw new Refused(`There is no webhook ${id}`)
-      await auditWebhook(scope, webhook, 'secret_prepared')
+      await auditWebhook(scope, webhook, 'secret_prepared', now())
     })
     return {
       document: { id, next_secret: secret },
@@ -59,12 +59,12 @@ function prepareNextSecret(shell: Shell, id: string): Promise<Output> {
 }
 
 function activateNextSecret(shell: Shell, id: string): Promise<Output> {
-  return shell.withDatabase(async ({ db }) => {
+  return shell.withDatabase(async ({ db, now }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)
-      const activated = await activateSecret(scope, id, new Date())
-      await auditWebhook(scope, activated, 'secret_activated')
+      const activated = await activateSecret(scope, id, now())
+      await auditWebhook(scope, activated, 'secret_activated', now())
     })
     return {
       document: { id, activated: true },

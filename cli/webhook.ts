@@ -93,7 +93,7 @@ function addCreate(webhook: Command, shell: Shell): void {
 
 function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
   const { account, description, ordering } = options
-  return shell.withDatabase(async ({ db, config }) => {
+  return shell.withDatabase(async ({ db, config, now }) => {
     const eventTypes = parseEventTypes(options.events)
     await assertAccount(db, account)
     const url = readWebhookUrl(options.url, config)
@@ -105,9 +105,9 @@ function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
         scope,
         { url, description, eventTypes, ordering, createdBy: null },
         (id) => sealSecret(key, id, secret),
-        new Date(),
+        now(),
       )
-      await auditWebhook(scope, created, 'created', { url, event_types: eventTypes })
+      await auditWebhook(scope, created, 'created', now(), { url, event_types: eventTypes })
       return created
     })
     return {
@@ -239,13 +239,13 @@ function addEnable(webhook: Command, shell: Shell): void {
 }
 
 function setEnabled(shell: Shell, id: string, enabled: boolean): Promise<Output> {
-  return shell.withDatabase(async ({ db }) => {
+  return shell.withDatabase(async ({ db, now }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     const change = enabled ? enableWebhook : disableWebhook
     await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)
-      const changed = await change(scope, id, new Date())
-      await auditWebhook(scope, changed, enabled ? 'enabled' : 'disabled')
+      const changed = await change(scope, id, now())
+      await auditWebhook(scope, changed, enabled ? 'enabled' : 'disabled', now())
     })
     const text = enabled
       ? `Enabled webhook ${id}. It receives events from now on.\n` +
@@ -285,12 +285,12 @@ function addSendMissed(webhook: Command, shell: Shell): void {
 
 function sendMissed(shell: Shell, id: string, options: MissedOptions): Promise<Output> {
   assertPeriod(options)
-  return shell.withDatabase(async ({ db }) => {
+  return shell.withDatabase(async ({ db, now }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     const webhook = await findWebhook(readScope(db, accountId), id)
     if (!webhook) throw new Refused(`There is no webhook ${id}`)
-    const selection = selectMissedEvents(webhook, options, new Date())
-    return startOrPreview(db, accountId, selection, options)
+    const selection = selectMissedEvents(webhook, options, now())
+    return startOrPreview(db, accountId, selection, options, now())
   })
 }
 
@@ -308,12 +308,14 @@ function addTest(webhook: Command, shell: Shell): void {
 }
 
 function sendTest(shell: Shell, id: string): Promise<Output> {
-  return shell.withDatabase(async ({ db }) => {
+  return shell.withDatabase(async ({ db, now }) => {
     const accountId = await lookUpWebhookAccount(db, id)
     const deliveryId = await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)
-      const created = await emitTest(scope, id, new Date())
-      await auditWebhook(scope, await findWebhook(scope, id), 'test_sent', { delivery_id: created })
+      const created = await emitTest(scope, id, now())
+      await auditWebhook(scope, await findWebhook(scope, id), 'test_sent', now(), {
+        delivery_id: created,
+      })
       return created
     })
     if (deliveryId === undefined) throw new Refused(`There is no webhook ${id}`)

@@ -1,7 +1,7 @@
-import { v7 as uuidv7 } from 'uuid'
 import { accountScope, type Scope, type WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
+import { newId } from './ids.ts'
 import { assertName } from './names.ts'
 import { deleteAccountSessions } from './sessions.ts'
 import { insertUser } from './users.ts'
@@ -21,7 +21,7 @@ export async function insertAccount(
   account: NewAccount,
   now: Date,
 ): Promise<{ accountId: string; userId: string }> {
-  const accountId = uuidv7()
+  const accountId = newId()
   const name = assertName('The account name', account.name)
   await trx
     .sql('accounts')

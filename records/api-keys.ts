@@ -1,7 +1,7 @@
-import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
 import type { Scope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
+import { newId } from './ids.ts'
 import { assertName } from './names.ts'
 import { findRow } from './references.ts'
 import { findUser, type Permission, type User } from './users.ts'
@@ -66,7 +66,7 @@ export async function insertApiKey(scope: Scope, key: NewApiKeyRecord, now: Date
   const owner = await findUser(scope, key.userId)
   if (owner?.status !== 'active')
     throw new Refused('An API key must belong to an active user of the account')
-  const id = uuidv7()
+  const id = newId()
   await scope.insert('api_keys', {
     id,
     user_id: key.userId,

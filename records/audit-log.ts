@@ -1,5 +1,5 @@
-import { v7 as uuidv7 } from 'uuid'
 import type { Scope, WriteScope } from './database/scope.ts'
+import { newId } from './ids.ts'
 
 export interface AuditTarget {
   type: 'account' | 'api_key' | 'session' | 'user' | 'webhook'
@@ -51,7 +51,7 @@ export async function insertAuditEntry(
   now: Date,
 ): Promise<void> {
   await scope.insert('audit_log', {
-    id: uuidv7(),
+    id: newId(),
     user_id: user?.id ?? null,
     user_name: user?.fullName ?? 'The command line',
     action,

@@ -1,13 +1,12 @@
 /** Bulk operations on deliveries. Progress is committed with each batch, so a job can be interrupted
  *  anywhere and resumes exactly where it stopped. */
-import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { assertWebhookEnabled, type BlockingReason } from './delivery-commands.ts'
 import { JOBS_DUE } from './due-work.ts'
-import { lowestIdAt } from './ids.ts'
+import { lowestIdAt, newId } from './ids.ts'
 import { RUNNING_BULK_JOBS } from './index-predicates.ts'
 
 /** `send_missed`: schedules what a webhook missed while it was disabled. `retry_failed`: one manual
@@ -150,7 +149,7 @@ export async function insertBulkJob(
       `Bulk job ${other.id} already does this and is ${other.state}. Cancel it first, or let it finish.`,
     )
 
-  const id = uuidv7()
+  const id = newId()
   await scope.insert('bulk_jobs', {
     id,
     kind,

@@ -1,4 +1,5 @@
 /** Runs of exports: leases, progress, and the chunks of the files. */
+import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
 import type { Sql } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
@@ -183,16 +184,17 @@ const REMOVAL_DELAY_MS = 60 * 60_000
 const MAX_DELETED_FILES = 100
 
 /** Deletes files that expired more than an hour ago. The exports stay. */
-export async function deleteExpiredFiles(db: Db, now: number): Promise<void> {
+export async function deleteExpiredFiles(db: Db, time: DeletionTime): Promise<void> {
+  const expiredUntil = time.createdBefore(RETENTION_MS + REMOVAL_DELAY_MS) + RETENTION_MS
   const expired: { id: string }[] = await db
     .read('exports')
     .whereNull('file_removed_at')
-    .where('expires_at', '<=', now - REMOVAL_DELAY_MS)
+    .where('expires_at', '<=', expiredUntil)
     .orderBy('expires_at')
     .limit(MAX_DELETED_FILES)
     .select('id')
   for (const { id } of expired) {
     while ((await deleteChunkBatch(db.write, id)) === DELETED_CHUNKS_PER_BATCH);
-    await db.write('exports').where({ id }).update({ file_removed_at: now })
+    await db.write('exports').where({ id }).update({ file_removed_at: time.now })
   }
 }

@@ -1,4 +1,3 @@
-import { v7 as uuidv7 } from 'uuid'
 import { StatusError } from '../errors.ts'
 import contract from '../generated/openapi.json' with { type: 'json' }
 import type { components } from '../generated/openapi.ts'
@@ -7,6 +6,7 @@ import { params } from '../generated/validators.js'
 import { assertValid, convertParameter } from '../validation.ts'
 import type { Db } from './database/open.ts'
 import { accountScope, type Scope } from './database/scope.ts'
+import { newId } from './ids.ts'
 import { jobApplicationListing } from './job-applications.ts'
 import { jobListing } from './jobs.ts'
 import { eachBatch, type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
@@ -90,7 +90,7 @@ export async function insertExport(
 ): Promise<Export> {
   const at = now.getTime()
   const row: ExportRow = {
-    id: uuidv7(),
+    id: newId(),
     resource,
     format,
     filters: JSON.stringify(filters),

@@ -1,5 +1,6 @@
 /** Idempotency keys. A request inserts its key in the transaction of its change, so that a rollback or the
  *  end of the process leaves neither. */
+import type { DeletionTime } from './clock-spans.ts'
 import { errorCode } from './database/errors.ts'
 import type { Db } from './database/open.ts'
 import { runInOrder, select } from './database/statements.ts'
@@ -87,8 +88,9 @@ export async function storeResponse(
     .update({ status, headers: JSON.stringify(headers), body })
 }
 
-export async function deleteExpiredIdempotencyKeys(db: Db, now: number): Promise<number> {
-  return db.write('idempotency_keys').where('expires_at', '<=', now).delete()
+export async function deleteExpiredIdempotencyKeys(db: Db, time: DeletionTime): Promise<number> {
+  const expired = time.createdBefore(RETENTION_MS) + RETENTION_MS
+  return db.write('idempotency_keys').where('expires_at', '<=', expired).delete()
 }
 
 /** PostgreSQL's code for a lock that was not acquired within `lock_timeout`. */

@@ -1,6 +1,26 @@
 import { v7 as uuidv7 } from 'uuid'
 
 const ZERO_BYTES = new Uint8Array(16)
+/** The IDs of a process keep their order when its clock goes back by less. */
+const MAX_STEP_BACK_MS = 60_000
+
+/** Module state: IDs are created in many places, and a process works on one database. */
+const state = { now: () => Date.now(), lastMs: Number.NEGATIVE_INFINITY, sequence: 0 }
+
+/** From now on `newId` uses this clock. */
+export function useClockForIds(now: () => Date): void {
+  state.now = () => now().getTime()
+}
+
+/** A UUIDv7 that sorts after the last one of this process. */
+export function newId(): string {
+  const now = state.now()
+  if (now > state.lastMs || state.lastMs - now > MAX_STEP_BACK_MS) {
+    state.lastMs = now
+    state.sequence = Math.floor(Math.random() * 2 ** 31)
+  } else state.sequence++
+  return uuidv7({ msecs: state.lastMs, seq: state.sequence })
+}
 
 /** When an ID was created, in epoch milliseconds. RFC 9562 §5.7: the first 48 bits of a UUIDv7. */
 export function timeOfId(id: string): number {

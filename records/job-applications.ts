@@ -1,10 +1,10 @@
-import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
+import { newId } from './ids.ts'
 import { findJob } from './jobs.ts'
 import { type Listing, toTimestamp } from './list.ts'
 import { assertReference, findRow, withStoredIds } from './references.ts'
@@ -76,7 +76,7 @@ export async function insertJobApplication(
     })
   await assertReference(scope, 'participant_id', 'participants', participant_id)
   const row: JobApplicationRow = {
-    id: uuidv7(),
+    id: newId(),
     job_id,
     participant_id,
     status: 'submitted',

@@ -1,9 +1,9 @@
-import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
+import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { countNoun, countRows, findRow } from './references.ts'
 import { withOperator } from './screening.ts'
@@ -61,7 +61,7 @@ const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>):
 export async function insertJob(scope: Scope, input: NewJob, now: Date): Promise<Job> {
   const questions = input.screening_questions ?? []
   const row: JobRow = {
-    id: uuidv7(),
+    id: newId(),
     title: input.title,
     description: input.description ?? '',
     status: input.status ?? 'draft',

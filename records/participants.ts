@@ -1,10 +1,10 @@
-import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { nextUpdatedAt } from './changes.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
+import { newId } from './ids.ts'
 import { containing, foldText, type Listing, toTimestamp } from './list.ts'
 import { clearReferences, countNoun, countRows, findRow } from './references.ts'
 
@@ -77,7 +77,7 @@ export async function insertParticipant(
   now: Date,
 ): Promise<Participant> {
   const row: ParticipantRow = {
-    id: uuidv7(),
+    id: newId(),
     full_name: input.full_name,
     email: input.email ?? null,
     phone: input.phone ?? null,

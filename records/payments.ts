@@ -1,9 +1,9 @@
-import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
+import { newId } from './ids.ts'
 import { type Listing, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, findRow, withStoredIds } from './references.ts'
 
@@ -65,7 +65,7 @@ export async function insertPayment(
   await assertReference(scope, 'participant_id', 'participants', participant_id)
   await assertReference(scope, 'task_id', 'tasks', task_id)
   const row: PaymentRow = {
-    id: uuidv7(),
+    id: newId(),
     participant_id,
     task_id,
     amount_minor: payment.amount_minor,

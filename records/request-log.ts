@@ -1,10 +1,12 @@
 /** The request log, which the API Dashboard shows. */
+
 import { setImmediate } from 'node:timers/promises'
-import { v7 as uuidv7 } from 'uuid'
+import type { DeletionTime } from './clock-spans.ts'
 import { UNPREPARED } from './database/knex-internals.ts'
 import type { Db } from './database/open.ts'
 import type { Scope } from './database/scope.ts'
 import { insertText, type Sql, select } from './database/statements.ts'
+import { newId } from './ids.ts'
 import type { Condition } from './list.ts'
 import { countRequests, deleteOldCounts } from './reports/request-counts.ts'
 
@@ -32,7 +34,7 @@ export interface LoggedRequest {
 /** Logs and counts requests. Call it in a transaction, so that both agree. */
 export async function insertRequests(sql: Sql, requests: LoggedRequest[]): Promise<void> {
   const rows = requests.map((request) => ({
-    id: uuidv7(),
+    id: newId(),
     account_id: request.accountId,
     user_id: request.userId,
     api_key_id: request.apiKeyId,
@@ -58,8 +60,8 @@ async function insertRows(sql: Sql, rows: Record<string, string | number | null>
 }
 
 /** Deletes requests and counts older than 30 days, in small batches. */
-export async function deleteOldRequests(db: Db, now: number): Promise<number> {
-  const before = now - REQUEST_LOG_DAYS * 86_400_000
+export async function deleteOldRequests(db: Db, time: DeletionTime): Promise<number> {
+  const before = time.createdBefore(REQUEST_LOG_DAYS * 86_400_000)
   const old = db
     .write('request_log')
     .select('id')

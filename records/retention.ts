@@ -3,6 +3,7 @@
  *  reads almost nothing. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Knex } from 'knex'
+import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
 import { type Trx, transaction } from './database/transaction.ts'
 import { lowestIdAt } from './ids.ts'
@@ -28,12 +29,12 @@ const LOCK_KEY = 7_305_518_842
 export async function deleteOutdated(
   db: Db,
   { eventDays, attemptDays }: Retention,
-  now: Date,
+  time: DeletionTime,
   signal: AbortSignal,
   onRemoved: RemovalListener,
 ): Promise<void> {
-  const attemptsUntil = now.getTime() - attemptDays * DAY_MS
-  const eventsUntil = lowestIdAt(now.getTime() - eventDays * DAY_MS)
+  const attemptsUntil = time.createdBefore(attemptDays * DAY_MS)
+  const eventsUntil = lowestIdAt(time.createdBefore(eventDays * DAY_MS))
   const removals: Removal[] = [
     {
       table: 'attempts',

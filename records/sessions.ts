@@ -1,7 +1,8 @@
-import { v7 as uuidv7 } from 'uuid'
+import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
+import { newId } from './ids.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
 
 /** A session expires after this long without a request, and at the end of its lifetime. */
@@ -62,7 +63,7 @@ const MAX_USER_AGENT_CHARACTERS = 300
 
 /** Returns the session's ID. */
 export async function insertSession(scope: Scope, session: NewSession, now: Date): Promise<string> {
-  const id = uuidv7()
+  const id = newId()
   await scope.insert('sessions', {
     id,
     user_id: session.userId,
@@ -157,6 +158,8 @@ export async function deleteAccountSessions(scope: Scope): Promise<void> {
   await scope.rows('sessions').delete()
 }
 
-export async function deleteExpiredSessions(db: Db, now: number): Promise<number> {
-  return db.write('sessions').where('expires_at', '<=', now).delete()
+export async function deleteExpiredSessions(db: Db, time: DeletionTime): Promise<number> {
+  const lifetimeMs = LIFETIME_DAYS * DAY_MS
+  const expired = time.createdBefore(lifetimeMs) + lifetimeMs
+  return db.write('sessions').where('expires_at', '<=', expired).delete()
 }

@@ -1,9 +1,9 @@
-import { v7 as uuidv7 } from 'uuid'
 import { InvalidInput } from '../errors.ts'
 import type { components } from '../generated/openapi.ts'
 import type { Body } from '../generated/operations.ts'
 import { assertMove, type Moves, nextUpdatedAt } from './changes.ts'
 import type { Scope } from './database/scope.ts'
+import { newId } from './ids.ts'
 import { type Listing, toMillis, toNullableTimestamp, toTimestamp } from './list.ts'
 import { assertReference, clearReferences, findRow, withStoredIds } from './references.ts'
 
@@ -76,7 +76,7 @@ export async function insertTask(scope: Scope, input: NewTask, now: Date): Promi
   const { participant_id = null } = withStoredIds(input)
   await assertReference(scope, 'participant_id', 'participants', participant_id)
   const row: TaskRow = {
-    id: uuidv7(),
+    id: newId(),
     title: input.title,
     description: input.description ?? '',
     status: input.status ?? 'open',

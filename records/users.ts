@@ -1,8 +1,8 @@
-import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
 import { uniqueViolation } from './database/errors.ts'
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
+import { newId } from './ids.ts'
 import { assertName } from './names.ts'
 import { countRows, findRow } from './references.ts'
 
@@ -139,7 +139,7 @@ export async function insertUser(scope: Scope, user: NewUser, now: Date): Promis
   const granted = user.grants ?? []
   assertGrants(user.role, granted)
   const email = assertEmail(user.email)
-  const id = uuidv7()
+  const id = newId()
   await assertNotFull(scope)
   const row = {
     id,

@@ -1,10 +1,10 @@
-import { v7 as uuidv7 } from 'uuid'
 import { Refused } from '../errors.ts'
 import { resumeInterruptedJobs } from './bulk-jobs.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { endScheduledDeliveries } from './delivery-commands.ts'
+import { newId } from './ids.ts'
 
 export interface Webhook {
   id: string
@@ -113,7 +113,7 @@ export async function insertWebhook(
   const [count] = (await notDeleted(scope).count({ webhooks: '*' })) as { webhooks: number }[]
   if (Number(count?.webhooks) >= MAX_WEBHOOKS_PER_ACCOUNT) throw new TooManyWebhooks()
 
-  const id = uuidv7()
+  const id = newId()
   const row = {
     id,
     url: webhook.url,

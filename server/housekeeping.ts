@@ -7,6 +7,7 @@ import { deleteOldRequests } from '../records/request-log.ts'
 import { deleteOutdated } from '../records/retention.ts'
 import { deleteExpiredSessions } from '../records/sessions.ts'
 import { RunLoop } from '../webhooks/run-loop.ts'
+import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { RemovalMetrics } from './metrics-database.ts'
 
@@ -40,22 +41,23 @@ function repeat(
 export interface HousekeepingOptions {
   db: Db
   config: Config
-  now: () => Date
+  clock: ServerClock
   log: Logger
   removals: RemovalMetrics
 }
 
 /** Deletes expired keys, requests, files and sessions every minute. */
-export function startHousekeeping({ db, now, log, removals }: HousekeepingOptions): Repeated {
+export function startHousekeeping({ db, clock, log, removals }: HousekeepingOptions): Repeated {
   return repeat(
     HOUSEKEEPING_MS,
     async () => {
-      const at = now().getTime()
-      removals.onRemoved('idempotency_keys', await deleteExpiredIdempotencyKeys(db, at))
-      removals.onRemoved('request_log', await deleteOldRequests(db, at))
-      await deleteExpiredFiles(db, at)
-      removals.onRemoved('sessions', await deleteExpiredSessions(db, at))
-      removals.onRun('housekeeping', now())
+      const time = await clock.findDeletionTime()
+      if (time === undefined) return
+      removals.onRemoved('idempotency_keys', await deleteExpiredIdempotencyKeys(db, time))
+      removals.onRemoved('request_log', await deleteOldRequests(db, time))
+      await deleteExpiredFiles(db, time)
+      removals.onRemoved('sessions', await deleteExpiredSessions(db, time))
+      removals.onRun('housekeeping', clock.now())
     },
     (error) => log.warn({ err: error }, 'Old rows could not be removed; trying again in a minute'),
   )
@@ -63,13 +65,15 @@ export function startHousekeeping({ db, now, log, removals }: HousekeepingOption
 
 /** Deletes outdated events and attempts now, and every hour. */
 export function startRetention(options: HousekeepingOptions): Repeated {
-  const { db, config, now, log, removals } = options
+  const { db, config, clock, log, removals } = options
   const days = { eventDays: config.eventRetentionDays, attemptDays: config.attemptRetentionDays }
   const retention = repeat(
     RETENTION_MS,
     async (stopping) => {
-      await deleteOutdated(db, days, now(), stopping, removals.onRemoved)
-      if (!stopping.aborted) removals.onRun('retention', now())
+      const time = await clock.findDeletionTime()
+      if (time === undefined) return
+      await deleteOutdated(db, days, time, stopping, removals.onRemoved)
+      if (!stopping.aborted) removals.onRun('retention', clock.now())
     },
     (error) =>
       log.warn(

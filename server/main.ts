@@ -12,12 +12,14 @@ import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine
 import type { QueuePlace } from '../webhooks/queue/boss.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
+import { type ServerClock, startClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { type Repeated, startHousekeeping, startRetention } from './housekeeping.ts'
 import { type HttpServer, listen } from './http.ts'
 import { newMetrics } from './metrics.ts'
 import {
   newRemovalMetrics,
+  reportClock,
   reportDatabase,
   reportPools,
   reportRequestLog,
@@ -46,15 +48,17 @@ export interface Running {
 
 export interface ServerOptions {
   log: Logger
+  /** Replaces the clock of the database. */
   now?: () => Date
 }
 
 /** What a server consists of. The optional parts have not started yet, or belong to another role. */
 interface Parts {
   db: Db
-  requestLog: RequestLog
-  housekeeping: Repeated
   unwatch: () => void
+  clock?: ServerClock
+  requestLog?: RequestLog
+  housekeeping?: Repeated
   readiness?: Readiness
   http?: HttpServer
   metricsHttp?: HttpServer
@@ -66,20 +70,14 @@ interface Parts {
 
 /** Starts a server on a migrated database. Throws when the port is in use, the database is not reachable,
  *  or its schema or SECRET_KEY does not fit it; then nothing is left open. */
-export async function start(
-  config: Config,
-  { log, now = () => new Date() }: ServerOptions,
-): Promise<Running> {
+export async function start(config: Config, options: ServerOptions): Promise<Running> {
+  const { log } = options
   const db = openDatabase(config.database, config)
   const metrics = newMetrics()
-  const requestLog = startRequestLog(db, log)
   reportPools(metrics.registry, db)
-  reportRequestLog(metrics.registry, requestLog)
   const removals = newRemovalMetrics(metrics.registry)
   const parts: Parts = {
     db,
-    requestLog,
-    housekeeping: startHousekeeping({ db, config, now, log, removals }),
     unwatch: watchInvalidEvents((event, errors) =>
       metrics.recordViolation({ event, ...problemIn(errors) }),
     ),
@@ -90,6 +88,14 @@ export async function start(
   try {
     const schema = await startSchemaWatch(db, config, log)
     await proveSecretKeys(db, config.secretKeys)
+    const clock = await startClock(db, log, options.now)
+    parts.clock = clock
+    reportClock(metrics.registry, db, clock)
+    const { now } = clock
+    const requestLog = startRequestLog(db, log, now)
+    parts.requestLog = requestLog
+    reportRequestLog(metrics.registry, requestLog)
+    parts.housekeeping = startHousekeeping({ db, config, clock, log, removals })
     const readiness = newReadiness(db, config, schema, () => parts.engine)
     parts.readiness = readiness
     const app = createApp({ db, config, log, now, metrics, requestLog, readiness })
@@ -107,7 +113,7 @@ export async function start(
       parts.engine = await startDelivery({ db, config, now, log, onAttempt })
       reportDeliveries(metrics.registry, parts.engine)
       reportDatabase(metrics.registry, db)
-      parts.retention = startRetention({ db, config, now, log, removals })
+      parts.retention = startRetention({ db, config, clock, log, removals })
     }
     return {
       url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`,
@@ -136,7 +142,7 @@ async function drainParts(
 }
 
 async function stopParts(parts: Parts, log: Logger): Promise<void> {
-  const { db, requestLog, housekeeping, http, engine, retention } = parts
+  const { db, clock, requestLog, housekeeping, http, engine, retention } = parts
   const deadline = Date.now() + GRACE_MS
   const errors: unknown[] = []
   // An error of one part must not keep the others open.
@@ -146,10 +152,11 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
   // The engine starts no more attempts, while requests in flight still get their responses.
   const engineStopped = parts.engineStopped ?? engine?.stop(GRACE_MS)
   await Promise.all(
-    [http?.stop(GRACE_MS), engineStopped, retention?.stop(), housekeeping.stop()].map(ended),
+    [http?.stop(GRACE_MS), engineStopped, retention?.stop(), housekeeping?.stop()].map(ended),
   )
   await ended(parts.metricsHttp?.stop(0))
-  await ended(requestLog.stop())
+  await ended(requestLog?.stop())
+  await ended(clock?.stop())
   await ended(db.close())
   for (const error of errors) log.error({ err: error }, 'A part of the server could not be stopped')
   if (Date.now() > deadline)

@@ -8,6 +8,7 @@ import {
   findDatabaseBytes,
   findWalBytes,
 } from '../records/reports/database-state.ts'
+import type { ServerClock } from './clock.ts'
 import { addGauge, addLabelledGauge } from './metrics.ts'
 import type { RequestLog } from './request-log.ts'
 
@@ -66,6 +67,21 @@ export function reportRequestLog(registry: Registry, requestLog: RequestLog): vo
       dropped.inc(requestLog.stats().dropped)
     },
   })
+}
+
+export function reportClock(registry: Registry, db: Db, clock: ServerClock): void {
+  addGauge(
+    registry,
+    'muster_clock_in_doubt',
+    'Whether the clock is in doubt, so that no row is deleted by its age: 1 or 0.',
+    () => Number(clock.isInDoubt()),
+  )
+  addGauge(
+    registry,
+    'muster_clock_offset_seconds',
+    'How far the clock of this node is ahead of that of PostgreSQL. No value in embedded mode.',
+    () => (db.dialect === 'postgres' ? clock.offsetMs() / 1_000 : undefined),
+  )
 }
 
 export interface RemovalMetrics {

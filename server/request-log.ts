@@ -25,7 +25,7 @@ export interface RequestLog {
   stop(): Promise<void>
 }
 
-export function startRequestLog(db: Db, log: Logger): RequestLog {
+export function startRequestLog(db: Db, log: Logger, now: () => Date): RequestLog {
   /** Oldest first. */
   let entries: LoggedRequest[] = []
   let dropped = 0
@@ -83,7 +83,7 @@ export function startRequestLog(db: Db, log: Logger): RequestLog {
   return {
     async middleware(ctx, next) {
       const start = performance.now()
-      const at = Date.now()
+      const at = now().getTime()
       await next()
       const principal: Principal | undefined = ctx.state.principal ?? ctx.state.rejected
       if (principal === undefined) return

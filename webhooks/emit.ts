@@ -1,4 +1,3 @@
-import { v7 as uuidv7 } from 'uuid'
 import type { DeliveredType, EventData, EventPayloads, EventType } from '../generated/asyncapi.ts'
 import { eventTypes } from '../generated/events.ts'
 import { type Validator, events as validators } from '../generated/validators.js'
@@ -7,6 +6,7 @@ import { runInOrder } from '../records/database/statements.ts'
 import { insertDeliveries, type NewDelivery, TEST_EVENT } from '../records/deliveries.ts'
 import { DeliveryRefused } from '../records/delivery-commands.ts'
 import { type EventRow, insertEvents } from '../records/events.ts'
+import { newId } from '../records/ids.ts'
 import { findWebhook, listSubscribedWebhooks, type Webhook } from '../records/webhooks.ts'
 
 export interface NewEvent<T extends EventType = EventType> {
@@ -40,7 +40,7 @@ export async function emitMany(scope: WriteScope, events: NewEvent[], now: Date)
   const rows: EventRow[] = []
   const deliveries: NewDelivery[] = []
   for (const event of events) {
-    const id = uuidv7()
+    const id = newId()
     const row = eventRow(id, event, now)
     const payload = {
       id,
@@ -113,7 +113,7 @@ export function newDelivery(
   eventId: string,
   payload: Payload,
 ): NewDelivery {
-  const id = uuidv7()
+  const id = newId()
   const { event_type: eventType, resource } = payload
   const orderingKey = ordering === 'by_resource' ? resource.id : undefined
   return {
@@ -139,7 +139,7 @@ export async function emitTest(
   if (!webhook) return undefined
   if (!webhook.enabled) throw new DeliveryRefused('webhook_disabled')
   if (webhook.suspendedAt !== null) throw new DeliveryRefused('account_suspended')
-  const id = uuidv7()
+  const id = newId()
   const payload: EventPayloads['webhook.test'] = {
     id,
     event_type: TEST_EVENT,

@@ -5,7 +5,14 @@ import type { DatabaseSchema } from '../../records/database/schema.ts'
 export type Rows = Record<string, Record<string, unknown>[]>
 
 /** Depend on the clock, or on which node did what. */
-const NOT_COMPARED = ['leases', 'migrations', 'rate_limits', 'request_counts', 'request_minutes']
+const NOT_COMPARED = [
+  'clock_spans',
+  'leases',
+  'migrations',
+  'rate_limits',
+  'request_counts',
+  'request_minutes',
+]
 
 /** Random, or measured. */
 const MASKED = new Set([

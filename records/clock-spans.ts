@@ -1,0 +1,148 @@
+/** The spans of time in which the clock ran steadily. A new span begins when the clock jumps, and when a node
+ *  starts and finds the clock far from its last mark. Until a new span is steady for a day, the clock is in
+ *  doubt, and no row is deleted by its age. */
+import type { Db } from './database/open.ts'
+import { type Sql, select } from './database/statements.ts'
+import { type Trx, transaction } from './database/transaction.ts'
+
+/** A jump against the monotonic clock. */
+export const MAX_STEP_MS = 60_000
+/** Between the last mark and a start. A deploy is shorter. */
+const MAX_GAP_MS = 60 * 60_000
+/** Running time, summed over restarts. */
+export const STEADY_MS = 24 * 60 * 60_000
+/** PostgreSQL advisory lock: any number that nothing else locks. */
+const LOCK_KEY = 7_305_518_843
+
+export interface ClockSpan {
+  number: number
+  /** The lowest time of the span. */
+  startsAt: number
+  /** The latest mark. */
+  markedAt: number
+  /** For how long nodes ran in this span. */
+  steadyMs: number
+}
+
+interface Row {
+  number: number
+  starts_at: number
+  marked_at: number
+  steady_ms: number
+}
+
+function fromRow(row: Row): ClockSpan {
+  return {
+    number: row.number,
+    startsAt: row.starts_at,
+    markedAt: row.marked_at,
+    steadyMs: row.steady_ms,
+  }
+}
+
+/** Oldest first. */
+export async function listClockSpans(sql: Sql): Promise<ClockSpan[]> {
+  const rows = await select<Row>(sql, 'select * from clock_spans order by number', [])
+  return rows.map(fromRow)
+}
+
+/** How long the clock must still run steadily; 0: it is not in doubt. */
+export function doubtLeftMs(spans: ClockSpan[]): number {
+  const newest = spans.at(-1)
+  return newest === undefined || spans.length === 1 ? 0 : Math.max(0, STEADY_MS - newest.steadyMs)
+}
+
+export interface Mark {
+  now: Date
+  /** By the monotonic clock, since the last mark of this process; undefined for its first mark. */
+  elapsedMs: number | undefined
+  /** The clock has jumped since the last mark of this process. */
+  hasJumped: boolean
+}
+
+/** Marks the time, and returns all spans. */
+export function markTime(db: Db, mark: Mark): Promise<ClockSpan[]> {
+  return transaction(db, async (trx) => {
+    await lockSpans(trx)
+    return store(trx.sql, mark)
+  })
+}
+
+/** The operator says that the time is right. Returns the spans. */
+export function confirmClock(db: Db, now: Date): Promise<ClockSpan[]> {
+  return transaction(db, async (trx) => {
+    await lockSpans(trx)
+    const spans = await store(trx.sql, { now, elapsedMs: undefined, hasJumped: false })
+    const newest = spans.at(-1)
+    await trx.sql('clock_spans').where({ number: newest?.number }).update({ steady_ms: STEADY_MS })
+    return listClockSpans(trx.sql)
+  })
+}
+
+/** Until the end of the transaction: otherwise two nodes would both begin a span. SQLite has one writer. */
+async function lockSpans({ dialect, sql }: Trx): Promise<void> {
+  if (dialect === 'postgres') await sql.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
+}
+
+async function store(sql: Sql, mark: Mark): Promise<ClockSpan[]> {
+  const spans = await listClockSpans(sql)
+  const newest = spans.at(-1)
+  const at = mark.now.getTime()
+  if (newest === undefined || beginsSpan(spans, newest, mark)) {
+    const number = (newest?.number ?? 0) + 1
+    await sql('clock_spans').insert({ number, starts_at: at, marked_at: at, steady_ms: 0 })
+  } else {
+    // Other nodes add their part of the same time.
+    const ranMs = Math.round(mark.elapsedMs ?? 0)
+    const addedMs = Math.max(0, Math.min(at - newest.markedAt, ranMs))
+    await sql('clock_spans')
+      .where({ number: newest.number })
+      .update({
+        starts_at: Math.min(newest.startsAt, at),
+        marked_at: at,
+        steady_ms: Math.min(STEADY_MS, newest.steadyMs + addedMs),
+      })
+  }
+  return listClockSpans(sql)
+}
+
+function beginsSpan(
+  spans: ClockSpan[],
+  newest: ClockSpan,
+  { now, elapsedMs, hasJumped }: Mark,
+): boolean {
+  const differenceMs = Math.abs(now.getTime() - newest.markedAt)
+  const isFirstMark = elapsedMs === undefined
+  if (isFirstMark) return differenceMs > MAX_GAP_MS
+  // Another node may have seen the same jump before, and have begun the span.
+  return hasJumped && (doubtLeftMs(spans) === 0 || differenceMs > MAX_STEP_MS)
+}
+
+/** Says which rows are old enough to be deleted. */
+export class DeletionTime {
+  /** Epoch milliseconds. */
+  readonly now: number
+  readonly #spans: ClockSpan[]
+
+  constructor(now: Date, spans: ClockSpan[] = []) {
+    this.now = now.getTime()
+    this.#spans = spans
+  }
+
+  /** Rows created before this time are older than `ageMs`. A clock that was behind has stored times that are
+   *  too early: nothing from then on is deleted until the rows of that clock are old enough, too. */
+  createdBefore(ageMs: number): number {
+    const before = this.now - ageMs
+    const wrong = this.#spans.filter((span) => {
+      const end = this.#spans.find(
+        ({ number, steadyMs }) => number > span.number && isSteady(steadyMs),
+      )
+      return !isSteady(span.steadyMs) && end !== undefined && end.startsAt > before
+    })
+    return Math.min(before, ...wrong.map(({ startsAt }) => startsAt))
+  }
+}
+
+function isSteady(steadyMs: number): boolean {
+  return steadyMs >= STEADY_MS
+}

@@ -1,0 +1,72 @@
+import type { Db } from './open.ts'
+import { select } from './statements.ts'
+
+/** The clock of the database showed a time in this range, in epoch milliseconds, at `takenAtMs` of the
+ *  monotonic clock. */
+interface Reading {
+  earliest: number
+  latest: number
+  takenAtMs: number
+}
+
+/** The clock of PostgreSQL. In embedded mode, the clock of this machine. */
+async function readTime(db: Db): Promise<Reading> {
+  if (db.dialect === 'sqlite') return readingOf(new Date())
+  const startedAtMs = performance.now()
+  const text = 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as now'
+  const [row] = await select<{ now: number }>(db.read, text, [])
+  if (row === undefined) throw new Error('PostgreSQL did not return its time')
+  const takenAtMs = performance.now()
+  return { earliest: row.now, latest: row.now + takenAtMs - startedAtMs, takenAtMs }
+}
+
+function readingOf(now: Date): Reading {
+  return { earliest: now.getTime(), latest: now.getTime(), takenAtMs: performance.now() }
+}
+
+/** The time of the database, carried on by the monotonic clock between two readings. The clocks of nodes
+ *  that share a database may be wrong: the rows that they write have the time of the database. */
+export class Clock {
+  readonly #read: () => Promise<Reading>
+  readonly now: () => Date
+  /** The time at `#atMs` of the monotonic clock. */
+  #timeMs = 0
+  #atMs = 0
+
+  private constructor(read: () => Promise<Reading>, now?: () => Date) {
+    this.#read = read
+    this.now = now ?? (() => new Date(this.#timeAt(performance.now())))
+  }
+
+  /** `now` replaces the clock of the database. */
+  static async open(db: Db, now?: () => Date): Promise<Clock> {
+    const clock = new Clock(async () => (now ? readingOf(now()) : readTime(db)), now)
+    const { earliest, latest, takenAtMs } = await clock.#read()
+    clock.#set((earliest + latest) / 2, takenAtMs)
+    return clock
+  }
+
+  /** How far the clock of this machine is ahead. */
+  offsetMs(): number {
+    return Date.now() - this.now().getTime()
+  }
+
+  /** Reads the time again. Calls `accept` with the difference to the time so far, and the new time, which
+   *  counts once `accept` has resolved. A difference below the accuracy of the reading is 0. */
+  async read(accept: (differenceMs: number, now: Date) => Promise<void>): Promise<void> {
+    const { earliest, latest, takenAtMs } = await this.#read()
+    const expected = this.#timeAt(takenAtMs)
+    const time = Math.min(Math.max(expected, earliest), latest)
+    await accept(time - expected, new Date(time))
+    this.#set(time, takenAtMs)
+  }
+
+  #set(timeMs: number, atMs: number): void {
+    this.#timeMs = timeMs
+    this.#atMs = atMs
+  }
+
+  #timeAt(monotonicMs: number): number {
+    return this.#timeMs + monotonicMs - this.#atMs
+  }
+}

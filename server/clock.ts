@@ -1,0 +1,145 @@
+/** The clock of a server, and whether rows may be deleted by their age. */
+import type { Logger } from 'pino'
+import {
+  type ClockSpan,
+  DeletionTime,
+  doubtLeftMs,
+  MAX_STEP_MS,
+  markTime,
+} from '../records/clock-spans.ts'
+import { Clock } from '../records/database/clock.ts'
+import type { Db } from '../records/database/open.ts'
+import { useClockForIds } from '../records/ids.ts'
+
+/** How often the time is read. In embedded mode this needs no query. */
+const READ_EVERY_MS = { postgres: 10_000, sqlite: 1_000 }
+const MARK_EVERY_MS = 60_000
+/** Nodes whose own clock differs by more report it. */
+const MAX_OFFSET_MS = 1_000
+const HOUR_MS = 60 * 60_000
+
+export interface ServerClock {
+  now(): Date
+  /** How far the clock of this machine is ahead of the time. */
+  offsetMs(): number
+  isInDoubt(): boolean
+  /** The time for deletions by age. Undefined: nothing may be deleted now. Every deletion by age asks first,
+   *  and uses this time to its end. */
+  findDeletionTime(): Promise<DeletionTime | undefined>
+  stop(): Promise<void>
+}
+
+/** Reads and marks the time, now and regularly. `now` replaces the clock of the database. */
+export async function startClock(db: Db, log: Logger, now?: () => Date): Promise<ServerClock> {
+  const clock = await Clock.open(db, now)
+  if (now === undefined) useClockForIds(clock.now)
+  const watch = new ClockWatch(db, log, clock)
+  await watch.check({ mustMark: true })
+  const check = (): void => {
+    watch
+      .check({})
+      .catch((error: unknown) => log.warn({ err: error }, 'The time could not be read or marked'))
+  }
+  const timer = setInterval(check, READ_EVERY_MS[db.dialect]).unref()
+  return {
+    now: clock.now,
+    offsetMs: () => clock.offsetMs(),
+    isInDoubt: () => watch.isInDoubt,
+    async findDeletionTime() {
+      await watch.check({ mustMark: true })
+      return watch.isInDoubt ? undefined : new DeletionTime(clock.now(), watch.spans)
+    },
+    async stop() {
+      clearInterval(timer)
+      await watch.settle()
+    },
+  }
+}
+
+class ClockWatch {
+  readonly #db: Db
+  readonly #log: Logger
+  readonly #clock: Clock
+  spans: ClockSpan[] = []
+  /** By the monotonic clock. */
+  #markedAtMs: number | undefined
+  #loggedOffsetMs = 0
+  #last: Promise<void> = Promise.resolve()
+
+  constructor(db: Db, log: Logger, clock: Clock) {
+    this.#db = db
+    this.#log = log
+    this.#clock = clock
+  }
+
+  get isInDoubt(): boolean {
+    return doubtLeftMs(this.spans) > 0
+  }
+
+  /** Reads the time, and marks it when that is due. A time after a jump counts only once it is marked, so no
+   *  row has a time that no span covers. */
+  check({ mustMark = false }: { mustMark?: boolean }): Promise<void> {
+    // One after the other, and also after a failure.
+    this.#last = this.#last
+      .catch(() => undefined)
+      .then(() =>
+        this.#clock.read(async (differenceMs, now) => {
+          const hasJumped = Math.abs(differenceMs) > MAX_STEP_MS
+          if (hasJumped || mustMark || this.#isMarkDue()) await this.#mark(now, hasJumped)
+        }),
+      )
+      .then(() => this.#reportOffset())
+    return this.#last
+  }
+
+  async settle(): Promise<void> {
+    await this.#last.catch(() => undefined)
+  }
+
+  #isMarkDue(): boolean {
+    return this.#markedAtMs === undefined || performance.now() - this.#markedAtMs >= MARK_EVERY_MS
+  }
+
+  async #mark(now: Date, hasJumped: boolean): Promise<void> {
+    const atMs = performance.now()
+    const elapsedMs = this.#markedAtMs === undefined ? undefined : atMs - this.#markedAtMs
+    const before = this.spans
+    this.spans = await markTime(this.#db, { now, elapsedMs, hasJumped })
+    this.#markedAtMs = atMs
+    this.#reportDoubt(before)
+  }
+
+  #reportDoubt(before: ClockSpan[]): void {
+    const leftMs = doubtLeftMs(this.spans)
+    const [last, newest] = this.spans.slice(-2)
+    if (leftMs === 0) {
+      if (doubtLeftMs(before) > 0)
+        this.#log.info('The clock is no longer in doubt: outdated rows are deleted again')
+      return
+    }
+    if (doubtLeftMs(before) > 0 && before.at(-1)?.number === newest?.number) return
+    this.#log.warn(
+      {
+        time_before: new Date(last?.markedAt ?? 0),
+        time: new Date(newest?.markedAt ?? 0),
+        hours_left: Math.ceil(leftMs / HOUR_MS),
+      },
+      'The clock is in doubt: it has jumped, or the service was stopped for more than an hour. ' +
+        'No row is deleted by its age until the clock has run steadily for 24 hours. ' +
+        'If the time is right, run "muster doctor --confirm-clock" to end the doubt now.',
+    )
+  }
+
+  #reportOffset(): void {
+    const offsetMs = this.#db.dialect === 'postgres' ? this.#clock.offsetMs() : 0
+    if (Math.abs(offsetMs - this.#loggedOffsetMs) <= MAX_OFFSET_MS) return
+    this.#loggedOffsetMs = offsetMs
+    const fields = { offset_seconds: Math.round(offsetMs) / 1_000 }
+    if (Math.abs(offsetMs) > MAX_OFFSET_MS)
+      this.#log.warn(
+        fields,
+        'The clock of this node differs from that of PostgreSQL, which counts. Synchronise both.',
+      )
+    else this.#log.info(fields, 'The clock of this node agrees with that of PostgreSQL again')
+  }
+}
