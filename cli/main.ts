@@ -61,7 +61,7 @@ const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./webhook.ts')).addWebhook,
   },
   deliveries: {
-    summary: 'list, retry and cancel deliveries',
+    summary: 'list, retry, cancel and pause deliveries',
     load: async () => (await import('./deliveries.ts')).addDeliveries,
   },
   bulk: {

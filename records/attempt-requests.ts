@@ -2,6 +2,7 @@
 import type { Attempt, Trigger } from './attempt.ts'
 import { runInOrder, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
+import { ARE_PAUSED } from './delivery-pause.ts'
 
 export interface Endpoint {
   id: string
@@ -11,6 +12,8 @@ export interface Endpoint {
   deleted: boolean
   /** The account is suspended. */
   suspended: boolean
+  /** All deliveries are paused. */
+  paused: boolean
 }
 
 export interface AttemptRequest {
@@ -43,6 +46,7 @@ interface EndpointRow {
   enabled: boolean | number
   deleted_at: number | null
   suspended_at: number | null
+  paused: boolean | number
 }
 
 /** By delivery ID. On PostgreSQL the webhooks stay locked until the transaction ends: a request that
@@ -73,7 +77,7 @@ export async function loadRequests(
     () =>
       select<EndpointRow>(
         sql,
-        `select id, url, secret_encrypted, enabled, deleted_at, suspended_at
+        `select id, url, secret_encrypted, enabled, deleted_at, suspended_at, ${ARE_PAUSED} as paused
          from webhooks where id ${inList} ${isPostgres ? 'for share skip locked' : ''}`,
         [toList([...webhookIds])],
       ),
@@ -102,5 +106,6 @@ function endpointFromRow(row: EndpointRow): Endpoint {
     enabled: Boolean(row.enabled),
     deleted: row.deleted_at !== null,
     suspended: row.suspended_at !== null,
+    paused: Boolean(row.paused),
   }
 }

@@ -4,7 +4,8 @@ import { Refused } from '../errors.ts'
 import type { Db } from './database/open.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
-import { assertWebhookEnabled, type BlockingReason } from './delivery-commands.ts'
+import { assertNotPaused, assertWebhookEnabled, type BlockingReason } from './delivery-commands.ts'
+import { ARE_PAUSED } from './delivery-pause.ts'
 import { JOBS_DUE } from './due-work.ts'
 import { lowestIdAt, newId } from './ids.ts'
 import { RUNNING_BULK_JOBS } from './index-predicates.ts'
@@ -128,7 +129,7 @@ export interface NewBulkJob {
   createdBy: string | null
 }
 
-/** Throws `DeliveryRefused` unless the webhook is enabled, and `Refused` when an unfinished job of the
+/** Throws `DeliveryRefused` while deliveries are paused and unless the webhook is enabled, and `Refused` when an unfinished job of the
  *  same kind covers the same deliveries. */
 export async function insertBulkJob(
   scope: WriteScope,
@@ -139,6 +140,7 @@ export async function insertBulkJob(
   // Locks the account: otherwise two concurrent inserts would both find no other job.
   const account = scope.sql('accounts').where({ id: scope.accountId }).select('id')
   await (scope.dialect === 'postgres' ? account.forNoKeyUpdate() : account)
+  await assertNotPaused(scope)
   if (webhookId !== null) await assertWebhookEnabled(scope, webhookId)
   const same = unfinishedJobs(scope).where({ kind })
   if (webhookId !== null)
@@ -239,13 +241,15 @@ export function pauseBulkJob(
 
 const RESUMED = { state: 'running', state_reason: null }
 
-/** Does nothing to a running job. Throws `DeliveryRefused` when the webhook is disabled or deleted. */
+/** Does nothing to a running job. Throws `DeliveryRefused` while deliveries are paused, and when the webhook
+ *  is disabled or deleted. */
 export async function resumeBulkJob(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<BulkJob | undefined> {
   const job = await findBulkJob(scope, id)
+  if (job) await assertNotPaused(scope)
   if (job?.state === 'paused' && job.webhookId !== null)
     await assertWebhookEnabled(scope, job.webhookId)
   const resumed = await updateState(
@@ -311,20 +315,24 @@ async function updateState(
 
 const MAX_STARTED_JOBS = 100
 
+/** None while deliveries are paused: jobs wait for the end of the pause. */
 export async function listRunningBulkJobIds(db: Db): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('bulk_jobs')
     .whereRaw(RUNNING_BULK_JOBS)
+    .whereRaw(`not ${ARE_PAUSED}`)
     .orderBy('id')
     .limit(MAX_STARTED_JOBS)
     .select('id')
   return rows.map(({ id }) => id)
 }
 
+/** Undefined also while deliveries are paused. */
 export async function findRunningBulkJob(db: Db, id: string): Promise<RunningBulkJob | undefined> {
   const row: BulkJobRow | undefined = await db
     .read('bulk_jobs')
     .where({ id, state: 'running' })
+    .whereRaw(`not ${ARE_PAUSED}`)
     .first()
   return row && fromRow(row)
 }

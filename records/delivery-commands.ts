@@ -11,6 +11,7 @@ import {
   findDelivery,
 } from './deliveries.ts'
 import { listBusyOrderings, takeTurn } from './delivery-order.ts'
+import { findPausedAt } from './delivery-pause.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 
 const MAX_CLOCK_DIFFERENCE_MS = 1_000
@@ -22,9 +23,11 @@ const REFUSALS = {
   webhook_disabled: 'The webhook is disabled. Enable it first.',
   webhook_deleted: 'The webhook was deleted.',
   account_suspended: 'The account is suspended. Resume it first, with `muster account resume`.',
+  deliveries_paused:
+    'All deliveries are paused. The operator ends the pause with "muster deliveries unpause".',
 }
 
-/** The state of the delivery or of its webhook does not allow the command. */
+/** The command is not possible in the state of the delivery or of its webhook, or while deliveries are paused. */
 export class DeliveryRefused extends Refused {
   override name = 'DeliveryRefused'
   code: keyof typeof REFUSALS
@@ -67,6 +70,7 @@ async function scheduleManualAttempt(
   const { state, refusal } = MANUAL[trigger]
   const delivery = await findDelivery(scope, id)
   if (!delivery) return undefined
+  await assertNotPaused(scope)
   await assertWebhookEnabled(scope, delivery.webhookId)
   // Conditional: only the first of two concurrent requests schedules an attempt.
   const [row]: DeliveryRow[] = await scope
@@ -167,6 +171,7 @@ export async function attemptNow(
   id: string,
   now: Date,
 ): Promise<Delivery | undefined> {
+  if (await findDelivery(scope, id)) await assertNotPaused(scope)
   const [row]: DeliveryRow[] = await unfinishedDeliveries(scope)
     .where({ id })
     // Sooner attempts may already be in flight: the worker's clock may be ahead of ours.
@@ -235,6 +240,11 @@ export async function assertWebhookEnabled(scope: WriteScope, webhookId: string)
   const reason = blockingReasonOf(webhook)
   if (reason) throw new DeliveryRefused(reason)
   if (webhook?.suspended_at != null) throw new DeliveryRefused('account_suspended')
+}
+
+/** Throws `DeliveryRefused`. */
+export async function assertNotPaused({ sql }: Scope): Promise<void> {
+  if ((await findPausedAt(sql)) !== undefined) throw new DeliveryRefused('deliveries_paused')
 }
 
 /** Ends the scheduled deliveries of a webhook as failed. The engine ends manual attempts, which are due

@@ -37,6 +37,8 @@ export interface Config {
   drainMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveTimeoutMs: number
+  /** The start pauses the deliveries of the installation. */
+  pausesDeliveries: boolean
   /** Encrypt webhook signing secrets at rest. */
   secretKeys: SecretKeys
   /** Set when the keys are files of `DATA_DIR`. */
@@ -99,6 +101,12 @@ const secret = makeValidator<string>((input) => {
   return input
 })
 
+const paused = makeValidator<'paused'>((input) => {
+  if (input !== 'paused')
+    throw new Error('must be "paused" or not set: "muster deliveries unpause" ends a pause')
+  return input
+})
+
 const cidrs = makeValidator<Cidr[]>((input) =>
   list(input).map((range) => {
     try {
@@ -147,6 +155,7 @@ const settings = {
   DATABASE_LOCK_TIMEOUT_MS: integer(100, 3_600_000)({ default: DEFAULT_LIMITS.lockTimeoutMs }),
   DATABASE_KEEP_ALIVE_MS: integer(1_000, 3_600_000)({ default: DEFAULT_LIMITS.keepAliveMs }),
   ROLE: str({ choices: ['all', 'api', 'worker'], default: 'all' }),
+  DELIVERIES: paused({ default: undefined }),
   SECRET_KEY: secret({ default: undefined }),
   SECRET_KEY_PREVIOUS: secret({ default: undefined }),
   DRAIN_MS: integer(0, 3_600_000)({ default: 5_000 }),
@@ -221,6 +230,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     role: env.ROLE,
     drainMs: env.DRAIN_MS,
     keepAliveTimeoutMs: env.KEEP_ALIVE_TIMEOUT_MS,
+    pausesDeliveries: env.DELIVERIES === 'paused',
     secretKeys: keyFiles ?? secretKeysOf(env.SECRET_KEY ?? '', env.SECRET_KEY_PREVIOUS),
     secretKeyFiles: keyFiles,
     isProduction: env.NODE_ENV === 'production',

@@ -5,10 +5,12 @@ import { makeExport } from '../operations/export-job.ts'
 import { problemIn } from '../operations/violations.ts'
 import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
 import { type Db, openDatabase } from '../records/database/open.ts'
+import { findPausedAt, pauseDeliveries } from '../records/delivery-pause.ts'
 import { listDueExportIds } from '../records/export-runs.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
 import { watchInvalidEvents } from '../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine/engine.ts'
+import { warnOfPause } from '../webhooks/engine/pause-watch.ts'
 import type { QueuePlace } from '../webhooks/queue/boss.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
@@ -96,6 +98,10 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     parts.requestLog = requestLog
     reportRequestLog(metrics.registry, requestLog)
     parts.housekeeping = startHousekeeping({ db, config, clock, log, removals })
+    if (config.pausesDeliveries) await pauseDeliveries(db, now())
+    // Workers write this line themselves.
+    const pausedAt = await findPausedAt(db.read)
+    if (config.role === 'api' && pausedAt !== undefined) warnOfPause(log, pausedAt)
     const readiness = newReadiness(db, config, schema, () => parts.engine)
     parts.readiness = readiness
     const app = createApp({ db, config, log, now, metrics, requestLog, readiness })

@@ -2,6 +2,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { PoolUse } from '../records/database/knex-internals.ts'
 import type { Db } from '../records/database/open.ts'
+import { findPausedAt } from '../records/delivery-pause.ts'
 import {
   countPausedBulkJobs,
   countUndelivered,
@@ -36,6 +37,12 @@ export function reportDatabase(registry: Registry, db: Db): void {
     registry,
     { name: 'muster_deliveries', help: 'Undelivered deliveries, by state.', label: 'state' },
     reused(COUNT_AGE_MS, () => countUndelivered(db)),
+  )
+  addGauge(
+    registry,
+    'muster_deliveries_paused',
+    'Whether all deliveries are paused: 1 or 0.',
+    async () => Number((await findPausedAt(db.read)) !== undefined),
   )
   addGauge(registry, 'muster_bulk_jobs_paused', 'Bulk jobs that are paused.', () =>
     countPausedBulkJobs(db),

@@ -4,7 +4,7 @@ import { type Validator, events as validators } from '../generated/validators.js
 import type { WriteScope } from '../records/database/scope.ts'
 import { runInOrder } from '../records/database/statements.ts'
 import { insertDeliveries, type NewDelivery, TEST_EVENT } from '../records/deliveries.ts'
-import { DeliveryRefused } from '../records/delivery-commands.ts'
+import { assertNotPaused, DeliveryRefused } from '../records/delivery-commands.ts'
 import { type EventRow, insertEvents } from '../records/events.ts'
 import { newId } from '../records/ids.ts'
 import { findWebhook, listSubscribedWebhooks, type Webhook } from '../records/webhooks.ts'
@@ -128,8 +128,8 @@ export function newDelivery(
 }
 
 /** Sends a test event to one webhook, subscribed or not: one attempt, and no stored event. Returns
- *  the delivery ID, or undefined without such a webhook. Throws `DeliveryRefused` when it is
- *  disabled or the account is suspended. */
+ *  the delivery ID, or undefined without such a webhook. Throws `DeliveryRefused` while deliveries are paused,
+ *  and when the webhook is disabled or the account is suspended. */
 export async function emitTest(
   scope: WriteScope,
   webhookId: string,
@@ -137,6 +137,7 @@ export async function emitTest(
 ): Promise<string | undefined> {
   const webhook = await findWebhook(scope, webhookId)
   if (!webhook) return undefined
+  await assertNotPaused(scope)
   if (!webhook.enabled) throw new DeliveryRefused('webhook_disabled')
   if (webhook.suspendedAt !== null) throw new DeliveryRefused('account_suspended')
   const id = newId()

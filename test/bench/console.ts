@@ -229,7 +229,13 @@ function renderingMs(): number {
     const started = performance.now()
     layout(
       { title: 'Requests', body: requestsTable(now, rows) },
-      { path: '/console/requests', folder: '', theme: 'system', notice: null },
+      {
+        path: '/console/requests',
+        folder: '',
+        theme: 'system',
+        notice: null,
+        areDeliveriesPaused: false,
+      },
     )
     if (count > 0) times.push(performance.now() - started)
   }

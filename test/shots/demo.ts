@@ -17,6 +17,7 @@ import { type Db, openDatabase } from '../../records/database/open.ts'
 import { accountScope, type Scope, writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { listDeliveries } from '../../records/deliveries.ts'
+import { pauseDeliveries } from '../../records/delivery-pause.ts'
 import { insertRequests } from '../../records/request-log.ts'
 import { insertUser, type NewUser } from '../../records/users.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
@@ -37,6 +38,7 @@ export interface Demo {
   userId: string
   /** The ID of one record of each resource, by the resource's path segment. */
   records: Record<string, string>
+  pauseDeliveries(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -98,6 +100,7 @@ export async function startDemo(): Promise<Demo> {
     requestId: await findRequest(db, accountId),
     userId: analystId,
     records,
+    pauseDeliveries: async () => void (await pauseDeliveries(db, now)),
     async stop() {
       await stop()
       receiver.server.close()

@@ -14,6 +14,8 @@ interface Shot {
   /** Below the service's address. */
   path: string
   isGuest?: boolean
+  /** Taken while deliveries are paused. */
+  isPaused?: boolean
 }
 
 const { values } = parseArgs({
@@ -38,7 +40,9 @@ try {
   const shots = pagesOf(demo).filter(
     ({ name }) => values.only === undefined || name.includes(values.only),
   )
-  for (const shot of shots) await take(browser, demo, shot)
+  for (const shot of shots.filter(({ isPaused }) => !isPaused)) await take(browser, demo, shot)
+  await demo.pauseDeliveries()
+  for (const shot of shots.filter(({ isPaused }) => isPaused)) await take(browser, demo, shot)
   await browser.close()
 } finally {
   await demo.stop()
@@ -112,5 +116,7 @@ function pagesOf({
     { name: 'me-password', path: '/console/me/password' },
     { name: 'not-found', path: '/console/nothing' },
     { name: 'docs', path: '/docs/' },
+    { name: 'paused-overview', path: '/console', isPaused: true },
+    { name: 'paused-webhook', path: `/console/webhooks/${webhookId}`, isPaused: true },
   ]
 }

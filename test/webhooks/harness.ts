@@ -49,6 +49,7 @@ export interface StartOptions extends Pick<EngineOptions, 'now' | 'horizonMs' | 
 export interface Bench extends Accounts, AsyncDisposable {
   /** Undefined on SQLite. */
   databaseUrl?: string
+  dataDir: string
   start(options?: StartOptions): Promise<Engine>
 }
 
@@ -67,6 +68,7 @@ export async function newBench(): Promise<Bench> {
   return {
     db,
     databaseUrl,
+    dataDir: directory,
     config: readConfig(settings),
     newAccount() {
       const email = `${randomUUID()}@example.com`

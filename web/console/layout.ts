@@ -17,6 +17,7 @@ export interface Frame {
   folder: string
   theme: Theme
   notice: Notice | null
+  areDeliveriesPaused: boolean
   /** Undefined for guests. */
   visitor?: { user: User; account: { name: string } }
 }
@@ -30,7 +31,7 @@ export function parseTheme(text: string | null | undefined): Theme {
 
 /** The page's HTML. The content security policy forbids inline scripts and styles. */
 export function layout(page: ConsolePage, frame: Frame): string {
-  const { folder, theme, notice, visitor } = frame
+  const { folder, theme, notice, areDeliveriesPaused, visitor } = frame
   const asset = (name: string): string => `${folder}/${name}`
   return `<!doctype html>\n${html`<html lang="en"${theme !== 'system' && html` data-theme="${theme}"`}>
 <head>
@@ -50,6 +51,7 @@ export function layout(page: ConsolePage, frame: Frame): string {
 ${visitor ? side(frame, visitor) : html`<header class="guest-head">${brand(folder, 28)}</header>`}
 <main id="main" tabindex="-1"${page.isNarrow && html` class="narrow"`}>
 ${toast(notice)}
+${areDeliveriesPaused && pauseBanner}
 ${page.crumbs && crumbs(page.crumbs)}
 <header class="page-head">
 <div class="page-title">
@@ -72,6 +74,12 @@ function toast(notice: Notice | null): Html {
   const text = notice && html`<p class="toast ${notice.kind}">${notice.text}</p>`
   return html`<div id="toast" role="status" aria-live="polite">${text}</div>`
 }
+
+const pauseBanner = html`<aside class="note warn banner" aria-label="Deliveries are paused">
+<strong>Deliveries are paused.</strong>
+<span>Webhooks receive nothing, and no delivery is lost. The operator ends the pause with
+<code>muster deliveries unpause</code>.</span>
+</aside>`
 
 function crumbs(items: { label: string; to: string }[]): Html {
   const links = items.map(({ label, to }) => html`<li><a href="/console${to}">${label}</a></li>`)

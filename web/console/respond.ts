@@ -1,6 +1,7 @@
 /** Sends what a page's handler returns. */
 import type { Context } from 'koa'
 import type { Db } from '../../records/database/open.ts'
+import { findPausedAt } from '../../records/delivery-pause.ts'
 import { type Notice, type SignedIn, storeNotice } from '../../records/sessions.ts'
 import type { Assets } from './assets.ts'
 import { layout, parseTheme } from './layout.ts'
@@ -36,8 +37,15 @@ async function sendPage(ctx: Context, { db, assets }: Response, page: ConsolePag
     folder: assets.folder,
     theme: parseTheme(ctx.cookies.get('muster-theme')),
     notice,
+    areDeliveriesPaused: visitor !== undefined && (await areDeliveriesPaused(db)),
     visitor,
   })
+}
+
+/** False when the database is away: then this page says so. */
+async function areDeliveriesPaused({ read }: Db): Promise<boolean> {
+  const pausedAt = await findPausedAt(read).catch(() => undefined)
+  return pausedAt !== undefined
 }
 
 export function redirectToSignIn(ctx: Context): void {

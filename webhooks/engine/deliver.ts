@@ -11,12 +11,14 @@ import { type SecretOpener, SecretUnreadable, type SigningKeys } from '../transp
 import { send } from '../transport/send.ts'
 import { deliveryHeaders } from '../transport/sign.ts'
 import type { InFlight } from './in-flight.ts'
+import type { PauseWatch } from './pause-watch.ts'
 import type { ResultStore } from './store.ts'
 
 export interface DeliverOptions {
   db: Db
   jobs: AttemptJobs
   inFlight: InFlight
+  pause: PauseWatch
   store: ResultStore
   agent: Agent
   openSecret: SecretOpener
@@ -56,18 +58,19 @@ interface StartedAttempts {
   /** To load again: a transaction locks the webhook, another attempt of the delivery is in flight, or
    *  loading failed. */
   remaining: AttemptWith<'lease'>[]
-  /** Their webhooks get no attempts now: the account is suspended, or this process cannot read the secret. */
+  /** They must wait: all deliveries are paused, the account is suspended, or this process cannot read the secret. */
   paused: AttemptWith<'lease'>[]
 }
 
 /** Loads the requests and starts the attempts. On PostgreSQL this locks the webhooks until the requests have
- *  started: no request starts after somebody has disabled, deleted or suspended its webhook. */
+ *  started: no request starts after somebody has disabled, deleted or suspended its webhook, or paused all
+ *  deliveries. */
 async function startAttempts(
   options: DeliverOptions,
   attempts: AttemptWith<'lease'>[],
   onStarted: () => void,
 ): Promise<StartedAttempts> {
-  const { db, inFlight, store, log } = options
+  const { db, inFlight, pause, store, log } = options
   const batch: StartedAttempts = { started: [], remaining: attempts, paused: [] }
   const start = (requests: Map<string, AttemptRequest>): void => {
     batch.remaining = []
@@ -77,6 +80,7 @@ async function startAttempts(
       if (request?.nextAttemptAt !== attempt.scheduledAt) store.add(attempt)
       else if (!request.endpoint || inFlight.isSending(attempt.deliveryId))
         batch.remaining.push(attempt)
+      else if (request.endpoint.paused) batch.paused.push(attempt)
       else if (!request.endpoint.enabled) skip(options, attempt, request, request.endpoint)
       else {
         const keys = openEndpoint(options, request.endpoint)
@@ -84,6 +88,7 @@ async function startAttempts(
         else batch.paused.push(attempt)
       }
     }
+    if ([...requests.values()].some(({ endpoint }) => endpoint?.paused)) pause.onPaused()
     onStarted()
   }
   try {

@@ -15,6 +15,7 @@ import { type BackgroundSweep, startBackgroundSweep } from './background.ts'
 import type { AttemptListener } from './deliver.ts'
 import { Enqueuer } from './enqueue.ts'
 import { type EngineCounts, InFlight } from './in-flight.ts'
+import { PauseWatch } from './pause-watch.ts'
 import { ResultStore } from './store.ts'
 import { Worker } from './worker.ts'
 
@@ -78,13 +79,20 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const delaysMs = config.webhookRetryDelaysMs
   const store = new ResultStore({ db, jobs, inFlight, delaysMs, log })
   const sending = { agent, openSecret, timeoutMs, now, log, onAttempt }
-  const worker = new Worker({ db, jobs, inFlight, store, ...sending })
+  const pause = new PauseWatch(db, log)
+  const worker = new Worker({ db, jobs, inFlight, pause, store, ...sending })
   const enqueuer = new Enqueuer({ db, queue, inFlight, worker, horizonMs, now, log })
   inFlight.onSlotFree(worker.onSlotFree)
   const sweeps: BackgroundSweep[] = []
   const wakeSweeps = (): void => {
     for (const sweep of sweeps) sweep.wake()
   }
+  const wake = (): void => {
+    worker.wake()
+    enqueuer.onScheduled()
+    wakeSweeps()
+  }
+  pause.onResume(wake)
   const subscriptions: (() => void)[] = []
 
   async function stop(graceMs: number): Promise<void> {
@@ -92,7 +100,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     for (const unsubscribe of subscriptions) unsubscribe()
     // The worker must not lease while the others finish their last query.
     const drained = worker.drain(Math.max(0, graceMs - CLOSING_MS))
-    await Promise.all([enqueuer.stop(), ...sweeps.map((sweep) => sweep.stop()), drained])
+    await Promise.all([
+      pause.stop(),
+      enqueuer.stop(),
+      ...sweeps.map((sweep) => sweep.stop()),
+      drained,
+    ])
     await store.stop(Math.max(CLOSING_MS / 2, deadline - Date.now()))
     await worker.stop()
     // Cuts off the remaining requests; their results could not be stored.
@@ -119,10 +132,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   return {
     ready: () => queue.isReady().catch(() => false),
-    wake() {
-      enqueuer.onScheduled()
-      wakeSweeps()
-    },
+    wake,
     stats: () => inFlight.counts(),
     isLeader: () => enqueuer.isLeader,
     queueDepth: () => jobs.countReady(),

@@ -116,8 +116,8 @@ export class Worker {
   }
 
   async #startRound(count: number, round: LeaseRound | undefined): Promise<number> {
-    if (!round) return 0
-    const { inFlight, jobs } = this.#options
+    const { inFlight, jobs, pause } = this.#options
+    if (!round || !pause.mayLease) return 0
     const attempts = await jobs.lease(count, {
       ...round,
       skip: [...round.skip, ...inFlight.paused.list(), ...inFlight.suspended.list()],
