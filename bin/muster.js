@@ -12,9 +12,8 @@ const EXIT_DELAY_MS = 500
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 const [major, minor] = process.versions.node.split('.').map(Number)
-// DNS lookups and SQLite run on threads of libuv. With the default of four threads, a few slow lookups
-// would block the others.
-process.env.UV_THREADPOOL_SIZE ??= '128'
+// SQLite runs on threads of libuv, one for each of its five connections. The default is four threads for all.
+process.env.UV_THREADPOOL_SIZE ??= '16'
 
 const isSupported = major > MIN_VERSION[0] || (major === MIN_VERSION[0] && minor >= MIN_VERSION[1])
 

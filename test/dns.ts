@@ -1,9 +1,8 @@
 /** A name server on loopback. */
 import { createSocket } from 'node:dgram'
-import { Resolver } from 'node:dns/promises'
 import { isIPv4 } from 'node:net'
 import packet, { type Answer, type DecodedPacket } from 'dns-packet'
-import type { Lookup } from '../webhooks/transport/egress.ts'
+import { type Lookup, newNameLookup } from '../webhooks/transport/name-lookup.ts'
 
 /** The response to a query: IP addresses of both families, an alias with IP addresses, an error, or none. */
 export type Zone = (
@@ -12,7 +11,7 @@ export type Zone = (
 ) => string[] | { cname: string; addresses: string[] } | 'no such name' | 'silence'
 
 export interface NameServer extends AsyncDisposable {
-  /** Resolves names with this server, like `dns.lookup` with the system's. */
+  /** Resolves names with the hosts file and this server. */
   lookup: Lookup
   /** The number of queries for IPv4 addresses: one per look-up. */
   queries(): number
@@ -38,19 +37,10 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
     if (has !== 'silence') server.send(answerTo(query, has), port, address)
   })
   await new Promise<void>((resolve) => server.bind(0, '127.0.0.1', resolve))
-  const resolver = new Resolver({ timeout: 500, tries: 20 })
-  resolver.setServers([`127.0.0.1:${server.address().port}`])
-
   return {
-    lookup: (hostname, _options, callback) => {
-      addressesOf(resolver, hostname).then(
-        (addresses) => callback(null, addresses),
-        (error) => callback(error, []),
-      )
-    },
+    lookup: newNameLookup({ servers: [`127.0.0.1:${server.address().port}`] }),
     queries: () => queries,
     async [Symbol.asyncDispose]() {
-      resolver.cancel()
       await new Promise<void>((resolve) => server.close(() => resolve()))
     },
   }
@@ -81,21 +71,4 @@ function answerTo(
     questions,
     answers,
   })
-}
-
-/** Throws only when neither family has an IP address, like `dns.lookup`. */
-async function addressesOf(
-  resolver: Resolver,
-  hostname: string,
-): Promise<{ address: string; family: number }[]> {
-  const [four, six] = await Promise.allSettled([
-    resolver.resolve4(hostname),
-    resolver.resolve6(hostname),
-  ])
-  const found = [
-    ...(four.status === 'fulfilled' ? four.value.map((address) => ({ address, family: 4 })) : []),
-    ...(six.status === 'fulfilled' ? six.value.map((address) => ({ address, family: 6 })) : []),
-  ]
-  if (found.length === 0 && four.status === 'rejected') throw four.reason
-  return found
 }

@@ -1,16 +1,12 @@
 /** Egress control: webhooks may connect to the public internet over https, and to the ranges that
  *  the operator allows. The check covers the IP address of the actual connection, so DNS rebinding
  *  is useless. Undecidable cases are refused. */
-import {
-  type LookupAddress,
-  type LookupAllOptions,
-  type LookupOptions,
-  lookup as systemLookup,
-} from 'node:dns'
+import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { Agent, buildConnector, Client, type Dispatcher, Pool } from 'undici'
 import { Refused } from '../../errors.ts'
+import { type Lookup, newNameLookup } from './name-lookup.ts'
 
 /** An IP address range: its first address and the bits of its prefix. */
 export type Cidr = ReturnType<typeof ipaddr.parseCIDR>
@@ -110,19 +106,12 @@ export function assertWebhookUrl(text: string, allow: Cidr[]): string {
 const KEEP_ALIVE_MS = 4_000
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** All IP addresses of a name, as `dns.lookup` finds them. */
-export type Lookup = (
-  hostname: string,
-  options: LookupAllOptions,
-  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void
-
 /** An agent whose connections are checked three times: the host if it is an IP literal (no lookup
  *  happens for literals), every IP address of its name, and the IP address of the connection. A
  *  `Trace` in `opaque` of a request receives the connection that carries the request. */
 export function guardedAgent(
   allow: Cidr[],
-  { lookup = systemLookup }: { lookup?: Lookup } = {},
+  { lookup = newNameLookup() }: { lookup?: Lookup } = {},
 ): Agent {
   const connectors = {
     'https:': guardedConnector('https:', allow, lookup),
@@ -266,8 +255,7 @@ function guardedConnector(
 
 /** Refuses a name when any of its IP addresses is blocked: we do not choose the one that is
  *  connected to. */
-function guardedLookup(protocol: string, allow: Cidr[], systemLookup: Lookup): LookupFunction {
-  const lookup = coalesced(systemLookup)
+function guardedLookup(protocol: string, allow: Cidr[], lookup: Lookup): LookupFunction {
   return (
     hostname: string,
     options: LookupOptions,
@@ -283,26 +271,6 @@ function guardedLookup(protocol: string, allow: Cidr[], systemLookup: Lookup): L
       if (options.all || !first)
         return callback(first ? null : new Error(`${hostname} has no address`), addresses)
       return callback(null, first.address, first.family)
-    })
-  }
-}
-
-/** One lookup per name at a time: the system runs few lookups at once, and a name that hangs must
- *  not block them all. */
-function coalesced(lookup: Lookup): Lookup {
-  const waiting = new Map<string, Parameters<Lookup>[2][]>()
-  return (hostname, options, callback) => {
-    const key = `${options.family} ${hostname}`
-    const others = waiting.get(key)
-    if (others) {
-      others.push(callback)
-      return
-    }
-    const all = [callback]
-    waiting.set(key, all)
-    lookup(hostname, options, (...result) => {
-      waiting.delete(key)
-      for (const each of all) each(...result)
     })
   }
 }

@@ -1,0 +1,69 @@
+/** Look-ups of host names: the hosts file, the name servers, and names that hang. */
+import type { LookupAddress } from 'node:dns'
+import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { type Lookup, newNameLookup } from '../../webhooks/transport/name-lookup.ts'
+import { startNameServer } from '../dns.ts'
+
+const ip4 = (address: string): LookupAddress => ({ address, family: 4 })
+
+function find(lookup: Lookup, name: string, family = 0): Promise<LookupAddress[]> {
+  return new Promise((resolve, reject) =>
+    lookup(name, { all: true, family }, (error, addresses) =>
+      error ? reject(error) : resolve(addresses),
+    ),
+  )
+}
+
+test('finds the addresses of both families, in any case and with a final dot', async () => {
+  await using names = await startNameServer(() => ['93.184.216.34', '2606:4700:4700::1111'])
+  const six = { address: '2606:4700:4700::1111', family: 6 }
+  expect(await find(names.lookup, 'Name.Test.')).toEqual([ip4('93.184.216.34'), six])
+  expect(await find(names.lookup, 'name.test', 6)).toEqual([six])
+})
+
+test('100 names that hang do not delay another name', async () => {
+  await using names = await startNameServer((name) =>
+    name.startsWith('hangs') ? 'silence' : ['93.184.216.34'],
+  )
+  let hanging = 100
+  const hangs = Array.from({ length: hanging }, (_, index) =>
+    expect(find(names.lookup, `hangs-${index}.test`).finally(() => hanging--)).rejects.toThrow(
+      expect.objectContaining({ code: 'EAI_AGAIN' }),
+    ),
+  )
+  for (const name of ['one.test', 'two.test'])
+    expect(await find(names.lookup, name)).toEqual([ip4('93.184.216.34')])
+  expect(hanging).toBe(100)
+  await Promise.all(hangs)
+}, 60_000)
+
+test('shares a look-up among concurrent callers, and remembers a failure for a short time', async () => {
+  let exists = false
+  await using names = await startNameServer(() => (exists ? ['93.184.216.34'] : 'no such name'))
+  const notFound = expect.objectContaining({ code: 'ENOTFOUND' })
+  const both = [find(names.lookup, 'new.test'), find(names.lookup, 'new.test')]
+  for (const each of both) await expect(each).rejects.toThrow(notFound)
+  exists = true
+  await expect(find(names.lookup, 'new.test')).rejects.toThrow(notFound)
+  expect(names.queries()).toBe(1)
+  await vi.waitFor(() => find(names.lookup, 'new.test'), { timeout: 10_000, interval: 200 })
+})
+
+test('reads the hosts file first, and again after a change', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'muster-hosts-'))
+  const hostsFile = join(directory, 'hosts')
+  const lookup = newNameLookup({ hostsFile, servers: ['127.0.0.1:9'] })
+  await writeFile(hostsFile, '# Ours\n10.0.0.1\tShop.internal shop # both\nno-address shop\n')
+  expect(await find(lookup, 'shop.internal')).toEqual([ip4('10.0.0.1')])
+  expect(await find(lookup, 'SHOP')).toEqual([ip4('10.0.0.1')])
+  await writeFile(hostsFile, '10.0.0.2 shop\n')
+  await utimes(hostsFile, new Date(), new Date(Date.now() + 1_000))
+  await vi.waitFor(async () => expect(await find(lookup, 'shop')).toEqual([ip4('10.0.0.2')]), {
+    timeout: 20_000,
+    interval: 500,
+  })
+  await rm(directory, { recursive: true })
+})

@@ -1,0 +1,126 @@
+/** Looks up the IP addresses of host names: first in the hosts file, then with c-ares. `dns.lookup` would
+ *  take a thread of libuv for as long as a name server is silent. Then a few names of one account could
+ *  stop the look-ups of all. */
+import type { LookupAddress, LookupAllOptions } from 'node:dns'
+import { Resolver } from 'node:dns/promises'
+import { readFile, stat } from 'node:fs/promises'
+import { isIP } from 'node:net'
+
+/** All IP addresses of a name, as `dns.lookup` finds them. */
+export type Lookup = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void
+
+export interface NameLookupOptions {
+  hostsFile?: string
+  /** By default those of resolv.conf. */
+  servers?: string[]
+}
+
+const TIMEOUT_MS = 2_000
+const TRIES = 3
+/** A new resolver reads resolv.conf again. */
+const RESOLVER_MS = 30_000
+const HOSTS_MS = 5_000
+/** The deliveries of a webhook do not repeat the look-up of a name that has just failed. */
+const FAILURE_MS = 2_000
+const MAX_FAILURES = 10_000
+
+/** A look-up with the errors of `dns.lookup`: ENOTFOUND for a name without an IP address, EAI_AGAIN when
+ *  no name server knows. Concurrent look-ups of a name share one. */
+export function newNameLookup(options: NameLookupOptions = {}): Lookup {
+  const findInHosts = hostsReader(options.hostsFile ?? '/etc/hosts')
+  const resolve = resolverOf(options.servers)
+  const running = new Map<string, Promise<LookupAddress[]>>()
+  const failures = new Map<string, { error: Error; until: number }>()
+
+  async function find(name: string): Promise<LookupAddress[]> {
+    const local = await findInHosts(name)
+    if (local.length > 0) return local
+    const failure = failures.get(name)
+    if (failure && performance.now() < failure.until) throw failure.error
+    try {
+      return await resolve(name)
+    } catch (error) {
+      if (failures.size >= MAX_FAILURES) failures.clear()
+      failures.set(name, { error: error as Error, until: performance.now() + FAILURE_MS })
+      throw error
+    }
+  }
+
+  return (hostname, { family }, callback) => {
+    const name = hostname.toLowerCase().replace(/\.$/, '')
+    let search = running.get(name)
+    if (!search) {
+      search = find(name).finally(() => running.delete(name))
+      running.set(name, search)
+    }
+    const wanted = Number(String(family ?? 0).replace('IPv', ''))
+    search.then(
+      (addresses) =>
+        callback(
+          null,
+          addresses.filter((each) => !wanted || each.family === wanted),
+        ),
+      (error) => callback(error, []),
+    )
+  }
+}
+
+function resolverOf(servers: string[] | undefined): (name: string) => Promise<LookupAddress[]> {
+  let resolver: Resolver | undefined
+  let createdAt = 0
+  const current = (): Resolver => {
+    if (resolver && performance.now() - createdAt < RESOLVER_MS) return resolver
+    resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
+    if (servers) resolver.setServers(servers)
+    createdAt = performance.now()
+    return resolver
+  }
+  return async (name) => {
+    const results = await Promise.allSettled([current().resolve4(name), current().resolve6(name)])
+    const addresses = results.flatMap((result) =>
+      result.status === 'fulfilled' ? result.value : [],
+    )
+    if (addresses.length > 0) return addresses.map(withFamily)
+    const codes = results.map((result) => result.status === 'rejected' && result.reason.code)
+    const isKnown = codes.every((code) => ['ENOTFOUND', 'ENODATA', false].includes(code))
+    throw Object.assign(new Error(`The look-up of ${name} failed: ${codes.join(', ')}`), {
+      code: isKnown ? 'ENOTFOUND' : 'EAI_AGAIN',
+    })
+  }
+}
+
+const withFamily = (address: string): LookupAddress => ({ address, family: isIP(address) })
+
+/** The IP addresses of a name in a hosts file, which is read again after a change. */
+function hostsReader(file: string): (name: string) => Promise<LookupAddress[]> {
+  let hosts = new Map<string, LookupAddress[]>()
+  let changedAt: number | undefined
+  let checkedAt = Number.NEGATIVE_INFINITY
+  return async (name) => {
+    if (performance.now() - checkedAt > HOSTS_MS) {
+      checkedAt = performance.now()
+      const modifiedAt = await stat(file).then(
+        ({ mtimeMs }) => mtimeMs,
+        () => undefined,
+      )
+      if (modifiedAt !== changedAt) hosts = parseHosts(await readFile(file, 'utf8').catch(() => ''))
+      changedAt = modifiedAt
+    }
+    return hosts.get(name) ?? []
+  }
+}
+
+function parseHosts(text: string): Map<string, LookupAddress[]> {
+  const hosts = new Map<string, LookupAddress[]>()
+  for (const line of text.split('\n')) {
+    const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/)
+    if (isIP(address) === 0) continue
+    for (const name of names.map((each) => each.toLowerCase()))
+      hosts.set(name, [...(hosts.get(name) ?? []), withFamily(address)])
+  }
+  return hosts
+}
