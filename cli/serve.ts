@@ -7,7 +7,7 @@ import { Refused } from '../errors.ts'
 import { Clock } from '../records/database/clock.ts'
 import { acquireFileLock, FileLocked } from '../records/database/lock.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
-import { openDatabase } from '../records/database/open.ts'
+import { openDatabase, withoutPooler } from '../records/database/open.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
 import { useClockForIds } from '../records/ids.ts'
 import type { Config } from '../server/config.ts'
@@ -145,7 +145,7 @@ async function acquireServeLock({
 async function migrateAndCreateFirstAccount({
   database,
 }: Config): Promise<FirstAccount | undefined> {
-  const db = openDatabase(database)
+  const db = openDatabase(withoutPooler(database))
   try {
     return await withSetupLock(database, async () => {
       await migrate(db)

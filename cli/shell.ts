@@ -46,14 +46,18 @@ export function newShell(environment: Record<string, string | undefined>): Shell
     exitStatus: 0,
     async withDatabase(work) {
       const settings = await config()
-      const [{ openDatabase }, { migrate, withSetupLock }, { Clock }, { useClockForIds }] =
-        await Promise.all([
-          import('../records/database/open.ts'),
-          import('../records/database/migrate.ts'),
-          import('../records/database/clock.ts'),
-          import('../records/ids.ts'),
-        ])
-      const db = openDatabase(settings.database)
+      const [
+        { openDatabase, withoutPooler },
+        { migrate, withSetupLock },
+        { Clock },
+        { useClockForIds },
+      ] = await Promise.all([
+        import('../records/database/open.ts'),
+        import('../records/database/migrate.ts'),
+        import('../records/database/clock.ts'),
+        import('../records/ids.ts'),
+      ])
+      const db = openDatabase(withoutPooler(settings.database))
       try {
         const migrated = await withSetupLock(settings.database, () => migrate(db))
         const { now } = await Clock.open(db)

@@ -28,7 +28,7 @@ export interface Config {
   /** The URL of this service for clients, without a trailing slash. */
   baseUrl: string
   database:
-    | ({ databaseUrl: string; backend: QueueBackend } & ConnectionLimits)
+    | ({ databaseUrl: string; directUrl: string; backend: QueueBackend } & ConnectionLimits)
     | { dataDir: string }
   /** How long a statement of a request or a worker may run on PostgreSQL. */
   statementTimeoutMs: number
@@ -148,6 +148,7 @@ const settings = {
   BASE_URL: httpUrl({ default: undefined }),
   DATA_DIR: str({ default: './data' }),
   DATABASE_URL: postgresUrl({ default: undefined }),
+  DATABASE_DIRECT_URL: postgresUrl({ default: undefined }),
   QUEUE_BACKEND: str({ choices: queueBackends, default: 'postgres' }),
   DATABASE_POOL_SIZE: integer(2, 1_000)({ default: DEFAULT_LIMITS.poolSize }),
   QUEUE_POOL_SIZE: integer(2, 1_000)({ default: DEFAULT_LIMITS.queuePoolSize }),
@@ -201,6 +202,10 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     throw new ConfigError(
       `ROLE ${env.ROLE} needs DATABASE_URL: the embedded database serves one process`,
     )
+  if (embedded && env.DATABASE_DIRECT_URL !== undefined)
+    throw new ConfigError(
+      'DATABASE_DIRECT_URL needs DATABASE_URL, which leads to the same database',
+    )
   if (!embedded && env.SECRET_KEY === undefined)
     throw new ConfigError(
       'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters',
@@ -220,6 +225,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
         ? { dataDir }
         : {
             databaseUrl: env.DATABASE_URL,
+            directUrl: env.DATABASE_DIRECT_URL ?? env.DATABASE_URL,
             backend: env.QUEUE_BACKEND,
             poolSize: env.DATABASE_POOL_SIZE,
             queuePoolSize: env.QUEUE_POOL_SIZE,

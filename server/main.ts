@@ -4,7 +4,8 @@ import type { Logger } from 'pino'
 import { makeExport } from '../operations/export-job.ts'
 import { problemIn } from '../operations/violations.ts'
 import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
-import { type Db, openDatabase } from '../records/database/open.ts'
+import { type Db, openDatabase, withoutPooler } from '../records/database/open.ts'
+import { assertOwnSessions } from '../records/database/pooler.ts'
 import { findPausedAt, pauseDeliveries } from '../records/delivery-pause.ts'
 import { listDueExportIds } from '../records/export-runs.ts'
 import { runBulkJob } from '../webhooks/bulk.ts'
@@ -74,7 +75,10 @@ interface Parts {
  *  or its schema or SECRET_KEY does not fit it; then nothing is left open. */
 export async function start(config: Config, options: ServerOptions): Promise<Running> {
   const { log } = options
-  const db = openDatabase(config.database, config)
+  const isWorker = config.role !== 'api'
+  if (isWorker) await assertWorkerDatabase(config)
+  const database = isWorker ? withoutPooler(config.database) : config.database
+  const db = openDatabase(database, config)
   const metrics = newMetrics()
   reportPools(metrics.registry, db)
   const removals = newRemovalMetrics(metrics.registry)
@@ -114,7 +118,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
         host: config.host,
         port: config.metricsPort,
       })
-    if (config.role !== 'api') {
+    if (isWorker) {
       const onAttempt = newAttemptObserver(metrics.registry)
       parts.engine = await startDelivery({ db, config, now, log, onAttempt })
       reportDeliveries(metrics.registry, parts.engine)
@@ -198,5 +202,11 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
 /** The queue is in the same PostgreSQL, or in an embedded one with a cache directory that makes the next
  *  start faster. */
 function queuePlace({ database }: Config): QueuePlace {
-  return 'databaseUrl' in database ? database : { cacheDir: database.dataDir }
+  return 'databaseUrl' in database ? withoutPooler(database) : { cacheDir: database.dataDir }
+}
+
+/** CockroachDB and YugabyteDB number their sessions in another way, and are not checked. */
+async function assertWorkerDatabase({ database }: Config): Promise<void> {
+  if ('databaseUrl' in database && ['postgres', 'citus'].includes(database.backend))
+    await assertOwnSessions(database.directUrl)
 }

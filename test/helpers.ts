@@ -11,7 +11,7 @@ import { operations } from '../generated/operations.ts'
 import { insertAccount } from '../records/accounts.ts'
 import type { AccessLevel } from '../records/api-keys.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
-import { openDatabase } from '../records/database/open.ts'
+import { openDatabase, withoutPooler } from '../records/database/open.ts'
 import { accountScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { insertUser, type Permission, type Role } from '../records/users.ts'
@@ -206,7 +206,7 @@ export async function startApp(options: AppOptions = {}): Promise<TestApp> {
 
 async function migrateDatabase(config: Config): Promise<void> {
   await withSetupLock(config.database, async () => {
-    const db = openDatabase(config.database)
+    const db = openDatabase(withoutPooler(config.database))
     await migrate(db).finally(() => db.close())
   })
 }

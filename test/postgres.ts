@@ -32,7 +32,7 @@ export interface TestPostgres {
 
 const run = promisify(execFile)
 /** The ID of user and group `nobody` in Debian. PostgreSQL refuses to run as root. */
-const NOBODY = 65_534
+export const NOBODY = 65_534
 const START_MS = 30_000
 
 export async function startPostgres(): Promise<TestPostgres> {
@@ -202,7 +202,7 @@ async function nativeFolder(directory: string, root: boolean): Promise<string> {
   return copy
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()

@@ -22,6 +22,7 @@ const UNAVAILABLE_CODES: [codes: RegExp, reason: string][] = [
   [/^57P0[1-5]$/, 'PostgreSQL: shutting down, starting up, or a session that was ended'],
   [/^55000$/, 'PostgreSQL: the database accepts no connections'],
   [/^55P03$/, 'PostgreSQL: lock_timeout'],
+  [/^57014$/, 'PostgreSQL: statement_timeout'],
   [/^25P03$/, 'PostgreSQL: idle_in_transaction_session_timeout'],
   [/^3D000$/, 'PostgreSQL: the database does not exist, for example during a restore'],
   [/^25006$/, 'PostgreSQL: read-only, for example a standby before its promotion'],

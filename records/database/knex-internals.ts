@@ -1,4 +1,4 @@
-/** Prepared statements for SQLite, and connections for transactions. The only file that relies on private
+/** Prepared statements for SQLite, and connections of knex. The only file that relies on private
  *  parts of knex and sqlite3; test/records/knex-internals.test.ts fails when an update changes them.
  *  - The SQLite client prepares each statement once per connection. knex and sqlite3 prepare it for each
  *    query, which takes about as long as a small query itself.
@@ -8,6 +8,8 @@
  *    statements. */
 import { createRequire } from 'node:module'
 import type { Knex } from 'knex'
+import type pg from 'pg'
+import { PoolerTolerantConnection } from './pooler.ts'
 
 type Callback = (this: unknown, error: Error | null, result?: unknown) => void
 
@@ -94,6 +96,20 @@ export class TransactionConnection {
   }
 }
 
+/** knex's types do not declare `_driver`. */
+declare class KnexPostgresClient extends Knex.Client {
+  _driver(): { Client: typeof pg.Client }
+}
+
+const knexRequire = createRequire(import.meta.url)
+const PostgresClient: typeof KnexPostgresClient = knexRequire('knex/lib/dialects/postgres/index.js')
+
+export class PoolerTolerantClient extends PostgresClient {
+  override _driver(): { Client: typeof pg.Client } {
+    return { Client: PoolerTolerantConnection }
+  }
+}
+
 interface SqliteQuery {
   sql: string
   options?: Partial<typeof UNPREPARED>
@@ -105,9 +121,7 @@ declare class KnexSqliteClient extends Knex.Client {
   destroyRawConnection(connection: unknown): Promise<void>
 }
 
-const SqliteClient: typeof KnexSqliteClient = createRequire(import.meta.url)(
-  'knex/lib/dialects/sqlite3/index.js',
-)
+const SqliteClient: typeof KnexSqliteClient = knexRequire('knex/lib/dialects/sqlite3/index.js')
 
 /** Query options that keep a statement from being prepared: a prepared statement keeps its last values
  *  in memory. */

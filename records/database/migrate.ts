@@ -1,13 +1,15 @@
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { Refused } from '../../errors.ts'
 import { acquireFileLock } from './lock.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
-import type { DatabaseOptions, Db } from './open.ts'
+import { type DatabaseOptions, type Db, withoutPooler } from './open.ts'
 
 /** PostgreSQL advisory lock: any number that nothing else locks. */
 const SETUP_LOCK_KEY = 4_687_787
 const LOCK_WAIT_MS = 60_000
+const LOCK_RETRY_MS = 100
 const CONNECT_TIMEOUT_MS = 10_000
 
 type AppliedMigration = Pick<Migration, 'name' | 'checksum'>
@@ -16,7 +18,7 @@ type AppliedMigration = Pick<Migration, 'name' | 'checksum'>
 export function withSetupLock<T>(database: DatabaseOptions, work: () => Promise<T>): Promise<T> {
   return 'dataDir' in database
     ? withFileLock(join(database.dataDir, 'setup.lock'), work)
-    : withAdvisoryLock(database.databaseUrl, work)
+    : withAdvisoryLock(withoutPooler(database).databaseUrl, work)
 }
 
 async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T> {
@@ -24,7 +26,8 @@ async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T>
   return work().finally(() => lock.release())
 }
 
-/** Uses an own connection: the lock ends with it, also when this process is killed. */
+/** Uses an own connection: the lock ends with it, also when this process is killed. The lock belongs to a
+ *  transaction, because a pooler in transaction mode shares sessions. */
 async function withAdvisoryLock<T>(databaseUrl: string, work: () => Promise<T>): Promise<T> {
   const client = new pg.Client({
     connectionString: databaseUrl,
@@ -34,12 +37,31 @@ async function withAdvisoryLock<T>(databaseUrl: string, work: () => Promise<T>):
   client.on('error', () => undefined)
   await client.connect()
   try {
-    await client.query(`set lock_timeout = ${LOCK_WAIT_MS}`)
-    await client.query('select pg_advisory_lock($1)', [SETUP_LOCK_KEY])
+    await acquireAdvisoryLock(client)
     return await work()
   } finally {
+    await client.query('commit').catch(() => undefined)
     await client.end()
   }
+}
+
+/** Waits without an open transaction: behind a pooler, waiting nodes could occupy all connections to
+ *  PostgreSQL. */
+async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
+  const deadlineMs = performance.now() + LOCK_WAIT_MS
+  while (performance.now() < deadlineMs) {
+    await client.query('begin; set local idle_in_transaction_session_timeout = 0')
+    const { rows } = await client.query('select pg_try_advisory_xact_lock($1) as locked', [
+      SETUP_LOCK_KEY,
+    ])
+    if (rows[0].locked) return
+    await client.query('rollback')
+    await delay(LOCK_RETRY_MS)
+  }
+  throw new Refused(
+    `Another process has been setting up the database for ${LOCK_WAIT_MS / 1_000} s. ` +
+      'Start again when it has finished.',
+  )
 }
 
 /** Runs the pending migrations and returns their names. Call it inside `withSetupLock`. Throws `Refused`

@@ -4,8 +4,14 @@ import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
 import { type Announcements, createAnnouncements, NOTIFY_CHANNEL } from './announcements.ts'
-import { type PoolUse, PreparingSqliteClient, poolUse } from './knex-internals.ts'
+import {
+  PoolerTolerantClient,
+  type PoolUse,
+  PreparingSqliteClient,
+  poolUse,
+} from './knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from './limits.ts'
+import type { PoolerTolerantConnection } from './pooler.ts'
 
 // Epoch milliseconds and counts are far below 2^53, so int8 may be a number on PostgreSQL as it is on SQLite.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -27,9 +33,20 @@ export interface Db extends Announcements {
   close(): Promise<void>
 }
 
-export type DatabaseOptions =
-  | ({ databaseUrl: string } & Partial<ConnectionLimits>)
-  | { dataDir: string }
+interface PostgresPlace {
+  databaseUrl: string
+  /** Without the pooler that may be in front of the database. */
+  directUrl?: string
+}
+
+export type DatabaseOptions = (PostgresPlace & Partial<ConnectionLimits>) | { dataDir: string }
+
+/** The same database without a pooler in front. */
+export function withoutPooler<Options extends DatabaseOptions>(options: Options): Options {
+  return 'databaseUrl' in options && options.directUrl !== undefined
+    ? { ...options, databaseUrl: options.directUrl }
+    : options
+}
 
 /** knex prints connection errors on standard output, which is for the output of commands. It also throws
  *  them. */
@@ -50,6 +67,9 @@ const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
 /** A node that hangs must not keep its rows locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
+/** Later than PostgreSQL, a node gives up a statement by itself: the server may be gone, or a pooler keeps
+ *  `statement_timeout` from statements outside transactions. */
+const NETWORK_MS = 1_000
 
 /** `statementTimeoutMs`: PostgreSQL only; no timeout by default. */
 export function openDatabase(
@@ -71,8 +91,14 @@ function openPostgres(
   { poolSize, lockTimeoutMs, keepAliveMs }: ConnectionLimits,
   statementTimeoutMs?: number,
 ): Db {
+  const settings = {
+    lock_timeout: lockTimeoutMs,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    // 0 overrides the limit that the role may have.
+    statement_timeout: statementTimeoutMs ?? 0,
+  }
   const pool = knex({
-    client: 'pg',
+    client: PoolerTolerantClient,
     compileSqlOnError: false,
     log: NO_LOG,
     connection: {
@@ -82,14 +108,19 @@ function openPostgres(
       connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveMs,
-      query_timeout: statementTimeoutMs,
-      options:
-        `-c lock_timeout=${lockTimeoutMs} ` +
-        `-c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
+      query_timeout: statementTimeoutMs && statementTimeoutMs + NETWORK_MS,
     },
-    pool: { min: 0, max: poolSize },
+    pool: {
+      min: 0,
+      max: poolSize,
+      afterCreate(connection: PoolerTolerantConnection, done: (error?: Error) => void) {
+        connection.applySettings(settings).then(() => done(), done)
+      },
+    },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,
   })
+  // Landed migrations recognise PostgreSQL by this name.
+  pool.client.config.client = 'pg'
   const announcements = createAnnouncements((messages) => notify(pool, messages))
   return {
     dialect: 'postgres',

@@ -1,12 +1,9 @@
 /** What an operator sees at /metrics, on both databases. */
 import { expect, inject, test } from 'vitest'
 import { confirmClock } from '../../records/clock-spans.ts'
-import { writeScope } from '../../records/database/scope.ts'
-import { transaction } from '../../records/database/transaction.ts'
-import { insertWebhook } from '../../records/webhooks.ts'
-import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { startApp, type TestApp, until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { subscribe } from './subscribe.ts'
 
 const DAY_MS = 86_400_000
 
@@ -19,20 +16,6 @@ async function readMetrics(app: TestApp): Promise<Map<string, number>> {
       return [line.slice(0, end), Number(line.slice(end + 1))]
     }),
   )
-}
-
-async function subscribe(app: TestApp, { accountId }: TestAccount, url: string): Promise<string> {
-  const secret = newSecret()
-  const input = { url, description: '', eventTypes: ['*'], createdBy: null }
-  const webhook = await transaction(app.db, (trx) =>
-    insertWebhook(
-      writeScope(trx, accountId),
-      input,
-      (id) => sealSecret(app.config.secretKeys.newest(), id, secret),
-      new Date(),
-    ),
-  )
-  return webhook.id
 }
 
 /** A worker with a participant in an account with a webhook. */

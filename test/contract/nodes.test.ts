@@ -4,27 +4,12 @@ import { describe, expect, inject, test } from 'vitest'
 import { migrate, withSetupLock } from '../../records/database/migrate.ts'
 import { readMigrations } from '../../records/database/migration-files.ts'
 import { openDatabase } from '../../records/database/open.ts'
-import { writeScope } from '../../records/database/scope.ts'
-import { transaction } from '../../records/database/transaction.ts'
-import { insertWebhook } from '../../records/webhooks.ts'
 import { readConfig } from '../../server/config.ts'
-import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
-import { newDatabase, startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { newDatabase, startApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
+import { subscribe } from './subscribe.ts'
 
 const onPostgres = describe.skipIf(inject('database') !== 'postgres')
-
-async function subscribe(app: TestApp, { accountId }: TestAccount, url: string): Promise<void> {
-  const secret = newSecret()
-  await transaction(app.db, (trx) =>
-    insertWebhook(
-      writeScope(trx, accountId),
-      { url, description: '', eventTypes: ['*'], createdBy: null },
-      (id) => sealSecret(app.config.secretKeys.newest(), id, secret),
-      new Date(),
-    ),
-  )
-}
 
 onPostgres('several nodes', () => {
   test('start at once on an empty database: one migrates, the others wait', async () => {

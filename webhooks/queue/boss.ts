@@ -116,10 +116,11 @@ function connection({
   queuePoolSize = DEFAULT_LIMITS.queuePoolSize,
   keepAliveMs = DEFAULT_LIMITS.keepAliveMs,
 }: QueuePlace) {
-  const settings = Object.entries(SESSION_SETTINGS).map(([name, value]) => `-c ${name}=${value}`)
+  const settings = Object.entries(SESSION_SETTINGS).map(([name, value]) => `set ${name}=${value}`)
   return {
     connectionString: databaseUrl,
-    options: settings.join(' '),
+    // Poolers in session mode refuse settings among the startup parameters.
+    onConnect: (client: pg.Client) => client.query(settings.join(';')),
     application_name: 'muster-queue',
     max: queuePoolSize,
     keepAlive: true,

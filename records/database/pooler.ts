@@ -1,0 +1,79 @@
+/** PostgreSQL behind a pooler such as PgBouncer. In transaction mode a pooler may run each transaction in
+ *  another session, so nothing may stay in a session: settings, prepared statements, locks, LISTEN. */
+import pg from 'pg'
+import { Refused } from '../../errors.ts'
+
+const CONNECT_TIMEOUT_MS = 5_000
+/** In transaction mode, nearly every round finds a shared session. */
+const ROUNDS = 10
+
+/** Leaves nothing in the session of a pooler: statements get no names, and settings belong to a transaction. */
+export class PoolerTolerantConnection extends pg.Client {
+  /** Declared here, because pg's types lack it. The server sends it at the start of a connection. */
+  declare readonly processID: number
+  /** Statements to send with BEGIN. Undefined without a pooler. */
+  #localSettings: string | undefined
+
+  /** Sets `settings` for the session. Through a pooler they are set for each transaction. */
+  async applySettings(settings: Record<string, number>): Promise<void> {
+    const statements = (command: string): string =>
+      Object.entries(settings)
+        .map(([name, value]) => `${command} ${name}=${value};`)
+        .join('')
+    // A pooler invents a process ID.
+    const isDirect = (await findBackendId(this)) === this.processID
+    if (isDirect) await this.query(statements('set'))
+    else this.#localSettings = statements('set local')
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: `query` has many signatures.
+  override query(...input: any[]): any {
+    const query = super.query as (...args: unknown[]) => unknown
+    const [statement, ...others] = input
+    if (this.#localSettings === undefined || typeof statement?.text !== 'string')
+      return query.apply(this, input)
+    const text = statement.text === 'BEGIN;' ? statement.text + this.#localSettings : statement.text
+    return query.call(this, { ...statement, name: undefined, text }, ...others)
+  }
+}
+
+/** Throws `Refused` when connections to the URL share sessions: its pooler is in transaction mode. */
+export async function assertOwnSessions(databaseUrl: string): Promise<void> {
+  const [first, second] = await Promise.all([connect(databaseUrl), connect(databaseUrl)])
+  try {
+    for (let round = 0; round < ROUNDS; round++)
+      if (await haveSharedSession(first, second))
+        throw new Refused(
+          'Workers need a session of PostgreSQL for each connection, but a pooler in transaction mode shares ' +
+            'them: set DATABASE_DIRECT_URL to the URL of PostgreSQL itself.',
+        )
+  } finally {
+    await Promise.all([first.end(), second.end()])
+  }
+}
+
+async function haveSharedSession(first: pg.Client, second: pg.Client): Promise<boolean> {
+  const id = await findBackendId(first)
+  await second.query('begin')
+  const isShared = (await findBackendId(second)) === id || (await findBackendId(first)) !== id
+  await second.query('rollback')
+  return isShared
+}
+
+async function connect(databaseUrl: string): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: CONNECT_TIMEOUT_MS,
+  })
+  // A lost connection also rejects the running query. Without a listener it would end the process.
+  client.on('error', () => undefined)
+  await client.connect()
+  return client
+}
+
+/** The process ID of the session in which PostgreSQL runs the statement. */
+async function findBackendId(connection: Pick<pg.Client, 'query'>): Promise<number> {
+  const { rows } = await connection.query('select pg_backend_pid() as id')
+  return rows[0].id
+}
