@@ -35,12 +35,13 @@ const run = promisify(execFile)
 export const NOBODY = 65_534
 const START_MS = 30_000
 
-export async function startPostgres(): Promise<TestPostgres> {
+/** `programs`: the folder of another version's programs. */
+export async function startPostgres(programs?: string): Promise<TestPostgres> {
   const directory = mkdtempSync(join(tmpdir(), 'muster-postgres-'))
   const root = process.getuid?.() === 0
   const user = root ? { uid: NOBODY, gid: NOBODY } : {}
   if (root) chownSync(directory, NOBODY, NOBODY)
-  const native = await nativeFolder(directory, root)
+  const bin = programs ?? join(await nativeFolder(directory, root), 'bin')
   const data = join(directory, 'data')
   const options = {
     ...user,
@@ -49,7 +50,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   }
 
   await run(
-    join(native, 'bin', 'initdb'),
+    join(bin, 'initdb'),
     ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
     options,
   )
@@ -73,7 +74,7 @@ export async function startPostgres(): Promise<TestPostgres> {
 
   async function launch(): Promise<void> {
     server = spawn(
-      join(native, 'bin', 'postgres'),
+      join(bin, 'postgres'),
       [
         '-D',
         data,

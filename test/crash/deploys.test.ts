@@ -4,11 +4,11 @@ import { describe, expect, inject, test } from 'vitest'
 import { type Muster, newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
 import { newDatabase, until } from '../helpers.ts'
+import { startLoad } from './load.ts'
 import { startLoadBalancer, startTcpProxy } from './proxy.ts'
 
 /** `ROLLING_RESTARTS=20` for a thorough run. */
 const RESTARTS = Number(process.env.ROLLING_RESTARTS ?? 3)
-const CLIENTS = 4
 const SETTINGS = { RATE_LIMIT_PER_MINUTE: '1000000', DRAIN_MS: '1000' }
 
 async function freePort(): Promise<number> {
@@ -17,48 +17,6 @@ async function freePort(): Promise<number> {
   const { port } = server.address() as { port: number }
   await new Promise((resolve) => server.close(resolve))
   return port
-}
-
-interface Load {
-  /** Resolves to the number of successful requests. */
-  stop(): Promise<number>
-  /** Responses other than 200 and 201, and errors. */
-  failures: string[]
-}
-
-function startLoad(url: string, token: string): Load {
-  const failures: string[] = []
-  let isStopping = false
-  let successes = 0
-  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
-  const body = JSON.stringify({ full_name: 'Ada Lovelace' })
-  const send = async (method: 'GET' | 'POST'): Promise<void> => {
-    const init = method === 'POST' ? { method, headers, body } : { headers }
-    const failure = await fetch(`${url}/public/v1/participants`, init).then(
-      async (response) => {
-        const text = await response.text()
-        return response.ok ? undefined : `${method} ${response.status} ${text.slice(0, 200)}`
-      },
-      (error: Error) => `${method} ${error.message} ${error.cause}`,
-    )
-    if (failure === undefined) successes++
-    else failures.push(failure)
-  }
-  const runClient = async (): Promise<void> => {
-    while (!isStopping) {
-      await send('POST')
-      await send('GET')
-    }
-  }
-  const clients = Array.from({ length: CLIENTS }, runClient)
-  return {
-    failures,
-    async stop() {
-      isStopping = true
-      await Promise.all(clients)
-      return successes
-    },
-  }
 }
 
 describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
