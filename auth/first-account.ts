@@ -1,3 +1,4 @@
+import { listAccountDeletions } from '../records/account-deletions.ts'
 import { hasAccounts, insertAccount } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import type { Db } from '../records/database/open.ts'
@@ -19,10 +20,12 @@ const EMAIL = 'owner@muster.local'
 const NAME = 'My account'
 
 /** Creates the first account. Returns the password and the token once; only their hashes are stored. Returns
- *  undefined if an account exists. Call it inside `withSetupLock`, so that two processes cannot both create
+ *  undefined if an account exists or existed. Call it inside `withSetupLock`, so that two processes cannot both create
  *  one. */
 export async function createFirstAccount(db: Db, now: Date): Promise<FirstAccount | undefined> {
-  if (await hasAccounts(db.write)) return undefined
+  const isFirstStart =
+    !(await hasAccounts(db.write)) && (await listAccountDeletions(db.write)).length === 0
+  if (!isFirstStart) return undefined
   const password = newPassword()
   const passwordHash = await hashPassword(password)
   return transaction(db, async (trx) => {

@@ -1,14 +1,11 @@
 import type { Command } from 'commander'
-import {
-  type Account,
-  findAccounts,
-  listAccounts,
-  resumeAccount,
-  suspendAccount,
-} from '../records/accounts.ts'
+import { listAccountDeletions } from '../records/account-deletions.ts'
+import { resumeAccount, suspendAccount } from '../records/account-suspension.ts'
+import { type Account, findAccounts, listAccounts } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import { type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
+import { formatDeletions } from './account-delete.ts'
 import { lookUpAccount } from './lookup.ts'
 import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
 
@@ -17,10 +14,19 @@ export function addList(account: Command, shell: Shell): void {
     .command('list')
     .summary('list accounts')
     .description('List the accounts, oldest first, with the emails of their Owners.')
-    .addHelpText('after', examples('muster account list', 'muster account list --json'))
+    .option('--deleted', 'list the entries that remain of deleted accounts')
+    .addHelpText(
+      'after',
+      examples(
+        'muster account list',
+        'muster account list --json',
+        'muster account list --deleted',
+      ),
+    )
     .action(
-      shell.action(() =>
+      shell.action(({ deleted = false }: { deleted?: boolean }) =>
         shell.withDatabase(async ({ db }): Promise<Output> => {
+          if (deleted) return formatDeletions(await listAccountDeletions(db.read))
           const accounts = await listAccounts(db.read)
           const text =
             accounts.length === 0
@@ -110,12 +116,14 @@ function changeSuspension(
   })
 }
 
-function toDocument({ id, name, ownerEmail, suspendedAt, createdAt }: Account) {
+function toDocument(account: Account) {
+  const { id, name, ownerEmail, suspendedAt, deletionRequestedAt, createdAt } = account
   return {
     id,
     name,
     owner_email: ownerEmail,
     suspended_at: formatTime(suspendedAt),
+    deletion_requested_at: formatTime(deletionRequestedAt),
     created_at: formatTime(createdAt),
   }
 }
@@ -123,12 +131,17 @@ function toDocument({ id, name, ownerEmail, suspendedAt, createdAt }: Account) {
 function toTable(accounts: Account[]): string {
   return formatTable(
     ['ID', 'NAME', 'OWNER', 'CREATED', 'STATE'],
-    accounts.map(({ id, name, ownerEmail, suspendedAt, createdAt }) => [
-      id,
-      name,
-      ownerEmail ?? '',
-      formatTime(createdAt),
-      suspendedAt === null ? 'active' : `suspended ${formatTime(suspendedAt)}`,
+    accounts.map((account) => [
+      account.id,
+      account.name,
+      account.ownerEmail ?? '',
+      formatTime(account.createdAt),
+      describeState(account),
     ]),
   )
+}
+
+function describeState({ suspendedAt, deletionRequestedAt }: Account): string {
+  if (deletionRequestedAt !== null) return `deleting since ${formatTime(deletionRequestedAt)}`
+  return suspendedAt === null ? 'active' : `suspended ${formatTime(suspendedAt)}`
 }

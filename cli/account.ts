@@ -5,6 +5,7 @@ import { insertAuditEntry } from '../records/audit-log.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
 import { quoteForShell } from '../web/shared/shell.ts'
+import { addDelete } from './account-delete.ts'
 import { addList, addResume, addSuspend } from './account-suspension.ts'
 import { examples, type Output, readSecret, type Shell } from './shell.ts'
 
@@ -19,12 +20,13 @@ export function addAccount(program: Command, shell: Shell): void {
   const account = program
     .command('account')
     .description(
-      'Create, list, suspend and resume accounts: each has its own users, records and webhooks.',
+      'Create, list, suspend, resume and delete accounts: each has its own users, records and webhooks.',
     )
   addCreate(account, shell)
   addList(account, shell)
   addSuspend(account, shell)
   addResume(account, shell)
+  addDelete(account, shell)
 }
 
 function addCreate(account: Command, shell: Shell): void {

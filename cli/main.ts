@@ -45,7 +45,7 @@ const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./contract.ts')).addContract,
   },
   account: {
-    summary: 'create, list, suspend and resume accounts',
+    summary: 'create, list, suspend, resume and delete accounts',
     load: async () => (await import('./account.ts')).addAccount,
   },
   user: {

@@ -3,9 +3,7 @@ import type { Sql } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
 import { newId } from './ids.ts'
 import { assertName } from './names.ts'
-import { deleteAccountSessions } from './sessions.ts'
 import { insertUser } from './users.ts'
-import { updateSuspendedAt } from './webhooks.ts'
 
 export interface NewAccount {
   name: string
@@ -52,6 +50,17 @@ export async function updateAccountName(scope: Scope, input: string, now: Date):
     .update({ name, updated_at: now.getTime() })
 }
 
+/** On PostgreSQL the account stays locked until the transaction ends. Undefined: it does not exist. */
+export async function lockAccount(
+  scope: WriteScope,
+): Promise<{ suspendedAt: number | null } | undefined> {
+  const query = scope.sql('accounts').where({ id: scope.accountId }).first('suspended_at')
+  const row: { suspended_at: number | null } | undefined = await (scope.dialect === 'postgres'
+    ? query.forUpdate()
+    : query)
+  return row && { suspendedAt: row.suspended_at }
+}
+
 export async function hasAccounts(sql: Sql): Promise<boolean> {
   return (await sql('accounts').first('id')) !== undefined
 }
@@ -66,6 +75,7 @@ export interface Account {
   ownerEmail: string | null
   /** Epoch milliseconds, like all times of records. */
   suspendedAt: number | null
+  deletionRequestedAt: number | null
   createdAt: number
 }
 
@@ -74,6 +84,7 @@ interface AccountRow {
   name: string
   owner_email: string | null
   suspended_at: number | null
+  requested_at: number | null
   created_at: number
 }
 
@@ -83,6 +94,7 @@ function accountFromRow(row: AccountRow): Account {
     name: row.name,
     ownerEmail: row.owner_email,
     suspendedAt: row.suspended_at,
+    deletionRequestedAt: row.requested_at,
     createdAt: row.created_at,
   }
 }
@@ -90,12 +102,14 @@ function accountFromRow(row: AccountRow): Account {
 const accountsWithOwners = (sql: Sql) =>
   sql('accounts')
     .leftJoin('users', (join) => join.on('users.account_id', 'accounts.id').onVal('role', 'owner'))
+    .leftJoin('account_deletions', 'account_deletions.id', 'accounts.id')
     .orderBy('accounts.id')
     .select(
       'accounts.id',
       'name',
       'users.email as owner_email',
       'suspended_at',
+      'account_deletions.requested_at',
       'accounts.created_at',
     )
 
@@ -114,35 +128,6 @@ export async function findAccounts(
     'id' in by ? { 'accounts.id': by.id } : by,
   )
   return rows.map(accountFromRow)
-}
-
-/** Stops the account's API keys, sign-in, sessions and deliveries on every node. Returns false when it is
- *  suspended already. */
-export async function suspendAccount(scope: WriteScope, now: Date): Promise<boolean> {
-  if (!(await changeSuspension(scope, now.getTime(), now))) return false
-  await deleteAccountSessions(scope)
-  return true
-}
-
-/** Lets API keys, sign-in and deliveries continue. Returns false when the account is not suspended. */
-export function resumeAccount(scope: WriteScope, now: Date): Promise<boolean> {
-  return changeSuspension(scope, null, now)
-}
-
-/** Changes the account first: that locks its row, and a concurrent insert of a webhook waits for it. */
-async function changeSuspension(
-  scope: WriteScope,
-  suspendedAt: number | null,
-  now: Date,
-): Promise<boolean> {
-  const account = scope.sql('accounts').where({ id: scope.accountId })
-  const changed = await (suspendedAt === null
-    ? account.whereNotNull('suspended_at')
-    : account.whereNull('suspended_at')
-  ).update({ suspended_at: suspendedAt, updated_at: now.getTime() })
-  if (changed === 0) return false
-  await updateSuspendedAt(scope, suspendedAt)
-  return true
 }
 
 /** Oldest first. */

@@ -1,4 +1,5 @@
 import { Refused } from '../errors.ts'
+import { lockAccount } from './accounts.ts'
 import { resumeInterruptedJobs } from './bulk-jobs.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
@@ -106,10 +107,7 @@ export async function insertWebhook(
 ): Promise<Webhook> {
   // Locks the account: otherwise two concurrent inserts would both count 49, and a webhook could be created
   // beside a suspension.
-  const accounts = scope.sql('accounts').where({ id: scope.accountId }).select('suspended_at')
-  const [account]: Pick<WebhookRow, 'suspended_at'>[] = await (scope.dialect === 'postgres'
-    ? accounts.forUpdate()
-    : accounts)
+  const account = await lockAccount(scope)
   const [count] = (await notDeleted(scope).count({ webhooks: '*' })) as { webhooks: number }[]
   if (Number(count?.webhooks) >= MAX_WEBHOOKS_PER_ACCOUNT) throw new TooManyWebhooks()
 
@@ -122,7 +120,7 @@ export async function insertWebhook(
     ordering: webhook.ordering ?? 'none',
     enabled: true,
     disabled_at: null,
-    suspended_at: account?.suspended_at ?? null,
+    suspended_at: account?.suspendedAt ?? null,
     secret_encrypted: seal(id),
     next_secret_encrypted: null,
     created_by: webhook.createdBy,

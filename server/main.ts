@@ -3,6 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { makeExport } from '../operations/export-job.ts'
 import { problemIn } from '../operations/violations.ts'
+import { listUnfinishedDeletionIds } from '../records/account-deletions.ts'
+import { eraseAccount } from '../records/account-erasure.ts'
 import { listRunningBulkJobIds } from '../records/bulk-jobs.ts'
 import { type Db, openDatabase, withoutPooler } from '../records/database/open.ts'
 import { assertOwnSessions } from '../records/database/pooler.ts'
@@ -192,10 +194,14 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
     due: () => listRunningBulkJobIds(db),
     run: (id: string, signal: AbortSignal) => runBulkJob(db, id, now, signal),
   }
+  const deletions = {
+    due: () => listUnfinishedDeletionIds(db.read),
+    run: (id: string, signal: AbortSignal) => eraseAccount(db, id, now, signal),
+  }
   return startEngine({
     ...queuePlace(config),
     ...options,
-    backgroundJobs: { exports, bulk },
+    backgroundJobs: { exports, bulk, deletions },
   })
 }
 

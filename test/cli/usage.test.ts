@@ -19,6 +19,7 @@ const COMMANDS = [
   ['account', 'list'],
   ['account', 'suspend', '<account>'],
   ['account', 'resume', '<account>'],
+  ['account', 'delete', '<account>'],
   ['user', 'create'],
   ['key', 'create'],
   ['key', 'list'],

@@ -1,6 +1,6 @@
 /** `muster account suspend` and `resume` beside running nodes. */
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { suspendAccount } from '../../records/accounts.ts'
+import { suspendAccount } from '../../records/account-suspension.ts'
 import { insertWebhook } from '../../records/webhooks.ts'
 import { type Muster, newMuster } from '../cli/muster.ts'
 import {

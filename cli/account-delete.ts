@@ -1,0 +1,136 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { validate as isUuid } from 'uuid'
+import { Refused } from '../errors.ts'
+import { type AccountDeletion, findAccountDeletion } from '../records/account-deletions.ts'
+import { deleteAccount } from '../records/account-suspension.ts'
+import type { Db } from '../records/database/open.ts'
+import { writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
+import { quoteForShell } from '../web/shared/shell.ts'
+import { lookUpAccount } from './lookup.ts'
+import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
+
+const POLL_MS = 500
+/** Without progress for this long, the command no longer waits: no worker is running. */
+const MAX_WAIT_MS = 15_000
+
+interface DeleteOptions {
+  confirm?: string
+  wait: boolean
+  json?: boolean
+}
+
+export function addDelete(account: Command, shell: Shell): void {
+  account
+    .command('delete')
+    .summary('delete an account and everything in it')
+    .description(
+      'Suspend an account at once, then erase its users, records, events, deliveries, files and logs. This ' +
+        'cannot be undone. Workers do the work in small batches, and continue after a restart. The command ' +
+        'shows the progress, and Ctrl-C only ends the command. One entry without personal data remains: ' +
+        'muster account list --deleted shows it.',
+    )
+    .argument('<account>', 'the ID or the name of the account')
+    .option('--confirm <name>', 'the name of the account, to confirm that you mean it')
+    .option('--no-wait', 'do not wait until the account is erased')
+    .addHelpText(
+      'after',
+      examples("muster account delete 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11 --confirm 'Acme'"),
+    )
+    .action(
+      shell.action((account: string, options: DeleteOptions) =>
+        shell.withDatabase(async ({ db }): Promise<Output> => {
+          const earlier = await findEarlierDeletion(db, account)
+          const id = earlier?.id ?? (await orderDeletion(db, account, options.confirm))
+          const onProgress = (rows: number): void => {
+            if (!options.json) shell.print(`Erased ${rows} rows.`)
+          }
+          if (options.wait) await waitForDeletion(db, id, onProgress)
+          const deletion = await findAccountDeletion(db.read, id)
+          if (!deletion) throw new Error(`The deletion of account ${id} is not stored`)
+          return { document: toDocument(deletion), text: describe(deletion) }
+        }),
+      ),
+    )
+}
+
+/** The deletion of an account that is erased already. */
+async function findEarlierDeletion(db: Db, account: string): Promise<AccountDeletion | undefined> {
+  const deletion = isUuid(account) ? await findAccountDeletion(db.read, account) : undefined
+  return deletion?.completedAt == null ? undefined : deletion
+}
+
+/** Returns the ID of the account. */
+async function orderDeletion(db: Db, account: string, confirmed?: string): Promise<string> {
+  const { id, name } = await lookUpAccount(db, account)
+  if (confirmed !== name)
+    throw new Refused(
+      `This erases the account ${name} with everything in it, and cannot be undone. ` +
+        `To confirm, add --confirm ${quoteForShell(name)}`,
+    )
+  await transaction(db, (trx) => deleteAccount(writeScope(trx, id), new Date()))
+  return id
+}
+
+/** Resolves when the account is erased, at Ctrl-C, or when nothing happens any more. */
+async function waitForDeletion(
+  db: Db,
+  id: string,
+  onProgress: (removedRows: number) => void,
+): Promise<void> {
+  const leaving = new AbortController()
+  const leave = (): void => leaving.abort()
+  process.once('SIGINT', leave)
+  try {
+    let removedRows = 0
+    let changedAtMs = performance.now()
+    while (!leaving.signal.aborted && performance.now() - changedAtMs < MAX_WAIT_MS) {
+      const deletion = await findAccountDeletion(db.read, id)
+      if (deletion && deletion.removedRows > removedRows) {
+        removedRows = deletion.removedRows
+        changedAtMs = performance.now()
+        onProgress(removedRows)
+      }
+      if (deletion?.completedAt != null) return
+      await delay(POLL_MS, undefined, { signal: leaving.signal }).catch(() => undefined)
+    }
+  } finally {
+    process.off('SIGINT', leave)
+  }
+}
+
+function describe({ id, completedAt, removedRows }: AccountDeletion): string {
+  if (completedAt !== null)
+    return `The account ${id} was erased at ${formatTime(completedAt)}: ${removedRows} rows.`
+  return [
+    `The account ${id} is suspended, and ${removedRows} of its rows are erased so far.`,
+    'Running workers continue. Without one, the next start of the service continues:  muster serve',
+  ].join('\n')
+}
+
+/** The entries that remain of deleted accounts. */
+export function formatDeletions(deletions: AccountDeletion[]): Output {
+  const text = formatTable(
+    ['ID', 'REQUESTED', 'ERASED', 'ROWS'],
+    deletions.map(({ id, requestedAt, removedRows, completedAt }) => [
+      id,
+      formatTime(requestedAt),
+      formatTime(completedAt) ?? 'not yet',
+      String(removedRows),
+    ]),
+  )
+  return {
+    document: deletions.map(toDocument),
+    text: deletions.length === 0 ? 'No account was deleted.' : text,
+  }
+}
+
+function toDocument({ id, requestedAt, removedRows, completedAt }: AccountDeletion) {
+  return {
+    id,
+    requested_at: formatTime(requestedAt),
+    removed_rows: removedRows,
+    completed_at: formatTime(completedAt),
+  }
+}

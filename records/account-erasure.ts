@@ -1,0 +1,121 @@
+/** Removes all rows of an account, in small batches. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { addRemovedRows, completeAccountDeletion } from './account-deletions.ts'
+import { lockAccount } from './accounts.ts'
+import type { Db } from './database/open.ts'
+import { writeScope } from './database/scope.ts'
+import { type Trx, transaction } from './database/transaction.ts'
+
+const BATCH_ROWS = 500
+/** Chunks of files: 16 MiB. */
+const BATCH_CHUNKS = 64
+/** Between two batches, so that other writers get their turn. */
+const BATCH_PAUSE_MS = 50
+
+/** Removes at most one batch of a table, and returns the number of its rows. */
+type RemoveBatch = (trx: Trx, accountId: string) => Promise<number>
+
+/** By table, in the order of the removal: first what works in the background, then users and their requests. A
+ *  table comes before those that it refers to. */
+const STEPS: [table: string, remove: RemoveBatch][] = [
+  ['bulk_jobs', ownRows('bulk_jobs', 'id')],
+  ['export_chunks', removeChunks],
+  ['exports', ownRows('exports', 'id')],
+  ['sessions', ownRows('sessions', 'id')],
+  ['invitations', ownRows('invitations', 'token_hash')],
+  ['api_keys', ownRows('api_keys', 'id')],
+  ['idempotency_keys', removeIdempotencyKeys],
+  ['users', ownRows('users', 'id')],
+  ['request_log', ownRows('request_log', 'id')],
+  ['request_minutes', ownRows('request_minutes', 'account_id', 'minute')],
+  [
+    'request_counts',
+    ownRows('request_counts', 'account_id', 'span_ms', 'starts_at', 'operation_id', 'status'),
+  ],
+  ['attempts', ownRows('attempts', 'delivery_id', 'number')],
+  ['deliveries', removeDeliveries],
+  ['events', ownRows('events', 'id')],
+  ['webhooks', ownRows('webhooks', 'id')],
+  ['payments', ownRows('payments', 'id')],
+  ['job_applications', ownRows('job_applications', 'id')],
+  ['tasks', ownRows('tasks', 'id')],
+  ['jobs', ownRows('jobs', 'id')],
+  ['participant_tags', ownRows('participant_tags', 'participant_id', 'tag')],
+  ['participants', ownRows('participants', 'id')],
+  ['audit_log', ownRows('audit_log', 'id')],
+]
+
+/** The tables with rows of one account, apart from the account itself. */
+export const ERASED_TABLES = STEPS.map(([table]) => table)
+
+/** Removes the rows and then the account. Each batch is committed with the progress, so after a crash the next
+ *  call continues. Stops when `signal` aborts. */
+export async function eraseAccount(
+  db: Db,
+  id: string,
+  now: () => Date,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [, remove] of STEPS)
+    while (!signal.aborted && (await removeBatch(db, id, remove)) > 0)
+      await delay(BATCH_PAUSE_MS, undefined, { signal }).catch(() => undefined)
+  if (!signal.aborted) await removeAccount(db, id, now())
+}
+
+function removeBatch(db: Db, id: string, remove: RemoveBatch): Promise<number> {
+  return transaction(db, async (trx) => {
+    const rows = await remove(trx, id)
+    if (rows > 0) await addRemovedRows(trx.sql, id, rows)
+    return rows
+  })
+}
+
+/** Also removes what requests that began before the suspension have stored meanwhile. The lock on the account
+ *  prevents more. */
+async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
+  await transaction(db, async (trx) => {
+    await lockAccount(writeScope(trx, id))
+    let removed = 0
+    for (const [, remove] of STEPS)
+      for (let rows = await remove(trx, id); rows > 0; rows = await remove(trx, id)) removed += rows
+    removed += await trx.sql('accounts').where({ id }).delete()
+    await addRemovedRows(trx.sql, id, removed)
+    await completeAccountDeletion(trx.sql, id, now)
+  })
+}
+
+/** `key`: the columns of the primary key. */
+function ownRows(table: string, ...key: string[]): RemoveBatch {
+  return ({ sql }, accountId) => {
+    const batch = sql(table).where({ account_id: accountId }).limit(BATCH_ROWS).select(key)
+    return sql(table).whereIn(key, batch).delete()
+  }
+}
+
+function removeChunks({ sql }: Trx, accountId: string): Promise<number> {
+  const key = ['export_id', 'position']
+  const exports = sql('exports').where({ account_id: accountId }).select('id')
+  const batch = sql('export_chunks').whereIn('export_id', exports).limit(BATCH_CHUNKS).select(key)
+  return sql('export_chunks').whereIn(key, batch).delete()
+}
+
+function removeIdempotencyKeys({ sql }: Trx, accountId: string): Promise<number> {
+  const key = ['user_id', 'key']
+  const users = sql('users').where({ account_id: accountId }).select('id')
+  const batch = sql('idempotency_keys').whereIn('user_id', users).limit(BATCH_ROWS).select(key)
+  return sql('idempotency_keys').whereIn(key, batch).delete()
+}
+
+/** One webhook at a time: no index finds all deliveries of an account. Locks the deliveries, so that no attempt
+ *  of them is stored before the commit. */
+async function removeDeliveries({ dialect, sql }: Trx, accountId: string): Promise<number> {
+  const webhookIds: string[] = await sql('webhooks').where({ account_id: accountId }).pluck('id')
+  for (const webhookId of webhookIds) {
+    const batch = sql('deliveries').where({ webhook_id: webhookId }).orderBy('id').limit(BATCH_ROWS)
+    const ids: string[] = await (dialect === 'postgres' ? batch.forUpdate() : batch).pluck('id')
+    if (ids.length === 0) continue
+    const attempts = await sql('attempts').whereIn('delivery_id', ids).delete()
+    return attempts + (await sql('deliveries').whereIn('id', ids).delete())
+  }
+  return 0
+}
