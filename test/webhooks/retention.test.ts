@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { newDatabase, startApp, until } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
 import { newTenant, type Tenant } from './harness.ts'
 
 const DAY = 86_400_000
@@ -81,7 +82,9 @@ test('retention: deletes ended deliveries with events after 90 days, attempts af
   await using database = await newDatabase()
   await using quiet = await startApp({ database, role: 'api' })
   const tenant = await newTenant(quiet)
-  const webhookId = await tenant.subscribe('https://example.com/')
+  // Attempts begin at once, and do not end during the test.
+  await using receiver = await startReceiver({ answers: ['hang'] })
+  const webhookId = await tenant.subscribe(receiver.url)
   const [old, busy, resent, young] = [91, 91, 91, 89]
   const [oldEvent, busyEvent, resentEvent, youngEvent] = [
     await insertEvent(tenant, old),
@@ -178,7 +181,8 @@ test('retention: deletes ended deliveries with events after 90 days, attempts af
     await own.insert('attempts', attempts)
   })
 
-  await using _app = await startApp({ database, role: 'all' })
+  const environment = { WEBHOOK_TIMEOUT_MS: '60000' }
+  await using _app = await startApp({ database, role: 'all', environment })
   const ids = async (table: string): Promise<string[]> =>
     (await tenant.scope.rows(table).orderBy('id').pluck('id')) as string[]
   const expected = [

@@ -81,7 +81,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const sending = { agent, openSecret, timeoutMs, now, log, onAttempt }
   const pause = new PauseWatch(db, log)
   const worker = new Worker({ db, jobs, inFlight, pause, store, ...sending })
-  const enqueuer = new Enqueuer({ db, queue, inFlight, worker, horizonMs, now, log })
+  const enqueuer = new Enqueuer({ db, queue, inFlight, worker, horizonMs, delaysMs, now, log })
   inFlight.onSlotFree(worker.onSlotFree)
   const sweeps: BackgroundSweep[] = []
   const wakeSweeps = (): void => {

@@ -18,6 +18,7 @@ import { RunLoop } from '../run-loop.ts'
 import type { InFlight } from './in-flight.ts'
 import { Leader } from './leader.ts'
 import { Peers } from './peers.ts'
+import { Realignment } from './realign.ts'
 import { repair } from './repair.ts'
 import type { Worker } from './worker.ts'
 
@@ -28,6 +29,7 @@ export interface EnqueueOptions {
   worker: Worker
   /** How far ahead attempts are enqueued. Later ones stay in the records. */
   horizonMs: number
+  delaysMs: number[]
   now: () => Date
   log: Logger
 }
@@ -59,6 +61,7 @@ export class Enqueuer {
   readonly #options: EnqueueOptions
   readonly #leader: Leader
   readonly #peers: Peers
+  readonly #realignment: Realignment
   readonly #loop: RunLoop
   readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
   /** Attempts that this process has just scheduled: they need no query. */
@@ -74,6 +77,7 @@ export class Enqueuer {
     const { db, inFlight, log } = options
     this.#leader = new Leader(db, inFlight.unmarked)
     this.#peers = new Peers(db, inFlight)
+    this.#realignment = new Realignment(options)
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
     this.#loop = new RunLoop(
       () => this.#run(),
@@ -115,6 +119,7 @@ export class Enqueuer {
   async #run(): Promise<void> {
     if (!(await this.#leader.ensureLeadership())) {
       this.#announced = []
+      this.#realignment.restart()
       this.#leaseSoon()
       return this.#setDueTimer()
     }
@@ -222,6 +227,7 @@ export class Enqueuer {
     if (performance.now() - this.#repairedAtMs < REPAIR_MS) return
     this.#repairedAtMs = performance.now()
     const { db, queue, log, now, worker } = this.#options
+    await this.#realignment.run()
     const repaired = await repair({ db, jobs: queue.attempts, log }, now())
     if (repaired > 0) worker.wake()
   }

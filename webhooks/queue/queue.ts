@@ -22,6 +22,9 @@ export interface Queue {
   /** Whether notifications arrive. Undefined when `listen` was not called. */
   isListening(): Promise<boolean | undefined>
   isReady(): Promise<boolean>
+  /** After the clock of the queue went back: jobs that start more than `horizonMs` from now start at once, and
+   *  no lease or round of pg-boss is from the future. */
+  realign(horizonMs: number): Promise<void>
   stop(graceMs: number): Promise<void>
 }
 
@@ -35,6 +38,19 @@ export interface QueueOptions extends BossOptions {
 const VACUUM = ['vacuum pgboss.job_common', 'checkpoint']
 const VACUUM_AFTER_JOBS = 10_000
 const VACUUM_INTERVAL_MS = 60_000
+
+/** Times in the tables of pg-boss that are later than this are wrong. The minute is for clocks that differ. */
+const future = (ms = 0): string => `now() + interval '1 minute' + ${ms} * interval '1 millisecond'`
+
+/** Corrects times in the tables of pg-boss that a clock which was ahead has left. */
+const realignment = (horizonMs: number): string[] => [
+  `update pgboss.job set start_after = now()
+   where state in ('created', 'retry') and start_after > ${future(horizonMs)}`,
+  `update pgboss.job set started_on = now(), heartbeat_on = now()
+   where state = 'active' and greatest(started_on, heartbeat_on) > ${future()}`,
+  `update pgboss.queue set monitor_on = now(), monitor_claim_on = now(), maintain_on = now()
+   where greatest(monitor_on, monitor_claim_on, maintain_on) > ${future()}`,
+]
 
 export async function startQueue(options: QueueOptions): Promise<Queue> {
   const { attemptTimeoutMs, log } = options
@@ -62,6 +78,9 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
     async isReady() {
       await boss.jobs.getDb().executeSql('select 1')
       return true
+    },
+    async realign(horizonMs) {
+      for (const statement of realignment(horizonMs)) await boss.jobs.getDb().executeSql(statement)
     },
     async stop(graceMs) {
       stopping.abort()

@@ -1,0 +1,50 @@
+/** Deliveries after the clock went back. */
+import { expect, test } from 'vitest'
+import { startReceiver } from '../receiver.ts'
+import { NEVER, newBench, newTenant } from './harness.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** The leader realigns the schedule every 5 s. */
+const REALIGNED_MS = 20_000
+
+test.each([
+  ['3 hours', 3 * HOUR_MS],
+  ['100 days', 100 * DAY_MS],
+])(
+  'the clock goes back by %s: attempts keep their delay, and due ones are made',
+  async (_, ahead) => {
+    await using bench = await newBench()
+    await using receiver = await startReceiver({ answers: [500, 500, 204] })
+    const tenant = await newTenant(bench)
+    await tenant.subscribe(receiver.url)
+    let offset = ahead
+    const now = (): Date => new Date(Date.now() + offset)
+    await bench.start({ now, delays: '1,5,600,600,600,600,600,600,600' })
+    const { id } = await tenant.emitOne()
+    const failed = await tenant.reached(id, 'retrying')
+    expect(failed.nextAttemptAt).toBeGreaterThan(Date.now() + ahead - HOUR_MS)
+    await receiver.received(2)
+    offset = 0
+    await receiver.received(3, REALIGNED_MS)
+    expect(await tenant.reached(id, 'delivered')).toMatchObject({ attempts: 3 })
+  },
+)
+
+test('the clock went back while no worker ran: the next one reschedules within seconds', async () => {
+  await using bench = await newBench()
+  await using receiver = await startReceiver({ answers: [500] })
+  const tenant = await newTenant(bench)
+  await tenant.subscribe(receiver.url)
+  const ahead = await bench.start({
+    now: () => new Date(Date.now() + 3 * HOUR_MS),
+    delays: NEVER,
+  })
+  const { id } = await tenant.emitOne()
+  await tenant.reached(id, 'retrying')
+  await ahead.stop(2_000)
+  await bench.start({ delays: NEVER })
+  await expect
+    .poll(async () => (await tenant.find(id)).nextAttemptAt, { timeout: REALIGNED_MS })
+    .toBeLessThanOrEqual(Date.now() + REALIGNED_MS + 600_000)
+})

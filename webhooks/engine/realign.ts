@@ -1,0 +1,57 @@
+import type { Logger } from 'pino'
+import type { Db } from '../../records/database/open.ts'
+import { rescheduleLateAttempts, rescheduleLatestAttempts } from '../../records/late-attempts.ts'
+import type { Queue } from '../queue/queue.ts'
+
+export interface RealignOptions {
+  db: Db
+  queue: Queue
+  /** How far ahead attempts are enqueued. */
+  horizonMs: number
+  delaysMs: number[]
+  now: () => Date
+  log: Logger
+}
+
+/** A smaller step back delays attempts by no more than this. */
+const MAX_STEP_BACK_MS = 1_000
+/** After a step back, other workers may still write times of the clock before, until they have read the new
+ *  one and stored the results of attempts in flight. */
+const THOROUGH_MS = 30_000
+
+/** Realigns the schedule with the clock after the clock went back: attempts that were scheduled before would
+ *  have to wait until the clock is there again. */
+export class Realignment {
+  readonly #options: RealignOptions
+  /** The time of the last run, and when that was by the monotonic clock. */
+  #last: { timeMs: number; atMs: number } | undefined
+  #thoroughUntilMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: RealignOptions) {
+    this.#options = options
+  }
+
+  /** The next run is the first of a new leader: the clock may have gone back before. */
+  readonly restart = (): void => {
+    this.#last = undefined
+  }
+
+  async run(): Promise<void> {
+    const { db, queue, horizonMs, delaysMs, now, log } = this.#options
+    const at = now()
+    if (this.#hasGoneBack(at)) this.#thoroughUntilMs = performance.now() + THOROUGH_MS
+    const isThorough = performance.now() < this.#thoroughUntilMs
+    if (isThorough) await queue.realign(horizonMs)
+    const reschedule = isThorough ? rescheduleLateAttempts : rescheduleLatestAttempts
+    const rescheduled = await reschedule(db, { now: at, delaysMs })
+    if (rescheduled > 0)
+      log.warn({ attempts: rescheduled }, 'The clock went back: attempts were rescheduled')
+    this.#last = { timeMs: at.getTime(), atMs: performance.now() }
+  }
+
+  #hasGoneBack(at: Date): boolean {
+    if (!this.#last) return true
+    const expected = this.#last.timeMs + performance.now() - this.#last.atMs
+    return at.getTime() < expected - MAX_STEP_BACK_MS
+  }
+}
