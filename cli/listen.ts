@@ -92,7 +92,11 @@ async function listen(
     respond(request, response, receive, target)
       .then((handled) => {
         if (handled)
-          shell.print(json ? JSON.stringify(toDocument(handled)) : formatHandled(handled, target))
+          shell.print(
+            json
+              ? escapeControls(JSON.stringify(toDocument(handled)))
+              : formatHandled(handled, target),
+          )
       })
       .catch((error: Error) => console.error(`A request was aborted: ${error.message}`))
   })
@@ -179,6 +183,11 @@ async function respond(
     response.writeHead(405, { allow: 'POST' }).end()
     return undefined
   }
+  // A page in a browser on this machine, of any site: webhooks have no Origin.
+  if (request.headers.origin !== undefined) {
+    response.writeHead(403).end()
+    return undefined
+  }
   const chunks: Buffer[] = []
   let byteSize = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -262,10 +271,18 @@ function formatHandled(
     ...(forwarded === null ? [] : [['Forwarded', formatForwarded(forwarded, target)]]),
   ]
   return [
-    `${receivedAt}  ${type}`,
-    ...lines.map(([name = '', value = '']) => `  ${name.padEnd(10)}${value}`),
+    `${receivedAt}  ${escapeControls(String(type))}`,
+    ...lines.map(([name = '', value = '']) => `  ${name.padEnd(10)}${escapeControls(value)}`),
     '',
   ].join('\n')
+}
+
+/** A sender must not control the terminal. The escapes are valid in JSON, too. */
+function escapeControls(text: string): string {
+  return text.replace(
+    /\p{Cc}/gu,
+    (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 const MAX_SHOWN_CHARACTERS = 200

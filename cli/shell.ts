@@ -37,6 +37,8 @@ export interface Shell {
 export function newShell(environment: Record<string, string | undefined>): Shell {
   const print = (text: string): void => void process.stdout.write(`${text}\n`)
   const config: Shell['config'] = async () => {
+    // What a command with settings writes is for its user only: databases, keys, backups.
+    process.umask(0o077)
     const { readConfig } = await import('../server/config.ts')
     return readConfig(environment)
   }

@@ -11,7 +11,7 @@ import type { Config } from './config.ts'
 import type { Context, RequestState } from './context.ts'
 import { crossOrigin } from './cross-origin.ts'
 import { answerErrors } from './errors.ts'
-import { identify } from './identify.ts'
+import { identify, requireTls } from './identify.ts'
 import type { Metrics } from './metrics.ts'
 import { serveOperations } from './operations.ts'
 import type { Readiness } from './readiness.ts'
@@ -45,6 +45,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
   const { recordViolation: onViolation } = metrics
   const checkResponse = newResponseChecker({ mode: config.validateResponses, log, onViolation })
   app.use(identify)
+  if (config.baseUrl.startsWith('https:')) app.use(requireTls)
   app.use(logRequests(log))
   app.use(metrics.middleware)
   app.use(requestLog.middleware)

@@ -196,6 +196,12 @@ export function readConfig(environment: Record<string, string | undefined>): Con
       },
     }),
   }
+  const isProduction = env.NODE_ENV === 'production'
+  if (isProduction && environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
+    throw new ConfigError(
+      'NODE_TLS_REJECT_UNAUTHORIZED 0 would send webhooks to anyone who claims to be the receiver. ' +
+        'Remove it, and trust a private certificate authority with NODE_EXTRA_CA_CERTS',
+    )
   const embedded = env.DATABASE_URL === undefined
   const dataDir = resolve(env.DATA_DIR)
   if (embedded && env.ROLE !== 'all')
@@ -239,7 +245,7 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     pausesDeliveries: env.DELIVERIES === 'paused',
     secretKeys: keyFiles ?? secretKeysOf(env.SECRET_KEY ?? '', env.SECRET_KEY_PREVIOUS),
     secretKeyFiles: keyFiles,
-    isProduction: env.NODE_ENV === 'production',
+    isProduction,
     isSignUpOpen: env.SIGN_UP === 'on',
     logLevel: env.LOG_LEVEL,
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,

@@ -13,3 +13,9 @@ export async function identify(ctx: Context, next: Next): Promise<void> {
   ctx.set('Vary', 'Authorization')
   await next()
 }
+
+/** Koa middleware for a service with an https URL (RFC 6797): for a year, browsers use https only. */
+export async function requireTls(ctx: Context, next: Next): Promise<void> {
+  ctx.set('Strict-Transport-Security', 'max-age=31536000')
+  await next()
+}

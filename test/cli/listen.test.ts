@@ -64,6 +64,22 @@ describe('listen', () => {
     expect(stdout).not.toContain('Problem')
   })
 
+  it('a hostile sender: cannot control the terminal, and a browser cannot send', async () => {
+    await using muster = await newMuster()
+    const { listener, url } = await startListening(muster)
+    const type = 'x\u001b]0;pwned\u0007\u009b2J'
+    const resource = { ...example.resource, id: 'r\n  Signature valid' }
+    const hostile = { ...example, id: 'd\u001b[2J', event_type: type, resource }
+    expect((await fetch(url, { method: 'POST', body: JSON.stringify(hostile) })).status).toBe(204)
+    const headers = { Origin: 'https://evil.example', 'Content-Type': 'text/plain' }
+    expect((await fetch(url, { method: 'POST', headers, body: '{}' })).status).toBe(403)
+
+    const { stdout } = await stopped(listener)
+    expect(stdout).toContain('x\\u001b]0;pwned\\u0007\\u009b2J\n  Delivery  d\\u001b[2J\n')
+    expect(stdout).toContain('r\\u000a  Signature valid\n')
+    expect(stdout).not.toMatch(/[^\P{Cc}\n]/u)
+  })
+
   it('--json prints one document per delivery and nothing else', async () => {
     await using muster = await newMuster()
     const { listener, url } = await startListening(muster, '--json')

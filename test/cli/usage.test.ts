@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { chmod, readdir, stat } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { BIN, newMuster } from './muster.ts'
@@ -189,6 +189,24 @@ describe('settings', () => {
     })
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toMatch(/^PORT .*\nROLE .*\n$/)
+  })
+
+  it('without checks of certificates, production is refused', async () => {
+    await using muster = await newMuster()
+    const environment = { NODE_ENV: 'production', NODE_TLS_REJECT_UNAUTHORIZED: '0' }
+    const { status, stderr } = await muster.run(['key', 'list', '--email', 'a'], { environment })
+    expect(status).toBe(1)
+    expect(stderr).toContain('NODE_TLS_REJECT_UNAUTHORIZED 0 would send webhooks to anyone')
+  })
+
+  it('the files of a data directory that existed before are for its owner only', async () => {
+    await using muster = await newMuster()
+    await chmod(muster.dataDir, 0o755)
+    await muster.run(['migrate'])
+    const files = await readdir(muster.dataDir)
+    expect(files).toContain('muster.sqlite')
+    for (const file of files)
+      expect((await stat(join(muster.dataDir, file))).mode & 0o077, file).toBe(0)
   })
 
   it('an unreachable database is reported in one sentence', async () => {

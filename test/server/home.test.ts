@@ -7,6 +7,13 @@ beforeAll(async () => {
 })
 afterAll(() => app[Symbol.asyncDispose]())
 
+test('browsers use https only when the public URL does', async () => {
+  expect((await fetch(`${app.url}/healthz`)).headers.get('strict-transport-security')).toBeNull()
+  await using secure = await startApp({ config: { baseUrl: 'https://muster.example' } })
+  const { headers } = await fetch(`${secure.url}/healthz`)
+  expect(headers.get('strict-transport-security')).toBe('max-age=31536000')
+})
+
 test.each([
   ['text/html,application/xhtml+xml,*/*;q=0.8', '/console'],
   ['*/*', '/docs'],

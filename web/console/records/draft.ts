@@ -36,10 +36,10 @@ export const kindName = (path: string): string => `${path}:kind`
 /** The input for the number of groups, including empty ones. */
 export const countName = (path: string): string => `${path}:count`
 
-const MAX_GROUPS = 200
+const MAX_LIST_GROUPS = 100
 
 /** The number of groups: the larger of the submitted count and the highest index in use. */
-export function groupCount(draft: Draft, { path }: Pick<FormField, 'path'>): number {
+export function groupCount(draft: Draft, { path, schema }: FormField): number {
   const submitted = Number(draft.get(countName(path)) ?? 0)
   let count = Number.isSafeInteger(submitted) ? submitted : 0
   for (const name of draft.keys())
@@ -48,7 +48,8 @@ export function groupCount(draft: Draft, { path }: Pick<FormField, 'path'>): num
         count,
         Number(/^\d{1,6}(?=\.)/.exec(name.slice(path.length + 1))?.[0] ?? -1) + 1,
       )
-  return Math.min(MAX_GROUPS, count)
+  // One too many gets its error. More would only cost time.
+  return Math.min((schema.maxItems ?? MAX_LIST_GROUPS) + 1, count)
 }
 
 /** The draft without the groups that match. Later groups move up. */
