@@ -28,10 +28,16 @@ const MAX_ERRORS = 100
 function fieldErrors(errors: ErrorObject[], fieldOf: (path: string[]) => string): FieldErrors {
   // No prototype, so that "constructor" and "__proto__" are ordinary names.
   const fields: FieldErrors = Object.create(null)
+  const alternativeTypes = new Map<string, string[]>()
   for (const error of errors.slice(0, MAX_ERRORS)) {
-    const message = toMessage(error)
-    if (message === undefined) continue
     const field = fieldOf(toPath(error))
+    if (isTypeOfAlternative(error)) {
+      const earlier = alternativeTypes.get(field) ?? []
+      alternativeTypes.set(field, [...earlier, ...[error.params.type].flat()])
+      continue
+    }
+    const message = toMessage(error, alternativeTypes.get(field))
+    if (message === undefined) continue
     const isInside = (name: string): boolean => name === field || name.startsWith(`${field}.`)
     // An earlier error in one of the alternatives is clearer.
     if (error.keyword === 'oneOf' && Object.keys(fields).some(isInside)) continue
@@ -84,21 +90,29 @@ const PATTERNS: Record<string, string> = {
   '^[\\x21-\\x7e]+$': 'must contain printable ASCII characters only, without spaces.',
 }
 
+/** The error about the whole `oneOf` comes later. */
+function isTypeOfAlternative({ keyword, schemaPath }: ErrorObject): boolean {
+  return keyword === 'type' && /\/oneOf\/\d+\/type$/.test(schemaPath)
+}
+
 /** A sentence that follows the name of the field. Undefined when another error of the same value is
- *  clearer. */
-function toMessage({ keyword, params, message, schemaPath }: ErrorObject): string | undefined {
+ *  clearer. `alternativeTypes` are the types that `oneOf` accepts. */
+function toMessage(
+  { keyword, params, message }: ErrorObject,
+  alternativeTypes: string[] | undefined,
+): string | undefined {
   switch (keyword) {
     case 'required':
       return 'is required.'
     case 'additionalProperties':
       return 'is not a recognised field.'
-    case 'type': {
-      if (/\/oneOf\/\d+\/type$/.test(schemaPath)) return undefined
-      const types = [params.type].flat().filter((type) => type !== undefined)
-      return `must be ${types.map((type) => TYPES[type] ?? type).join(' or ')}.`
-    }
+    case 'type':
+      return formatTypes([params.type].flat())
+    // The errors of the chosen alternative are reported.
+    case 'if':
+      return undefined
     case 'oneOf':
-      return 'has a value of a type that is not accepted here.'
+      return formatTypes(alternativeTypes ?? [])
     case 'enum':
       return `must be one of ${params.allowedValues.map(String).join(', ')}.`
     case 'format':
@@ -124,4 +138,8 @@ function toMessage({ keyword, params, message, schemaPath }: ErrorObject): strin
     default:
       return `${message ?? 'is not valid'}.`
   }
+}
+
+function formatTypes(types: string[]): string {
+  return `must be ${types.map((type) => TYPES[type] ?? type).join(' or ')}.`
 }

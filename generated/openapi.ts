@@ -775,28 +775,76 @@ export interface components {
          * @default equals
          * @enum {string}
          */
-        ScreeningOperator: "equals" | "at_least" | "at_most" | "one_of";
-        /** @description The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`. */
-        ScreeningExpectation: string | number | boolean | components["schemas"]["AnswerValue"][];
-        /** @description A question for applicants. */
-        ScreeningQuestion: {
+        EqualsOperator: "equals";
+        /**
+         * @description How an answer is compared with the expected number.
+         * @enum {string}
+         */
+        NumberOperator: "at_least" | "at_most";
+        /**
+         * @description How an answer is compared with the expected values.
+         * @enum {string}
+         */
+        OneOfOperator: "one_of";
+        /** @description A question for applicants. Its operator decides about `expected`. */
+        ScreeningQuestion: components["schemas"]["EqualsQuestion"] | components["schemas"]["NumberQuestion"] | components["schemas"]["OneOfQuestion"];
+        /** @description A question with one expected answer. */
+        EqualsQuestion: {
             /** @description The name of the answer. Unique in the job. */
             key: string;
             /** @description The question as shown to people. */
             label: string;
             requirement: components["schemas"]["ScreeningRequirement"];
-            operator: components["schemas"]["ScreeningOperator"];
-            expected: components["schemas"]["ScreeningExpectation"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            operator: "equals";
+            expected: components["schemas"]["AnswerValue"];
         };
-        /** @description A question for applicants, as you send it. */
-        ScreeningQuestionInput: {
+        /** @description A question with a largest or smallest number. */
+        NumberQuestion: {
             /** @description The name of the answer. Unique in the job. */
             key: string;
             /** @description The question as shown to people. */
             label: string;
             requirement: components["schemas"]["ScreeningRequirement"];
-            operator?: components["schemas"]["ScreeningOperator"];
-            expected: components["schemas"]["ScreeningExpectation"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            operator: "at_least" | "at_most";
+            /**
+             * Format: double
+             * @description The largest or smallest number that meets the expectation.
+             */
+            expected: number;
+        };
+        /** @description A question with a list of expected answers. */
+        OneOfQuestion: {
+            /** @description The name of the answer. Unique in the job. */
+            key: string;
+            /** @description The question as shown to people. */
+            label: string;
+            requirement: components["schemas"]["ScreeningRequirement"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            operator: "one_of";
+            /** @description The expected values. */
+            expected: components["schemas"]["AnswerValue"][];
+        };
+        /** @description A question for applicants, as you send it. Its operator decides about `expected`. Without an operator, it is `equals`. */
+        ScreeningQuestionInput: components["schemas"]["EqualsQuestion"] | components["schemas"]["NumberQuestion"] | components["schemas"]["OneOfQuestion"] | components["schemas"]["PlainQuestion"];
+        /** @description A question with one expected answer, and with the default operator `equals`. */
+        PlainQuestion: {
+            /** @description The name of the answer. Unique in the job. */
+            key: string;
+            /** @description The question as shown to people. */
+            label: string;
+            requirement: components["schemas"]["ScreeningRequirement"];
+            expected: components["schemas"]["AnswerValue"];
         };
         /** @description An opening that participants can apply for. */
         Job: {
@@ -840,7 +888,7 @@ export interface components {
             /** @description At most 50 questions. */
             screening_questions?: components["schemas"]["ScreeningQuestionInput"][];
         };
-        /** @description The answer to a screening question. */
+        /** @description The answer to a screening question: a string, a number or a boolean. */
         AnswerValue: string | number | boolean;
         /** @description The answers, by the `key` of each question. */
         Answers: {
@@ -2735,10 +2783,15 @@ export type Task = components['schemas']['Task'];
 export type TaskList = components['schemas']['TaskList'];
 export type TaskCreate = components['schemas']['TaskCreate'];
 export type TaskUpdate = components['schemas']['TaskUpdate'];
-export type ScreeningOperator = components['schemas']['ScreeningOperator'];
-export type ScreeningExpectation = components['schemas']['ScreeningExpectation'];
+export type EqualsOperator = components['schemas']['EqualsOperator'];
+export type NumberOperator = components['schemas']['NumberOperator'];
+export type OneOfOperator = components['schemas']['OneOfOperator'];
 export type ScreeningQuestion = components['schemas']['ScreeningQuestion'];
+export type EqualsQuestion = components['schemas']['EqualsQuestion'];
+export type NumberQuestion = components['schemas']['NumberQuestion'];
+export type OneOfQuestion = components['schemas']['OneOfQuestion'];
 export type ScreeningQuestionInput = components['schemas']['ScreeningQuestionInput'];
+export type PlainQuestion = components['schemas']['PlainQuestion'];
 export type Job = components['schemas']['Job'];
 export type JobList = components['schemas']['JobList'];
 export type JobCreate = components['schemas']['JobCreate'];

@@ -442,7 +442,7 @@ export const resources: readonly Resource[] = [
           maxItems: 50,
           items: {
             type: 'object',
-            description: 'A question for applicants.',
+            description: 'A question for applicants. Its operator decides about `expected`.',
             required: ['key', 'label', 'requirement', 'operator', 'expected'],
             additionalProperties: false,
             properties: {
@@ -451,7 +451,13 @@ export const resources: readonly Resource[] = [
                 description: 'The name of the answer. Unique in the job.',
                 pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$',
               },
-              label: { type: 'string', description: 'The question as shown to people.', minLength: 1, maxLength: 500 },
+              label: {
+                type: 'string',
+                description: 'The question as shown to people.',
+                minLength: 1,
+                pattern: '^\\s*[^\\s\\x00][^\\x00]*$',
+                maxLength: 500,
+              },
               requirement: {
                 type: 'string',
                 description: 'Whether an application needs the expected answer, or is only better with it.',
@@ -474,18 +480,34 @@ export const resources: readonly Resource[] = [
                 default: 'equals',
               },
               expected: {
-                description: 'The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`.',
+                description: 'The answer to a screening question: a string, a number or a boolean.',
                 'x-depends-on': 'operator',
-                oneOf: [
-                  { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
-                  { type: 'number', format: 'double' },
-                  { type: 'boolean' },
-                  {
+                'x-by-option': {
+                  equals: {
+                    description: 'The answer to a screening question: a string, a number or a boolean.',
+                    oneOf: [
+                      { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
+                      { type: 'number', format: 'double' },
+                      { type: 'boolean' },
+                    ],
+                  },
+                  at_least: {
+                    type: 'number',
+                    format: 'double',
+                    description: 'The largest or smallest number that meets the expectation.',
+                  },
+                  at_most: {
+                    type: 'number',
+                    format: 'double',
+                    description: 'The largest or smallest number that meets the expectation.',
+                  },
+                  one_of: {
                     type: 'array',
+                    description: 'The expected values.',
                     minItems: 1,
                     maxItems: 100,
                     items: {
-                      description: 'The answer to a screening question.',
+                      description: 'The answer to a screening question: a string, a number or a boolean.',
                       oneOf: [
                         { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
                         { type: 'number', format: 'double' },
@@ -493,7 +515,7 @@ export const resources: readonly Resource[] = [
                       ],
                     },
                   },
-                ],
+                },
               },
             },
           },
@@ -535,7 +557,7 @@ export const resources: readonly Resource[] = [
           maxItems: 50,
           items: {
             type: 'object',
-            description: 'A question for applicants, as you send it.',
+            description: 'A question for applicants, as you send it. Its operator decides about `expected`. Without an operator, it is `equals`.',
             required: ['key', 'label', 'requirement', 'expected'],
             additionalProperties: false,
             properties: {
@@ -573,18 +595,34 @@ export const resources: readonly Resource[] = [
                 default: 'equals',
               },
               expected: {
-                description: 'The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`.',
+                description: 'The answer to a screening question: a string, a number or a boolean.',
                 'x-depends-on': 'operator',
-                oneOf: [
-                  { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
-                  { type: 'number', format: 'double' },
-                  { type: 'boolean' },
-                  {
+                'x-by-option': {
+                  equals: {
+                    description: 'The answer to a screening question: a string, a number or a boolean.',
+                    oneOf: [
+                      { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
+                      { type: 'number', format: 'double' },
+                      { type: 'boolean' },
+                    ],
+                  },
+                  at_least: {
+                    type: 'number',
+                    format: 'double',
+                    description: 'The largest or smallest number that meets the expectation.',
+                  },
+                  at_most: {
+                    type: 'number',
+                    format: 'double',
+                    description: 'The largest or smallest number that meets the expectation.',
+                  },
+                  one_of: {
                     type: 'array',
+                    description: 'The expected values.',
                     minItems: 1,
                     maxItems: 100,
                     items: {
-                      description: 'The answer to a screening question.',
+                      description: 'The answer to a screening question: a string, a number or a boolean.',
                       oneOf: [
                         { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
                         { type: 'number', format: 'double' },
@@ -592,7 +630,7 @@ export const resources: readonly Resource[] = [
                       ],
                     },
                   },
-                ],
+                },
               },
             },
           },
@@ -630,7 +668,7 @@ export const resources: readonly Resource[] = [
           maxItems: 50,
           items: {
             type: 'object',
-            description: 'A question for applicants, as you send it.',
+            description: 'A question for applicants, as you send it. Its operator decides about `expected`. Without an operator, it is `equals`.',
             required: ['key', 'label', 'requirement', 'expected'],
             additionalProperties: false,
             properties: {
@@ -668,18 +706,34 @@ export const resources: readonly Resource[] = [
                 default: 'equals',
               },
               expected: {
-                description: 'The expected value. A string, number or boolean if the operator is `equals`, a number if it is `at_least` or `at_most`, and a list of values if it is `one_of`.',
+                description: 'The answer to a screening question: a string, a number or a boolean.',
                 'x-depends-on': 'operator',
-                oneOf: [
-                  { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
-                  { type: 'number', format: 'double' },
-                  { type: 'boolean' },
-                  {
+                'x-by-option': {
+                  equals: {
+                    description: 'The answer to a screening question: a string, a number or a boolean.',
+                    oneOf: [
+                      { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
+                      { type: 'number', format: 'double' },
+                      { type: 'boolean' },
+                    ],
+                  },
+                  at_least: {
+                    type: 'number',
+                    format: 'double',
+                    description: 'The largest or smallest number that meets the expectation.',
+                  },
+                  at_most: {
+                    type: 'number',
+                    format: 'double',
+                    description: 'The largest or smallest number that meets the expectation.',
+                  },
+                  one_of: {
                     type: 'array',
+                    description: 'The expected values.',
                     minItems: 1,
                     maxItems: 100,
                     items: {
-                      description: 'The answer to a screening question.',
+                      description: 'The answer to a screening question: a string, a number or a boolean.',
                       oneOf: [
                         { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
                         { type: 'number', format: 'double' },
@@ -687,7 +741,7 @@ export const resources: readonly Resource[] = [
                       ],
                     },
                   },
-                ],
+                },
               },
             },
           },
@@ -756,7 +810,7 @@ export const resources: readonly Resource[] = [
           description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
           additionalProperties: {
-            description: 'The answer to a screening question.',
+            description: 'The answer to a screening question: a string, a number or a boolean.',
             oneOf: [
               { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
               { type: 'number', format: 'double' },
@@ -793,7 +847,7 @@ export const resources: readonly Resource[] = [
           description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
           additionalProperties: {
-            description: 'The answer to a screening question.',
+            description: 'The answer to a screening question: a string, a number or a boolean.',
             oneOf: [
               { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
               { type: 'number', format: 'double' },
@@ -825,7 +879,7 @@ export const resources: readonly Resource[] = [
           description: 'The answers, by the `key` of each question.',
           maxProperties: 100,
           additionalProperties: {
-            description: 'The answer to a screening question.',
+            description: 'The answer to a screening question: a string, a number or a boolean.',
             oneOf: [
               { type: 'string', pattern: '^[^\\x00]*$', maxLength: 2000 },
               { type: 'number', format: 'double' },

@@ -1,6 +1,7 @@
 import { assertFound } from '../errors.ts'
 import { findChanges } from '../records/changes.ts'
 import { findJob, type Job, updateJobFields } from '../records/jobs.ts'
+import { withOperator } from '../records/screening.ts'
 import type { Call } from './call.ts'
 
 export async function updateJob(call: Call<'updateJob'>): Promise<Job> {
@@ -9,7 +10,11 @@ export async function updateJob(call: Call<'updateJob'>): Promise<Job> {
   assertFound(current, 'job')
   assertMatch(current)
 
-  const changes = findChanges(current, input)
+  const { screening_questions: questions, ...fields } = input
+  const changes = findChanges(current, {
+    ...fields,
+    ...(questions && { screening_questions: questions.map(withOperator) }),
+  })
   if (changes === undefined) return current
   const updated = await updateJobFields(scope, current, changes, now)
   await emit('job.updated', current.id)

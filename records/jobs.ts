@@ -59,7 +59,7 @@ const searchText = ({ title, description }: Pick<Job, 'title' | 'description'>):
   foldText(`${title}\n${description}`)
 
 export async function insertJob(scope: Scope, input: NewJob, now: Date): Promise<Job> {
-  const questions = input.screening_questions ?? []
+  const questions = (input.screening_questions ?? []).map(withOperator)
   const row: JobRow = {
     id: newId(),
     title: input.title,

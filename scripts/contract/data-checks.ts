@@ -35,9 +35,9 @@ const RULES: Partial<Record<OperationId, RegExp>> = {
   // In UTC, the time may be outside of the accepted years.
   createTask: /^due_at$/,
   updateTask: /^due_at$/,
-  // The keys of a job's questions are unique. The operator decides the type of the expected value.
-  createJob: /^screening_questions\.\d+\.(key|expected)$/,
-  updateJob: /^(screening_questions\.\d+\.(key|expected)|status)$/,
+  // The keys of a job's questions are unique.
+  createJob: /^screening_questions\.\d+\.key$/,
+  updateJob: /^(screening_questions\.\d+\.key|status)$/,
   updateJobApplication: /^status$/,
   // The filters must exist for the resource's list.
   createExport: /^filters\./,

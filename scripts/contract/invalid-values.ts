@@ -8,7 +8,7 @@ import {
   variant,
   variants,
 } from './valid-values.ts'
-import { isDistinct, type Limits } from './validity.ts'
+import { isDistinct, isValid, type Limits } from './validity.ts'
 import { toEmail, toFields } from './value-limits.ts'
 
 /** Turns a valid object into one that breaks one rule. */
@@ -30,8 +30,10 @@ function faultsOfType(schema: Schema): NamedValue[] {
   if (schema.oneOf)
     return [
       ...wrongTypes([], {}),
-      ...schema.oneOf.flatMap((branch) => (branch.type === 'string' ? textFaults(branch) : [])),
-    ]
+      ...schema.oneOf.flatMap((alternative) =>
+        alternative.type === 'string' ? textFaults(alternative) : partFaults(alternative),
+      ),
+    ].filter(({ value }) => !isValid(schema, value))
   switch (schema.type) {
     case 'string':
       return [...wrongTypes(42, true, ['x'], {}), ...textFaults(schema)]
@@ -48,14 +50,15 @@ function faultsOfType(schema: Schema): NamedValue[] {
       return wrongTypes('true', 1)
     case 'array':
       return arrayFaults(schema)
-    default: {
-      const base = least(schema) as Record<string, unknown>
-      return [
-        ...wrongTypes('x', 1, []),
-        ...objectFaults(schema).map(({ what, applyTo }) => ({ what, value: applyTo(base) })),
-      ]
-    }
+    default:
+      return [...wrongTypes('x', 1, []), ...partFaults(schema)]
   }
+}
+
+/** Objects with one fault each. */
+function partFaults(schema: Schema): NamedValue[] {
+  const base = least(schema) as Record<string, unknown>
+  return objectFaults(schema).map(({ what, applyTo }) => ({ what, value: applyTo(base) }))
 }
 
 /** Changes that make an object invalid. Each name begins with the field. */

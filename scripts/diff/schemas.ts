@@ -1,5 +1,6 @@
 /** Compares two revisions of a schema and follows their references. */
 import { isDeepStrictEqual } from 'node:util'
+import { findTag, listOptions } from '../model/alternatives.ts'
 import { dereference } from '../model/references.ts'
 import type { Schema } from '../model/schema.ts'
 import type { Located, Sources } from '../model/source.ts'
@@ -22,8 +23,6 @@ export interface Comparison {
   propertySubject: string
   /** The path below the subject, for example `data.0.status`. */
   path: string[]
-  /** The objects that have the schemas as properties. */
-  owners?: { base: Located<Schema>; revision: Located<Schema> }
 }
 
 export interface SchemaFinding {
@@ -54,11 +53,10 @@ export function compareSchemas(
     now: Located<Schema>,
     name?: string,
     subject = comparison.subject,
-    owners?: Comparison['owners'],
   ): SchemaFinding[] => {
     const editions = { base: { ...base, schema: old }, revision: { ...revision, schema: now } }
     const inner = name === undefined ? path : [...path, name]
-    return compareSchemas({ ...comparison, ...editions, subject, owners, path: inner }, compared)
+    return compareSchemas({ ...comparison, ...editions, subject, path: inner }, compared)
   }
   const here = {
     ...comparison,
@@ -89,7 +87,6 @@ export function compareSchemas(
         child(after, 'properties', name),
         name,
         comparison.propertySubject,
-        { base: before, revision: after },
       ),
     ),
     ...(old.items && now.items ? into(child(before, 'items'), child(after, 'items'), '[]') : []),
@@ -183,7 +180,8 @@ function compareProperties(here: Comparison, old: Schema, now: Schema): SchemaFi
   ]
 }
 
-/** Pairs equal alternatives first, then those of the same type in order. */
+/** Pairs equal alternatives first, then those of the same type that are compatible, then others of the same
+ *  type. */
 function compareAlternatives(
   here: Comparison,
   before: Located<Schema>[],
@@ -191,7 +189,7 @@ function compareAlternatives(
   compare: (old: Located<Schema>, now: Located<Schema>) => SchemaFinding[],
 ): SchemaFinding[] {
   const findings: SchemaFinding[] = []
-  const added = dependsOnNewOption(here) ? 'dependent-one-of-added' : 'one-of-added'
+  const isNewOption = newOptionCheck(here, before, after)
   const left = [...before]
   const unpaired: Located<Schema>[] = []
   const take = (index: number): Located<Schema> | undefined =>
@@ -206,8 +204,12 @@ function compareAlternatives(
     if (old) findings.push(...compare(old, now))
     else unpaired.push(now)
   }
-  for (const now of unpaired) {
+  const breaks = (now: Located<Schema>): boolean =>
+    left.every((old) => compare(old, now).some(({ level }) => level === 'breaking'))
+  const compatibleFirst = [...unpaired.filter((now) => !breaks(now)), ...unpaired.filter(breaks)]
+  for (const now of compatibleFirst) {
     const old = take(left.findIndex((schema) => oldValue(schema).type === newValue(now).type))
+    const added = isNewOption(now) ? 'dependent-one-of-added' : 'one-of-added'
     if (old) findings.push(...compare(old, now))
     else findings.push(finding(here, added, `can be ${formatSchema(now.value)}`))
   }
@@ -220,16 +222,33 @@ function listNames(alternatives: Located<Schema>[] = []): string {
   return alternatives.map(({ value }) => formatSchema(value)).join(' or ')
 }
 
-/** Whether the type depends on an enumeration beside it that has new options. Only these have new types. */
-function dependsOnNewOption({ base, revision, owners }: Comparison): boolean {
-  const driver = revision.schema.value['x-depends-on']
-  if (driver === undefined || owners === undefined) return false
-  const optionsIn = (sources: Sources, owner: Located<Schema>): readonly unknown[] =>
-    owner.value.properties?.[driver] === undefined
-      ? []
-      : ((dereference(sources, child(owner, 'properties', driver)).value as Schema).enum ?? [])
-  const known = optionsIn(base.sources, owners.base)
-  return optionsIn(revision.sources, owners.revision).some((option) => !known.includes(option))
+/** Tells whether an alternative needs an option of an enumeration that the base does not have. */
+function newOptionCheck(
+  { base, revision }: Comparison,
+  before: Located<Schema>[],
+  after: Located<Schema>[],
+): (alternative: Located<Schema>) => boolean {
+  const toTarget = ({ sources }: Edition, schema: Located<Schema>): Schema =>
+    dereference(sources, schema).value
+  const resolver =
+    (edition: Edition, { source, path }: Located<Schema>) =>
+    (value: Schema): Schema =>
+      toTarget(edition, { source, path, value })
+  const [first] = after
+  if (!first) return () => false
+  const resolve = resolver(revision, first)
+  const tag = findTag(
+    after.map((schema) => toTarget(revision, schema)),
+    resolve,
+  )
+  if (tag === undefined) return () => false
+  const known = before.flatMap((schema) =>
+    listOptions(toTarget(base, schema), tag, resolver(base, schema)),
+  )
+  return (alternative) => {
+    const options = listOptions(toTarget(revision, alternative), tag, resolve)
+    return options.length > 0 && options.every((option) => !known.includes(option))
+  }
 }
 
 function formatSchema({ $ref, type, enum: options }: Schema): string {

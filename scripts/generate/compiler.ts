@@ -2,6 +2,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import addFormats from 'ajv-formats'
+import { findTag, listOptions } from '../model/alternatives.ts'
 import { dereference, locate } from '../model/references.ts'
 import { mapSubschemas, readDefault, type Schema } from '../model/schema.ts'
 import { fail, type Located, type Place, type Sources } from '../model/source.ts'
@@ -61,7 +62,8 @@ export function newCompiler(sources: Sources): Compiler {
         openness,
       ),
     )
-    return openness === 'closed' ? close(schema) : schema
+    const chosen = chooseByTag(sources, { source, path, value }, schema)
+    return openness === 'closed' ? close(chosen) : chosen
   }
 
   /** A default would hide a missing field of a response. */
@@ -155,6 +157,38 @@ function withoutAnnotations(schema: Schema): Schema {
 
 function close(schema: Schema): Schema {
   return isObjectSchema(schema) ? { additionalProperties: false, ...schema } : schema
+}
+
+/** Replaces `oneOf` by a choice of the alternative that the value must match, if a property tells them apart.
+ *  Errors are then about this alternative only. */
+function chooseByTag(
+  sources: Sources,
+  { source, path, value }: Located<Schema>,
+  { oneOf = [], ...rest }: Schema,
+): Schema {
+  const resolve = (schema: Schema): Schema =>
+    dereference(sources, { source, path, value: schema }).value
+  const alternatives = (value.oneOf ?? []).map(resolve)
+  const tag = findTag(alternatives, resolve)
+  if (tag === undefined) return value.oneOf ? { ...rest, oneOf } : rest
+  const options = alternatives.map((alternative) => listOptions(alternative, tag, resolve))
+  const choice = oneOf.reduceRight<Schema>(
+    (otherwise, alternative, index) => ({
+      if: hasTag(tag, options[index] ?? []),
+      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+      then: alternative,
+      else: otherwise,
+    }),
+    hasTag(tag, options.flat()),
+  )
+  return { ...rest, ...choice }
+}
+
+/** Without options, for an object without the property. */
+function hasTag(tag: string, options: readonly unknown[]): Schema {
+  return options.length === 0
+    ? { type: 'object', not: { required: [tag] } }
+    : { type: 'object', properties: { [tag]: { enum: options } }, required: [tag] }
 }
 
 function isObjectSchema({ type, properties }: Schema): boolean {

@@ -1,4 +1,5 @@
 /** generated/resources.ts: the resources that the console lists, shows and edits. */
+import { findTag, mergeAlternatives } from '../model/alternatives.ts'
 import type { Contract } from '../model/contract.ts'
 import type { Operation, Parameter } from '../model/operations.ts'
 import { dereference, inlineReferences } from '../model/references.ts'
@@ -151,10 +152,11 @@ const CONSOLE_KEYWORDS = new Set([
   ...['items', 'properties', 'required', 'additionalProperties', 'allOf', 'anyOf', 'oneOf'],
   ...['pattern', 'minLength', 'maxLength', 'minimum', 'maximum'],
   ...['minItems', 'maxItems', 'maxProperties', 'uniqueItems', 'deprecated'],
-  ...['x-currency', 'x-depends-on', 'x-enum-descriptions'],
+  ...['x-currency', 'x-depends-on', 'x-by-option', 'x-enum-descriptions'],
 ])
 
-/** Like `inlineReferences`, but cuts recursion off with an empty schema and keeps only `CONSOLE_KEYWORDS`. */
+/** Like `inlineReferences`, but cuts recursion off with an empty schema, merges the alternatives of an object
+ *  and keeps only `CONSOLE_KEYWORDS`. */
 function inlineForConsole(
   sources: Sources,
   placed: Located<Schema>,
@@ -168,6 +170,10 @@ function inlineForConsole(
       value,
     ]),
   )
+  const alternatives = whole.oneOf ?? []
+  const tag = findTag(alternatives)
+  if (tag !== undefined)
+    return { ...mergeAlternatives(alternatives, tag), description: whole.description }
   return Object.fromEntries(
     Object.entries({ ...whole, default: readDefault(whole) }).filter(
       ([keyword, value]) => CONSOLE_KEYWORDS.has(keyword) && value !== undefined,

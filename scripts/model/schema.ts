@@ -32,8 +32,10 @@ export interface Schema {
   'x-default'?: unknown
   /** For an amount in minor units: the property beside it that names its currency. */
   'x-currency'?: string
-  /** The property beside this one whose value decides which of the alternatives apply. */
+  /** Only in generated/resources.ts: the property beside this one whose value decides about the schema. */
   'x-depends-on'?: string
+  /** Only beside `x-depends-on`: the schema for each value. */
+  'x-by-option'?: Readonly<Record<string, Schema>>
   /** A sentence for each value of `enum`. */
   'x-enum-descriptions'?: readonly string[]
   [keyword: string]: unknown

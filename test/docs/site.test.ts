@@ -146,7 +146,7 @@ describe('the documentation', () => {
 
   it('describes each value of an enumeration with descriptions', () => {
     const { enum: values, 'x-enum-descriptions': texts } =
-      contract.components.schemas.ScreeningOperator
+      contract.components.schemas.NumberOperator
     const items = values.map(
       (value, index) => `<li><code>${value}</code>: <p>${texts[index]}</p>\n</li>`,
     )

@@ -150,7 +150,7 @@ describe('createJob: operators of screening questions', () => {
     expect((await client.get(`/jobs/${job.id}`)).body).toEqual(job)
   })
 
-  const [single, number, list] = ['one value', 'a number', 'a list']
+  const [single, number, list] = ['a string or a number or true or false', 'a number', 'an array']
   const faults: [given: object, field: string, message: string][] = [
     [{ operator: 'more_than' }, 'operator', 'must be one of equals, at_least, at_most, one_of.'],
     [{ operator: 'equals', expected: ['x'] }, 'expected', single],
@@ -160,7 +160,7 @@ describe('createJob: operators of screening questions', () => {
     [{ operator: 'at_most', expected: true }, 'expected', number],
     [{ operator: 'one_of', expected: 'x' }, 'expected', list],
     [{ operator: 'one_of', expected: 5 }, 'expected', list],
-    [{ operator: 'one_of', expected: [null] }, 'expected.0', 'type'],
+    [{ operator: 'one_of', expected: [null] }, 'expected.0', single],
     [{ operator: 'one_of', expected: [] }, 'expected', 'at least 1'],
     [
       {
@@ -194,11 +194,7 @@ describe('createJob: operators of screening questions', () => {
       await refused((await newClient()).post('/jobs', { title: 'J', screening_questions: bad })),
     ).toEqual({
       status: 422,
-      fields: [
-        'screening_questions.0.expected',
-        'screening_questions.1.expected',
-        'screening_questions.1.key',
-      ],
+      fields: ['screening_questions.0.expected', 'screening_questions.1.expected'],
     })
   })
 

@@ -26,7 +26,7 @@ const cases = TABLE.flatMap(({ met, missed, ...question }) => [
   ...missed.map((answer) => ({ ...question, answer, isMet: false })),
 ])
 
-const question = (given: Partial<ScreeningQuestion>): ScreeningQuestion => ({
+const question = (given: object): ScreeningQuestion => ({
   key: 'a',
   label: 'A?',
   requirement: 'must_have',

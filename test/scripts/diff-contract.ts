@@ -91,6 +91,10 @@ components:
         due_at: { type: string, format: date-time, nullable: true }
         tags: { type: array, items: { type: string }, uniqueItems: true }
         note: { type: string, deprecated: true, x-sunset: '2026-06-01' }
+        maker:
+          oneOf:
+            - { type: object, required: [kind], properties: { kind: { type: string, enum: [person] } } }
+            - { type: object, required: [kind], properties: { kind: { type: string, enum: [team] } } }
         owner:
           oneOf:
             - { $ref: '#/components/schemas/Person' }

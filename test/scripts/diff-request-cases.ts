@@ -1,6 +1,13 @@
 import { AFTER_SUNSET } from './diff-contract.ts'
 import { BODY, type Case, LIST, MIXED, NOTE, OLD } from './diff-edits.ts'
 
+const META = `type: object
+                  properties:
+                    old: { type: string }`
+const SPLIT_META = `oneOf:
+                    - { type: object, required: [kind], properties: { kind: { type: string, enum: [a] } } }
+                    - { type: object, properties: { old: { type: string } } }`
+
 /** Changes of operations, parameters and request bodies. */
 export const REQUEST_CASES: Record<string, Case[]> = {
   operations: [
@@ -242,6 +249,11 @@ export const REQUEST_CASES: Record<string, Case[]> = {
       edit: ['old: { type: string }', "old: { type: string, pattern: '^[^\\x00]*$' }"],
       there: ['safe request-property-nul-refused'],
       back: ['safe request-property-pattern-removed'],
+    },
+    {
+      edit: [META, SPLIT_META],
+      there: ['safe request-property-dependent-one-of-added'],
+      back: ['breaking request-property-one-of-removed'],
     },
     {
       edit: ["pattern: '^x'", "pattern: '^y'"],

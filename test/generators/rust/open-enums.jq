@@ -1,2 +1,2 @@
 .components.schemas |= map_values(if has("x-extensible-enum") then del(.enum) else . end)
-| del(.components.schemas.Event.discriminator)
+| del(.components.schemas[].discriminator)

@@ -1,6 +1,5 @@
 /** Fields whose type depends on a field beside them: the expected value of a screening question depends on
  *  its operator. */
-import { EXPECTED_TYPES, type ScreeningOperator } from '../../../records/screening.ts'
 import type { Draft } from './draft.ts'
 import type { FormField } from './field.ts'
 
@@ -16,17 +15,19 @@ export function withDrivers(fields: FormField[]): FormField[] {
   }))
 }
 
-/** The field with the types that the selected option of its driver permits. */
+/** The field with the schema that the selected option of its driver has. */
 export function narrow(field: FormField, draft: Draft): FormField {
   const { driver, schema } = field
-  const option = draft.get(driver?.path ?? '') ?? driver?.schema.default
-  const types = EXPECTED_TYPES[option as ScreeningOperator] ?? EXPECTED_TYPES.equals
-  const possible = schema.oneOf?.filter(({ type = '' }) => types.includes(type)) ?? []
-  const list = possible.find(({ type }) => type === 'array')
+  const byOption = schema['x-by-option'] ?? {}
+  const option = draft.get(driver?.path ?? '') ?? String(driver?.schema.default)
+  const chosen = byOption[option] ?? Object.values(byOption)[0] ?? {}
+  const isList = chosen.type === 'array'
   const index = driver?.schema.enum?.indexOf(option) ?? -1
   return {
     ...field,
-    ...(list ? { kind: 'scalars', schema: list } : { kind: 'scalar', schema: { oneOf: possible } }),
+    ...(isList
+      ? { kind: 'scalars', schema: chosen }
+      : { kind: 'scalar', schema: { oneOf: chosen.oneOf ?? [chosen] } }),
     hint: driver?.schema['x-enum-descriptions']?.[index],
   }
 }

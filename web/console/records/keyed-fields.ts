@@ -135,20 +135,18 @@ interface Questions {
   value: string
 }
 
-/** The list field whose entries have a `key` and a property that takes all `values`. */
+/** The list field whose entries have a `key` and a property that can take all `values`. */
 function findQuestions(resource: Resource, values: Schema): Questions | undefined {
   for (const [name, { items }] of recordFields(resource)) {
     const properties = items?.properties ?? {}
-    const value = Object.keys(properties).find(
-      (part) => values.oneOf && includesAll(properties[part]?.oneOf, values.oneOf),
+    const value = Object.keys(properties).find((part) =>
+      Object.values(properties[part]?.['x-by-option'] ?? {}).some(
+        ({ oneOf }) => values.oneOf && isDeepStrictEqual(oneOf, values.oneOf),
+      ),
     )
     if (items && 'key' in properties && value !== undefined) return { name, item: items, value }
   }
   return undefined
-}
-
-function includesAll(schemas: readonly Schema[] = [], values: readonly Schema[]): boolean {
-  return values.every((value) => schemas.some((schema) => isDeepStrictEqual(schema, value)))
 }
 
 /** The labels of the keys, from the loaded records. */

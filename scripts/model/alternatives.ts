@@ -1,0 +1,71 @@
+/** Alternatives of an object that the value of one property tells apart, such as events by `event_type`. */
+import { readDefault, type Schema } from './schema.ts'
+
+/** The required property whose values differ in all alternatives; one alternative may lack it. Undefined if
+ *  the alternatives are no objects, or have no such property. `resolve` follows a reference. */
+export function findTag(
+  alternatives: readonly Schema[],
+  resolve: (property: Schema) => Schema = (property) => property,
+): string | undefined {
+  if (alternatives.length < 2 || !alternatives.every(({ properties }) => properties))
+    return undefined
+  return Object.keys(alternatives[0]?.properties ?? {}).find((name) => {
+    const having = alternatives.filter(({ properties }) => properties?.[name])
+    const options = having.map((alternative) => listOptions(alternative, name, resolve))
+    const all = options.flat()
+    return (
+      having.length >= alternatives.length - 1 &&
+      having.every(({ required }) => required?.includes(name)) &&
+      options.every(({ length }) => length > 0) &&
+      new Set(all).size === all.length
+    )
+  })
+}
+
+/** The values of the property in the alternative. Empty if it lacks the property. */
+export function listOptions(
+  { properties }: Schema,
+  tag: string,
+  resolve: (property: Schema) => Schema = (property) => property,
+): readonly unknown[] {
+  return resolve(properties?.[tag] ?? {}).enum ?? []
+}
+
+/** One object with the properties of all alternatives. The schema of a property that differs is in
+ *  `x-by-option`, by the values of the property in `x-depends-on`. The alternatives have no references. */
+export function mergeAlternatives(alternatives: readonly Schema[], tag: string): Schema {
+  const names = new Set(alternatives.flatMap(({ properties }) => Object.keys(properties ?? {})))
+  const isRequired = (name: string): boolean =>
+    alternatives.every(({ required }) => required?.includes(name))
+  return {
+    ...alternatives[0],
+    required: [...names].filter(isRequired),
+    properties: Object.fromEntries(
+      [...names].map((name) => [name, mergeProperty(alternatives, tag, name)]),
+    ),
+  }
+}
+
+function mergeProperty(alternatives: readonly Schema[], tag: string, name: string): Schema {
+  const schemas = alternatives.flatMap(({ properties }): Schema[] => {
+    const schema = properties?.[name]
+    return schema ? [schema] : []
+  })
+  const [first = {}] = schemas
+  if (name === tag)
+    return {
+      ...first,
+      enum: schemas.flatMap((schema) => schema.enum ?? []),
+      'x-enum-descriptions': schemas.flatMap((schema) => schema['x-enum-descriptions'] ?? []),
+      default: schemas.map(readDefault).find((value) => value !== undefined),
+    }
+  if (new Set(schemas.map((schema) => JSON.stringify(schema))).size === 1) return first
+  const byOption = alternatives.flatMap((alternative) =>
+    listOptions(alternative, tag).map((option) => [option, alternative.properties?.[name] ?? {}]),
+  )
+  return {
+    description: first.description,
+    'x-depends-on': tag,
+    'x-by-option': Object.fromEntries(byOption),
+  }
+}
