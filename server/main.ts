@@ -205,10 +205,9 @@ function startDelivery(options: DeliveryOptions): Promise<Engine> {
   })
 }
 
-/** The queue is in the same PostgreSQL, or in an embedded one with a cache directory that makes the next
- *  start faster. */
+/** The queue is in the same PostgreSQL, or in an embedded one. */
 function queuePlace({ database }: Config): QueuePlace {
-  return 'databaseUrl' in database ? withoutPooler(database) : { cacheDir: database.dataDir }
+  return 'databaseUrl' in database ? withoutPooler(database) : {}
 }
 
 /** CockroachDB and YugabyteDB number their sessions in another way, and are not checked. */

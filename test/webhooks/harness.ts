@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { inject } from 'vitest'
 import { insertAccount } from '../../records/accounts.ts'
@@ -30,8 +29,6 @@ import { type Receiver, type ReceiverOptions, startReceiver } from '../receiver.
 /** Retry delays: no attempt is repeated during a test. */
 export const NEVER = '600,600,600,600,600,600,600,600,600'
 const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
-/** Without a cache the embedded queue takes seconds to start. */
-const cacheDir = fileURLToPath(new URL('../../node_modules/.cache/muster', import.meta.url))
 
 /** A database with accounts: of a whole server or of a `Bench`. */
 export interface Accounts {
@@ -82,7 +79,7 @@ export async function newBench(): Promise<Bench> {
         WEBHOOK_TIMEOUT_MS: String(timeoutMs),
       })
       const log = pino({ level: 'silent' })
-      const engine = await startEngine({ db, databaseUrl, cacheDir, config, log, ...options })
+      const engine = await startEngine({ db, databaseUrl, config, log, ...options })
       engines.push(engine)
       return engine
     },

@@ -15,8 +15,6 @@ export interface QueuePlace
   /** Undefined: embedded PostgreSQL. Required when the records are in PostgreSQL. */
   databaseUrl?: string
   backend?: QueueBackend
-  /** Where embedded PostgreSQL may store files that speed up its next start. */
-  cacheDir?: string
 }
 
 export interface BossOptions extends QueuePlace {
@@ -67,7 +65,7 @@ const CONNECTION_LIMITS = {
 }
 
 export async function startBoss(options: BossOptions): Promise<Boss> {
-  const { databaseUrl, backend = 'postgres', cacheDir, log } = options
+  const { databaseUrl, backend = 'postgres', log } = options
   const queues = new Map<string, QueueSettings>()
   const rebuild = async (fresh: Pglite): Promise<void> => {
     const jobs = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
@@ -81,7 +79,7 @@ export async function startBoss(options: BossOptions): Promise<Boss> {
   }
   const embedded =
     databaseUrl === undefined
-      ? await startPglite({ cacheDir, settings: SESSION_SETTINGS, rebuild, log })
+      ? await startPglite({ settings: SESSION_SETTINGS, rebuild, log })
       : undefined
   const jobs = createBoss(
     embedded

@@ -1,15 +1,12 @@
 /** Embedded PostgreSQL in memory. It is synchronous, so it has its own thread, where it blocks no
  *  request. */
-import { randomUUID } from 'node:crypto'
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { readFile } from 'node:fs/promises'
+import { setFlagsFromString } from 'node:v8'
 import { parentPort, workerData } from 'node:worker_threads'
-import { PGlite, type PGliteOptions, parse, protocol, type Results } from '@electric-sql/pglite'
+import { PGlite, parse, protocol, type Results } from '@electric-sql/pglite'
+import { EMPTY_DATABASE, START_OPTIONS } from './empty-database.ts'
 
 export interface PgliteOptions {
-  /** Directory for a copy of the empty database: a start from the copy takes a fifth of the time. */
-  cacheDir?: string
   /** Session settings. */
   settings: Record<string, string>
 }
@@ -29,31 +26,22 @@ export type PgliteResponse = { id: number } & (
 
 const { serialize } = protocol
 
-/** The database files are in memory too: a large cache would store the queue twice. Nothing is ever
- *  recovered from the WAL, so as little as possible is written to it. */
-const SERVER_SETTINGS = {
-  shared_buffers: '16MB',
-  wal_level: 'minimal',
-  max_wal_senders: '0',
-  full_page_writes: 'off',
-}
-/** Small, because a checkpoint keeps some WAL files for reuse. Fixed when the database is created. */
-const WAL_SEGMENT_MB = 1
-const START_OPTIONS: PGliteOptions = {
-  startParams: [
-    ...PGlite.defaultStartParams,
-    ...Object.entries(SERVER_SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-  ],
-}
 /** The text of a lease statement contains the batch size, which has about forty values. */
 const MAX_STATEMENTS = 60
+
+// V8 would optimize the interpreter of expressions, one function, for 2 s with 600 MB of memory. The flags
+// are those of the process, but only WebAssembly that is compiled later obeys them.
+for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag)
 
 const port = parentPort
 if (!port) throw new Error('This file must run in a worker thread')
 
 // Module state: this thread runs one database, with one connection and its prepared statements.
-const { cacheDir, settings } = workerData as PgliteOptions
-const pglite = await start(cacheDir)
+const { settings } = workerData as PgliteOptions
+const pglite = await PGlite.create({
+  ...START_OPTIONS,
+  loadDataDir: new Blob([await readFile(EMPTY_DATABASE)], { type: 'application/gzip' }),
+})
 await pglite.exec(
   Object.entries(settings)
     .map(([name, value]) => `set ${name} = ${value};`)
@@ -77,39 +65,6 @@ async function respond({ id, text, values }: PgliteRequest): Promise<void> {
     if (name === 'RuntimeError' || name === 'ExitStatus') throw error
     port?.postMessage({ id, error: { message, code } } satisfies PgliteResponse)
   }
-}
-
-async function start(cacheDir: string | undefined): Promise<PGlite> {
-  if (cacheDir === undefined) return createDatabase()
-  const packageFile = join(
-    dirname(fileURLToPath(import.meta.resolve('@electric-sql/pglite'))),
-    '..',
-    'package.json',
-  )
-  const { version } = JSON.parse(await readFile(packageFile, 'utf8')) as { version: string }
-  const file = join(cacheDir, `queue-${version}-${WAL_SEGMENT_MB}.tar.gz`)
-  const copy = await readFile(file).catch(() => undefined)
-  if (copy) {
-    try {
-      return await PGlite.create({ ...START_OPTIONS, loadDataDir: new Blob([copy]) })
-    } catch {
-      // The copy is damaged.
-      await rm(file, { force: true })
-    }
-  }
-  const fresh = await createDatabase()
-  // Optional: an error here only slows down the next start. The rename prevents a partial copy.
-  try {
-    const draft = `${file}.${randomUUID()}`
-    await mkdir(cacheDir, { recursive: true })
-    await writeFile(draft, await (await fresh.dumpDataDir('gzip')).bytes(), { flush: true })
-    await rename(draft, file)
-  } catch {}
-  return fresh
-}
-
-function createDatabase(): Promise<PGlite> {
-  return PGlite.create({ ...START_OPTIONS, initDbStartParams: [`--wal-segsize=${WAL_SEGMENT_MB}`] })
 }
 
 interface Statement {

@@ -1,0 +1,46 @@
+/** The stored database is what its script makes: nobody can read a binary file. */
+import { readFile } from 'node:fs/promises'
+import { PGlite } from '@electric-sql/pglite'
+import { expect, inject, test } from 'vitest'
+import {
+  createEmptyDatabase,
+  EMPTY_DATABASE,
+  START_OPTIONS,
+} from '../../webhooks/queue/empty-database.ts'
+
+/** One row per line of text. Values that differ between two equal databases are left out. */
+const CONTENTS = {
+  version: 'select version()',
+  databases: 'select datname, datistemplate, datallowconn, encoding, datcollate from pg_database',
+  roles: 'select rolname, rolsuper, rolcanlogin, rolpassword from pg_authid',
+  files:
+    'select file_name, line_number, type, database, user_name, auth_method from pg_hba_file_rules',
+  settings: 'select name, setting, error from pg_file_settings',
+  relations: 'select oid, relname, relnamespace, relkind, relacl from pg_class',
+  functions: 'select oid, proname, prosrc, prolang, proacl from pg_proc',
+  triggers: 'select tgname from pg_trigger union all select evtname from pg_event_trigger',
+  rules: 'select ev_class, rulename, ev_action from pg_rewrite',
+} as const
+
+async function contentsOf(database: PGlite): Promise<Record<string, string[]>> {
+  const found: Record<string, string[]> = {}
+  for (const [name, statement] of Object.entries(CONTENTS)) {
+    const { rows } = await database.query(statement)
+    found[name] = rows.map((row) => JSON.stringify(row)).sort()
+  }
+  await database.close()
+  return found
+}
+
+test.runIf(inject('database') === 'sqlite')(
+  'the stored empty database: the installed PGlite would create the same one',
+  async () => {
+    const stored = await PGlite.create({
+      ...START_OPTIONS,
+      loadDataDir: new Blob([await readFile(EMPTY_DATABASE)], { type: 'application/gzip' }),
+    })
+    const contents = await contentsOf(stored)
+    expect(contents.functions?.length).toBeGreaterThan(3_000)
+    expect(contents).toEqual(await contentsOf(await createEmptyDatabase()))
+  },
+)
