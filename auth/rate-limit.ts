@@ -66,6 +66,8 @@ export function newRateLimiter(
           storeType: 'knex',
           tableName: 'rate_limits',
           tableCreated: true,
+          // Its timer would remove rows at times when nothing may be removed: see records/removal-run.ts.
+          clearExpiredByTimeout: false,
         })
   // Concurrent requests of a client would wait for the same row one by one, so they are counted in one
   // statement.

@@ -241,7 +241,7 @@ export interface paths {
         };
         /**
          * List exports
-         * @description Lists the exports of your account.
+         * @description Lists the exports of your account. Exports are deleted 90 days after they were completed or failed (operators can change this period).
          */
         get: operations["listExports"];
         put?: never;
@@ -271,7 +271,7 @@ export interface paths {
         };
         /**
          * Get an export
-         * @description Returns one export, with its progress.
+         * @description Returns one export, with its progress. It is deleted 90 days after it was completed or failed (operators can change this period).
          */
         get: operations["getExport"];
         put?: never;

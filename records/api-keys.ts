@@ -4,6 +4,7 @@ import { type Sql, select } from './database/statements.ts'
 import { newId } from './ids.ts'
 import { assertName } from './names.ts'
 import { findRow } from './references.ts'
+import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 import { findUser, type Permission, type User } from './users.ts'
 
 export const accessLevels = ['full_access', 'read_only'] as const
@@ -230,4 +231,21 @@ export async function updateLastUsed(sql: Sql, uses: { id: string; at: number }[
       )
       .update({ last_used_at: sql.raw(`case id ${cases} end`, batch.flat()) })
   }
+}
+
+/** A revoked key stays as long as the audit log and the request log name it. Requests with a revoked key are
+ *  logged too. */
+export function removeRevokedKeys(run: RemovalRun): Promise<void> {
+  return removeRows(run, {
+    table: 'api_keys',
+    key: ['id'],
+    condition: (rows) =>
+      rows
+        .where('revoked_at', '<', daysBefore(run, run.retention.auditLog))
+        .where((unused) =>
+          unused
+            .whereNull('last_used_at')
+            .orWhere('last_used_at', '<', daysBefore(run, run.retention.requestLog)),
+        ),
+  })
 }

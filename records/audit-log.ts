@@ -1,5 +1,6 @@
 import type { Scope, WriteScope } from './database/scope.ts'
-import { newId } from './ids.ts'
+import { lowestIdAt, newId } from './ids.ts'
+import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
 
 export interface AuditTarget {
   type: 'account' | 'api_key' | 'session' | 'user' | 'webhook'
@@ -117,4 +118,14 @@ export function changesBetween<T extends object>(before: T, after: T): Changes |
     ])
     .filter(([, { from, to }]) => from !== to)
   return changes.length === 0 ? undefined : Object.fromEntries(changes)
+}
+
+export function removeOldEntries(run: RemovalRun): Promise<void> {
+  const until = daysBefore(run, run.retention.auditLog)
+  return removeRows(run, {
+    table: 'audit_log',
+    key: ['id'],
+    // The IDs are in the order of time, and indexed.
+    condition: (rows) => rows.where('id', '<', lowestIdAt(until)).where('created_at', '<', until),
+  })
 }

@@ -1,15 +1,18 @@
 /** Runs of exports: leases, progress, and the chunks of the files. */
-import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
 import type { Sql } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
 import type { Export, ExportRow, ExportSelection } from './exports.ts'
+import { lowestIdAt } from './ids.ts'
 import { UNFINISHED_EXPORTS } from './index-predicates.ts'
+import { daysBefore, expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
 
 /** Runs per export. A run that a stop of the service interrupts does not count. */
 export const MAX_TRIES = 3
 const LEASE_MS = 60_000
-const RETENTION_MS = 7 * 24 * 60 * 60_000
+/** The contract promises this. */
+export const EXPORT_FILE_DAYS = 7
+const DAY_MS = 24 * 60 * 60_000
 
 /** An export that this process writes while its lease lasts. A claim by another process increments
  *  `tries`, which ends this claim. */
@@ -120,7 +123,7 @@ export function completeExport(
     sha256,
     lease_expires_at: null,
     completed_at: at,
-    expires_at: at + RETENTION_MS,
+    expires_at: at + EXPORT_FILE_DAYS * DAY_MS,
     updated_at: at,
   })
 }
@@ -181,20 +184,42 @@ export async function deleteClaimedChunks(
 
 /** Time for downloads that began before the file expired. */
 const REMOVAL_DELAY_MS = 60 * 60_000
-const MAX_DELETED_FILES = 100
+const MAX_REMOVED_FILES = 100
 
-/** Deletes files that expired more than an hour ago. The exports stay. */
-export async function deleteExpiredFiles(db: Db, time: DeletionTime): Promise<void> {
-  const expiredUntil = time.createdBefore(RETENTION_MS + REMOVAL_DELAY_MS) + RETENTION_MS
+/** Removes files that expired more than an hour ago. The exports stay. */
+export async function removeExpiredFiles(run: RemovalRun): Promise<void> {
+  const { db, batch } = run
   const expired: { id: string }[] = await db
     .read('exports')
     .whereNull('file_removed_at')
-    .where('expires_at', '<=', expiredUntil)
+    .where('expires_at', '<=', expiredUntil(run, EXPORT_FILE_DAYS * DAY_MS, REMOVAL_DELAY_MS))
     .orderBy('expires_at')
-    .limit(MAX_DELETED_FILES)
+    .limit(MAX_REMOVED_FILES)
     .select('id')
   for (const { id } of expired) {
-    while ((await deleteChunkBatch(db.write, id)) === DELETED_CHUNKS_PER_BATCH);
-    await db.write('exports').where({ id }).update({ file_removed_at: time.now })
+    const removeBatch = () =>
+      batch(async ({ sql }) => {
+        const chunks = await deleteChunkBatch(sql, id)
+        if (chunks < DELETED_CHUNKS_PER_BATCH)
+          await sql('exports').where({ id }).update({ file_removed_at: run.time.now })
+        return { export_chunks: chunks }
+      })
+    while ((await removeBatch())?.export_chunks === DELETED_CHUNKS_PER_BATCH);
   }
+}
+
+/** Removes finished exports whose file has been removed. */
+export function removeOldExports(run: RemovalRun): Promise<void> {
+  const until = daysBefore(run, run.retention.exports)
+  return removeRows(run, {
+    table: 'exports',
+    key: ['id'],
+    // The IDs are in the order of time, and indexed.
+    condition: (rows) =>
+      rows
+        .where('id', '<', lowestIdAt(until))
+        .whereRaw(`not (${UNFINISHED_EXPORTS})`)
+        .where('updated_at', '<', until)
+        .where((file) => file.whereNull('expires_at').orWhereNotNull('file_removed_at')),
+  })
 }

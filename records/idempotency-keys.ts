@@ -1,10 +1,9 @@
 /** Idempotency keys. A request inserts its key in the transaction of its change, so that a rollback or the
  *  end of the process leaves neither. */
-import type { DeletionTime } from './clock-spans.ts'
 import { errorCode } from './database/errors.ts'
-import type { Db } from './database/open.ts'
 import { runInOrder, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
+import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
 
 const RETENTION_MS = 24 * 60 * 60_000
 /** PostgreSQL: how long a transaction waits for another one that has inserted the same key. */
@@ -88,9 +87,12 @@ export async function storeResponse(
     .update({ status, headers: JSON.stringify(headers), body })
 }
 
-export async function deleteExpiredIdempotencyKeys(db: Db, time: DeletionTime): Promise<number> {
-  const expired = time.createdBefore(RETENTION_MS) + RETENTION_MS
-  return db.write('idempotency_keys').where('expires_at', '<=', expired).delete()
+export function removeExpiredKeys(run: RemovalRun): Promise<void> {
+  return removeRows(run, {
+    table: 'idempotency_keys',
+    key: ['user_id', 'key'],
+    condition: (rows) => rows.where('expires_at', '<=', expiredUntil(run, RETENTION_MS)),
+  })
 }
 
 /** PostgreSQL's code for a lock that was not acquired within `lock_timeout`. */

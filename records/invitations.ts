@@ -1,9 +1,12 @@
 /** One-time links to set a password: for invited users, and for users who need a new one. */
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
+import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
 
 const LIFETIME_DAYS = 7
+/** The console shows when an unused link expired. */
+const EXPIRED_DAYS = 30
 const DAY_MS = 86_400_000
 
 export interface Invitation {
@@ -83,4 +86,17 @@ export async function listExpiries(scope: Scope): Promise<Map<string, number>> {
 
 export async function deleteInvitation(scope: Scope, userId: string): Promise<void> {
   await scope.rows('invitations').where({ user_id: userId }).delete()
+}
+
+export function removeExpiredInvitations(run: RemovalRun): Promise<void> {
+  return removeRows(run, {
+    table: 'invitations',
+    key: ['token_hash'],
+    condition: (rows) =>
+      rows.where(
+        'expires_at',
+        '<=',
+        expiredUntil(run, LIFETIME_DAYS * DAY_MS, EXPIRED_DAYS * DAY_MS),
+      ),
+  })
 }

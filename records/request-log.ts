@@ -1,17 +1,17 @@
 /** The request log, which the API Dashboard shows. */
-
-import { setImmediate } from 'node:timers/promises'
-import type { DeletionTime } from './clock-spans.ts'
 import { UNPREPARED } from './database/knex-internals.ts'
-import type { Db } from './database/open.ts'
 import type { Scope } from './database/scope.ts'
 import { insertText, type Sql, select } from './database/statements.ts'
 import { newId } from './ids.ts'
 import type { Condition } from './list.ts'
-import { countRequests, deleteOldCounts } from './reports/request-counts.ts'
+import { daysBefore, type RemovalRun, removeRows } from './removal-run.ts'
+import { countRequests } from './reports/request-counts.ts'
 
+/** The API Dashboard shows at least these days. */
 export const REQUEST_LOG_DAYS = 30
 const BATCH_ROWS = 500
+/** Fewer, because each row may have 128 KiB of bodies. */
+const REMOVED_ROWS = 100
 
 /** A request with an API key of the account. */
 export interface LoggedRequest {
@@ -59,21 +59,13 @@ async function insertRows(sql: Sql, rows: Record<string, string | number | null>
   await sql.raw(text, rows.flatMap(Object.values)).options(UNPREPARED)
 }
 
-/** Deletes requests and counts older than 30 days, in small batches. */
-export async function deleteOldRequests(db: Db, time: DeletionTime): Promise<number> {
-  const before = time.createdBefore(REQUEST_LOG_DAYS * 86_400_000)
-  const old = db
-    .write('request_log')
-    .select('id')
-    .where('created_at', '<', before)
-    .limit(BATCH_ROWS)
-  let deleted = 0
-  for (let batch = BATCH_ROWS; batch === BATCH_ROWS; await setImmediate()) {
-    batch = await db.write('request_log').whereIn('id', old.clone()).delete()
-    deleted += batch
-  }
-  await deleteOldCounts(db.write, before)
-  return deleted
+export function removeOldRequests(run: RemovalRun): Promise<void> {
+  return removeRows(run, {
+    table: 'request_log',
+    key: ['id'],
+    condition: (rows) => rows.where('created_at', '<', daysBefore(run, run.retention.requestLog)),
+    batchRows: REMOVED_ROWS,
+  })
 }
 
 /** A request matches when all its fields match. */

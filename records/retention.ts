@@ -1,106 +1,71 @@
-/** Deletes outdated events with their deliveries, and outdated attempts. IDs are UUIDv7, so outdated
- *  rows are the lower end of a primary key: this needs no index of its own, and a run that finds nothing
- *  reads almost nothing. */
-import { setTimeout as delay } from 'node:timers/promises'
+/** Removes outdated events with their deliveries, outdated attempts, and what only they refer to. IDs are
+ *  UUIDv7, so outdated rows are the lower end of a primary key: this needs no index of its own, and a run
+ *  that finds nothing reads almost nothing. An unfinished delivery stays, with its event and its attempts. */
 import type { Knex } from 'knex'
-import type { DeletionTime } from './clock-spans.ts'
-import type { Db } from './database/open.ts'
-import { type Trx, transaction } from './database/transaction.ts'
+import type { Trx } from './database/transaction.ts'
 import { lowestIdAt } from './ids.ts'
+import { daysBefore, type RemovalRun, type RemovedRows, removeRows } from './removal-run.ts'
 
-export interface Retention {
-  /** Events and their deliveries, from their creation. */
-  eventDays: number
-  /** Attempts, from their start. */
-  attemptDays: number
-}
-
-const DAY_MS = 86_400_000
 const BATCH_ROWS = 500
 /** Smaller: each event may have a delivery for every webhook of its account. */
 const BATCH_EVENTS = 100
-/** Between two batches, so that other writers get their turn. */
-const BATCH_PAUSE_MS = 50
-/** PostgreSQL advisory lock: any number that nothing else locks. */
-const LOCK_KEY = 7_305_518_842
 
-/** Deletes in small batches until it is done or `signal` aborts. On PostgreSQL it stops when another
- *  process is deleting. An unfinished delivery stays, with its event and its attempts. */
-export async function deleteOutdated(
-  db: Db,
-  { eventDays, attemptDays }: Retention,
-  time: DeletionTime,
-  signal: AbortSignal,
-  onRemoved: RemovalListener,
-): Promise<void> {
-  const attemptsUntil = time.createdBefore(attemptDays * DAY_MS)
-  const eventsUntil = lowestIdAt(time.createdBefore(eventDays * DAY_MS))
-  const removals: Removal[] = [
-    {
-      table: 'attempts',
-      id: 'delivery_id',
-      below: lowestIdAt(attemptsUntil),
-      batch: BATCH_ROWS,
-      remove: attemptsBegunBefore(attemptsUntil),
-    },
-    {
-      table: 'events',
-      id: 'id',
-      below: eventsUntil,
-      batch: BATCH_EVENTS,
-      remove: eventsWithDeliveries(eventsUntil),
-    },
-    {
-      table: 'deliveries',
-      id: 'id',
-      below: eventsUntil,
-      batch: BATCH_ROWS,
-      remove: deliveriesOfNoEvent,
-    },
-  ]
-  for (const removal of removals) await removeBelow(db, removal, signal, onRemoved)
+export function removeAttempts(run: RemovalRun): Promise<void> {
+  const until = daysBefore(run, run.retention.attempts)
+  return removeBelow(run, {
+    table: 'attempts',
+    id: 'delivery_id',
+    below: lowestIdAt(until),
+    batchRows: BATCH_ROWS,
+    remove: attemptsBegunBefore(until),
+  })
 }
+
+export function removeEvents(run: RemovalRun): Promise<void> {
+  const until = eventsUntil(run)
+  return removeBelow(run, {
+    table: 'events',
+    id: 'id',
+    below: until,
+    batchRows: BATCH_EVENTS,
+    remove: eventsWithDeliveries(until),
+  })
+}
+
+/** Removes those that `removeEvents` leaves. */
+export function removeDeliveries(run: RemovalRun): Promise<void> {
+  return removeBelow(run, {
+    table: 'deliveries',
+    id: 'id',
+    below: eventsUntil(run),
+    batchRows: BATCH_ROWS,
+    remove: deliveriesOfNoEvent,
+  })
+}
+
+/** Events with lower IDs are outdated. */
+const eventsUntil = (run: RemovalRun): string => lowestIdAt(daysBefore(run, run.retention.events))
 
 interface Removal {
   table: string
   id: string
   below: string
-  /** Rows read, and nearly always deleted, in one transaction. */
-  batch: number
+  /** Rows read, and nearly always removed, in one transaction. */
+  batchRows: number
   remove(trx: Trx, ids: string[]): Promise<RemovedRows>
 }
 
-/** By table. */
-type RemovedRows = Record<string, number>
-
-/** Is called after each commit. */
-export type RemovalListener = (table: string, rows: number) => void
-
+/** Reads every row below the limit once, since some of them stay. */
 async function removeBelow(
-  db: Db,
-  { table, id, below, batch, remove }: Removal,
-  signal: AbortSignal,
-  onRemoved: RemovalListener,
+  { db, batch }: RemovalRun,
+  { table, id, below, batchRows, remove }: Removal,
 ): Promise<void> {
-  for (let after: string | undefined; !signal.aborted; ) {
-    const rows = db.read(table).where(id, '<', below).orderBy(id).limit(batch)
+  for (let after: string | undefined; ; ) {
+    const rows = db.read(table).where(id, '<', below).orderBy(id).limit(batchRows)
     const ids: string[] = await (after === undefined ? rows : rows.where(id, '>', after)).pluck(id)
-    if (ids.length === 0) return
-    const removed = await transaction(db, async (trx) =>
-      (await acquireLock(trx)) ? remove(trx, [...new Set(ids)]) : undefined,
-    )
-    if (!removed) return
-    for (const [name, rows] of Object.entries(removed)) onRemoved(name, rows)
+    if (ids.length === 0 || !(await batch((trx) => remove(trx, [...new Set(ids)])))) return
     after = ids.at(-1)
-    await delay(BATCH_PAUSE_MS, undefined, { signal }).catch(() => undefined)
   }
-}
-
-/** Locks until the end of the transaction. SQLite has only one server. */
-async function acquireLock({ dialect, sql }: Trx): Promise<boolean> {
-  if (dialect === 'sqlite') return true
-  const { rows } = await sql.raw('select pg_try_advisory_xact_lock(?) as locked', [LOCK_KEY])
-  return rows[0].locked
 }
 
 /** Has a scheduled attempt, or waits for an earlier delivery of its ordering key. */
@@ -156,4 +121,42 @@ async function deleteWithAttempts(
     attempts: await sql('attempts').whereIn('delivery_id', ids).delete(),
     deliveries: await sql('deliveries').whereIn('id', ids).delete(),
   }
+}
+
+/** Without this job, the console would offer to send the missed events again. */
+const IS_LAST_SEND_MISSED = `kind = 'send_missed' and exists (
+  select 1 from webhooks where webhooks.id = bulk_jobs.webhook_id and webhooks.deleted_at is null
+    and webhooks.disabled_at <= bulk_jobs.created_at)`
+
+export function removeEndedBulkJobs(run: RemovalRun): Promise<void> {
+  const until = daysBefore(run, run.retention.events)
+  return removeRows(run, {
+    table: 'bulk_jobs',
+    key: ['id'],
+    // The IDs are in the order of time, and indexed. `ended_at` is null for unfinished jobs.
+    condition: (rows) =>
+      rows
+        .where('id', '<', lowestIdAt(until))
+        .where('ended_at', '<', until)
+        .whereRaw(`not (${IS_LAST_SEND_MISSED})`),
+  })
+}
+
+/** Concurrent transactions that have read the webhook before its deletion end within this time. */
+const DELETED_DAYS = 1
+
+/** Removes deleted webhooks without deliveries and bulk jobs, which show the name of their webhook. */
+export function removeDeletedWebhooks(run: RemovalRun): Promise<void> {
+  return removeRows(run, {
+    table: 'webhooks',
+    key: ['id'],
+    condition: (rows) =>
+      ['deliveries', 'bulk_jobs'].reduce(
+        (unused, table) =>
+          unused.whereRaw(
+            `not exists (select 1 from ${table} where ${table}.webhook_id = webhooks.id)`,
+          ),
+        rows.where('deleted_at', '<', daysBefore(run, DELETED_DAYS)),
+      ),
+  })
 }

@@ -1,8 +1,8 @@
-import type { DeletionTime } from './clock-spans.ts'
 import type { Db } from './database/open.ts'
 import type { Scope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { newId } from './ids.ts'
+import { expiredUntil, type RemovalRun, removeRows } from './removal-run.ts'
 import { type User, type UserRow, userFromRow } from './users.ts'
 
 /** A session expires after this long without a request, and at the end of its lifetime. */
@@ -158,8 +158,10 @@ export async function deleteAccountSessions(scope: Scope): Promise<void> {
   await scope.rows('sessions').delete()
 }
 
-export async function deleteExpiredSessions(db: Db, time: DeletionTime): Promise<number> {
-  const lifetimeMs = LIFETIME_DAYS * DAY_MS
-  const expired = time.createdBefore(lifetimeMs) + lifetimeMs
-  return db.write('sessions').where('expires_at', '<=', expired).delete()
+export function removeExpiredSessions(run: RemovalRun): Promise<void> {
+  return removeRows(run, {
+    table: 'sessions',
+    key: ['id'],
+    condition: (rows) => rows.where('expires_at', '<=', expiredUntil(run, LIFETIME_DAYS * DAY_MS)),
+  })
 }

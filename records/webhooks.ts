@@ -287,13 +287,19 @@ export async function disableWebhook(
   return webhook
 }
 
-/** Ends scheduled deliveries as failed. The row stays for the log of its deliveries. */
+/** Ends scheduled deliveries as failed, and erases the secrets: no attempt starts after the commit. The rest
+ *  of the row stays for the log of its deliveries. */
 export async function deleteWebhook(
   scope: WriteScope,
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  const webhook = await write(scope, id, now, { enabled: false, deleted_at: now.getTime() })
+  const webhook = await write(scope, id, now, {
+    enabled: false,
+    deleted_at: now.getTime(),
+    secret_encrypted: '',
+    next_secret_encrypted: null,
+  })
   if (webhook) await endScheduledDeliveries(scope, id, 'webhook_deleted', now)
   return webhook
 }

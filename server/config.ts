@@ -6,6 +6,9 @@ import ipaddr from 'ipaddr.js'
 import { Refused } from '../errors.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../records/database/limits.ts'
 import { sqliteFile } from '../records/database/open.ts'
+import { EXPORT_FILE_DAYS } from '../records/export-runs.ts'
+import type { RetentionDays } from '../records/removal-run.ts'
+import { REQUEST_LOG_DAYS } from '../records/request-log.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
 import { type SecretKeys, secretKeysOf } from '../webhooks/transport/secret.ts'
@@ -55,10 +58,7 @@ export interface Config {
   webhookRetryDelaysMs: number[]
   /** Time limit of one attempt, from connecting to the end of the response body. */
   webhookTimeoutMs: number
-  /** The age at which events and their deliveries are deleted. */
-  eventRetentionDays: number
-  /** The age at which the attempts of finished deliveries are deleted. */
-  attemptRetentionDays: number
+  retentionDays: RetentionDays
   /** The reaction to a response that breaks the contract: nothing, a log line, or a 500. */
   validateResponses: 'off' | 'log' | 'enforce'
   /** The number of proxies in front of this service, each of which adds to `X-Forwarded-For`. */
@@ -173,6 +173,9 @@ const settings = {
   WEBHOOK_TIMEOUT_MS: integer(1, 60_000)({ default: 15_000 }),
   EVENT_RETENTION_DAYS: integer(1, 36_500)({ default: 90 }),
   ATTEMPT_RETENTION_DAYS: integer(1, 36_500)({ default: 30 }),
+  REQUEST_LOG_RETENTION_DAYS: integer(REQUEST_LOG_DAYS, 36_500)({ default: REQUEST_LOG_DAYS }),
+  EXPORT_RETENTION_DAYS: integer(EXPORT_FILE_DAYS + 1, 36_500)({ default: 90 }),
+  AUDIT_LOG_RETENTION_DAYS: integer(1, 36_500)({ default: 400 }),
   VALIDATE_RESPONSES: str({ choices: ['off', 'log', 'enforce'], default: 'log' }),
   TRUSTED_PROXIES: integer(0, 10)({ default: 0 }),
   CORS_ORIGINS: origins({ default: [] }),
@@ -252,8 +255,13 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     webhookAllowedRanges: env.WEBHOOK_ALLOW_ADDRESSES,
     webhookRetryDelaysMs: env.WEBHOOK_RETRY_DELAYS.map((seconds) => Math.round(seconds * 1000)),
     webhookTimeoutMs: env.WEBHOOK_TIMEOUT_MS,
-    eventRetentionDays: env.EVENT_RETENTION_DAYS,
-    attemptRetentionDays: env.ATTEMPT_RETENTION_DAYS,
+    retentionDays: {
+      events: env.EVENT_RETENTION_DAYS,
+      attempts: env.ATTEMPT_RETENTION_DAYS,
+      requestLog: env.REQUEST_LOG_RETENTION_DAYS,
+      exports: env.EXPORT_RETENTION_DAYS,
+      auditLog: env.AUDIT_LOG_RETENTION_DAYS,
+    },
     validateResponses: env.VALIDATE_RESPONSES,
     trustedProxies: env.TRUSTED_PROXIES,
     corsOrigins: env.CORS_ORIGINS,

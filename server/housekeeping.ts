@@ -1,18 +1,29 @@
-/** Removes what has expired, in the background. */
+/** Removes outdated rows, in the background. */
 import type { Logger } from 'pino'
 import type { Db } from '../records/database/open.ts'
-import { deleteExpiredFiles } from '../records/export-runs.ts'
-import { deleteExpiredIdempotencyKeys } from '../records/idempotency-keys.ts'
-import { deleteOldRequests } from '../records/request-log.ts'
-import { deleteOutdated } from '../records/retention.ts'
-import { deleteExpiredSessions } from '../records/sessions.ts'
+import { type RemovalRule, removalRules } from '../records/removal-rules.ts'
+import { newRemovalRun } from '../records/removal-run.ts'
 import { RunLoop } from '../webhooks/run-loop.ts'
 import type { ServerClock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { RemovalMetrics } from './metrics-database.ts'
 
-const HOUSEKEEPING_MS = 60_000
-const RETENTION_MS = 60 * 60_000
+/** `lockKey`: a PostgreSQL advisory lock that nothing else locks. Two, so that the many short runs of all
+ *  nodes do not end a long one. */
+const SCHEDULES = {
+  minute: {
+    kind: 'housekeeping',
+    intervalMs: 60_000,
+    lockKey: 7_305_518_841,
+    failure: 'Expired rows could not be removed; trying again in a minute',
+  },
+  hour: {
+    kind: 'retention',
+    intervalMs: 60 * 60_000,
+    lockKey: 7_305_518_842,
+    failure: 'Outdated rows could not be removed; trying again in an hour',
+  },
+} as const
 
 export interface Repeated {
   /** Runs now. */
@@ -21,13 +32,13 @@ export interface Repeated {
 }
 
 function repeat(
-  everyMs: number,
+  intervalMs: number,
   work: (stopping: AbortSignal) => Promise<void>,
   onError: (error: unknown) => void,
 ): Repeated {
   const stopping = new AbortController()
   const loop = new RunLoop(() => work(stopping.signal), onError)
-  const timer = setInterval(loop.wake, everyMs).unref()
+  const timer = setInterval(loop.wake, intervalMs).unref()
   return {
     wake: loop.wake,
     stop() {
@@ -41,46 +52,34 @@ function repeat(
 export interface HousekeepingOptions {
   db: Db
   config: Config
-  clock: ServerClock
+  clock: Pick<ServerClock, 'now' | 'findDeletionTime'>
   log: Logger
   removals: RemovalMetrics
 }
 
-/** Deletes expired keys, requests, files and sessions every minute. */
-export function startHousekeeping({ db, clock, log, removals }: HousekeepingOptions): Repeated {
+/** Applies the rules of one schedule, every minute or every hour, unless the clock is in doubt. */
+export function startHousekeeping(
+  every: RemovalRule['every'],
+  { db, config, clock, log, removals }: HousekeepingOptions,
+): Repeated {
+  const { kind, intervalMs, lockKey, failure } = SCHEDULES[every]
+  const rules = removalRules.filter((rule) => rule.every === every)
   return repeat(
-    HOUSEKEEPING_MS,
-    async () => {
+    intervalMs,
+    async (signal) => {
       const time = await clock.findDeletionTime()
       if (time === undefined) return
-      removals.onRemoved('idempotency_keys', await deleteExpiredIdempotencyKeys(db, time))
-      removals.onRemoved('request_log', await deleteOldRequests(db, time))
-      await deleteExpiredFiles(db, time)
-      removals.onRemoved('sessions', await deleteExpiredSessions(db, time))
-      removals.onRun('housekeeping', clock.now())
+      const run = newRemovalRun({
+        db,
+        time,
+        retention: config.retentionDays,
+        lockKey,
+        signal,
+        onRemoved: removals.onRemoved,
+      })
+      for (const { remove } of rules) await remove(run)
+      if (!run.hasEndedEarly()) removals.onRun(kind, clock.now())
     },
-    (error) => log.warn({ err: error }, 'Old rows could not be removed; trying again in a minute'),
+    (error) => log.warn({ err: error }, failure),
   )
-}
-
-/** Deletes outdated events and attempts now, and every hour. */
-export function startRetention(options: HousekeepingOptions): Repeated {
-  const { db, config, clock, log, removals } = options
-  const days = { eventDays: config.eventRetentionDays, attemptDays: config.attemptRetentionDays }
-  const retention = repeat(
-    RETENTION_MS,
-    async (stopping) => {
-      const time = await clock.findDeletionTime()
-      if (time === undefined) return
-      await deleteOutdated(db, days, time, stopping, removals.onRemoved)
-      if (!stopping.aborted) removals.onRun('retention', clock.now())
-    },
-    (error) =>
-      log.warn(
-        { err: error },
-        'Outdated events and attempts could not be removed; trying again in an hour',
-      ),
-  )
-  retention.wake()
-  return retention
 }

@@ -19,7 +19,7 @@ import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
 import { type ServerClock, startClock } from './clock.ts'
 import type { Config } from './config.ts'
-import { type Repeated, startHousekeeping, startRetention } from './housekeeping.ts'
+import { type Repeated, startHousekeeping } from './housekeeping.ts'
 import { type HttpServer, listen } from './http.ts'
 import { newMetrics } from './metrics.ts'
 import {
@@ -63,14 +63,13 @@ interface Parts {
   unwatch: () => void
   clock?: ServerClock
   requestLog?: RequestLog
-  housekeeping?: Repeated
   readiness?: Readiness
   http?: HttpServer
   metricsHttp?: HttpServer
   engine?: Engine
   /** Set when the engine is stopping. */
   engineStopped?: Promise<void>
-  retention?: Repeated
+  housekeeping: Repeated[]
 }
 
 /** Starts a server on a migrated database. Throws when the port is in use, the database is not reachable,
@@ -86,6 +85,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
   const removals = newRemovalMetrics(metrics.registry)
   const parts: Parts = {
     db,
+    housekeeping: [],
     unwatch: watchInvalidEvents((event, errors) =>
       metrics.recordViolation({ event, ...problemIn(errors) }),
     ),
@@ -103,7 +103,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
     const requestLog = startRequestLog(db, log, now)
     parts.requestLog = requestLog
     reportRequestLog(metrics.registry, requestLog)
-    parts.housekeeping = startHousekeeping({ db, config, clock, log, removals })
+    parts.housekeeping.push(startHousekeeping('minute', { db, config, clock, log, removals }))
     if (config.pausesDeliveries) await pauseDeliveries(db, now())
     // Workers write this line themselves.
     const pausedAt = await findPausedAt(db.read)
@@ -125,7 +125,9 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       parts.engine = await startDelivery({ db, config, now, log, onAttempt })
       reportDeliveries(metrics.registry, parts.engine)
       reportDatabase(metrics.registry, db)
-      parts.retention = startRetention({ db, config, clock, log, removals })
+      const hourly = startHousekeeping('hour', { db, config, clock, log, removals })
+      parts.housekeeping.push(hourly)
+      hourly.wake()
     }
     return {
       url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`,
@@ -154,7 +156,7 @@ async function drainParts(
 }
 
 async function stopParts(parts: Parts, log: Logger): Promise<void> {
-  const { db, clock, requestLog, housekeeping, http, engine, retention } = parts
+  const { db, clock, requestLog, housekeeping, http, engine } = parts
   const deadline = Date.now() + GRACE_MS
   const errors: unknown[] = []
   // An error of one part must not keep the others open.
@@ -164,7 +166,7 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
   // The engine starts no more attempts, while requests in flight still get their responses.
   const engineStopped = parts.engineStopped ?? engine?.stop(GRACE_MS)
   await Promise.all(
-    [http?.stop(GRACE_MS), engineStopped, retention?.stop(), housekeeping?.stop()].map(ended),
+    [http?.stop(GRACE_MS), engineStopped, ...housekeeping.map((part) => part.stop())].map(ended),
   )
   await ended(parts.metricsHttp?.stop(0))
   await ended(requestLog?.stop())

@@ -1,6 +1,7 @@
 /** Counts of requests per minute and hour, updated when requests are logged: reading a million rows
  *  would be too slow. */
 import { insertText, type Sql } from '../database/statements.ts'
+import { daysBefore, type RemovalRun, removeRows } from '../removal-run.ts'
 
 export const MINUTE_MS = 60_000
 export const HOUR_MS = 60 * MINUTE_MS
@@ -120,14 +121,26 @@ function upsertText({ name, keys, counts }: CountTable, rows: number): string {
     on conflict (${keys.join(',')}) do update set ${sums}`
 }
 
-/** Deletes the counts of minutes and hours that ended before a time, in epoch milliseconds. */
-export async function deleteOldCounts(sql: Sql, before: number): Promise<void> {
-  await sql('request_minutes')
-    .where('minute', '<=', before - MINUTE_MS)
-    .delete()
-  for (const spanMs of [MINUTE_MS, HOUR_MS])
-    await sql('request_counts')
-      .where('starts_at', '<=', before - spanMs)
-      .where({ span_ms: spanMs })
-      .delete()
+/** Removes the minutes that ended before the oldest request of the log. */
+export function removeOldMinutes(run: RemovalRun): Promise<void> {
+  const until = daysBefore(run, run.retention.requestLog) - MINUTE_MS
+  return removeRows(run, {
+    table: MINUTES.name,
+    key: MINUTES.keys,
+    condition: (rows) => rows.where('minute', '<=', until),
+  })
+}
+
+/** Removes the minutes and hours that ended before the oldest request of the log. */
+export function removeOldCounts(run: RemovalRun): Promise<void> {
+  const until = daysBefore(run, run.retention.requestLog)
+  return removeRows(run, {
+    table: COUNTS.name,
+    key: COUNTS.keys,
+    // The first condition finds the rows in the index.
+    condition: (rows) =>
+      rows
+        .where('starts_at', '<=', until - MINUTE_MS)
+        .whereRaw('starts_at + span_ms <= ?', [until]),
+  })
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { DeletionTime } from '../../records/clock-spans.ts'
-import { deleteOldRequests } from '../../records/request-log.ts'
 import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+import { runHousekeeping } from '../housekeeping.ts'
 import { DAY, HOUR, log, MINUTE } from './logged-requests.ts'
 
 describe('stored counts of API requests', () => {
@@ -30,7 +29,7 @@ describe('stored counts of API requests', () => {
       minutes: 22,
       hours: 22,
     })
-    await deleteOldRequests(app.db, new DeletionTime(new Date()))
+    await runHousekeeping(app, 'minute')
     expect(await counted(app, account)).toEqual({
       requests: 20,
       ok: 15,

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
-import { DeletionTime } from '../../records/clock-spans.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { claimExport, deleteExpiredFiles } from '../../records/export-runs.ts'
+import { claimExport } from '../../records/export-runs.ts'
 import { type Answer, type Client, startApp, type TestApp, until } from '../helpers.ts'
+import { runHousekeeping } from '../housekeeping.ts'
 import { countChunks, DAY_MS, newClient, requestExport, SECOND_MS } from './export-helpers.ts'
 import { eventsAbout } from './new-records.ts'
 
@@ -332,10 +332,10 @@ describe('getExportFile', () => {
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({ status: 200 })
     clock += 1
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({ status: 410 })
-    await deleteExpiredFiles(idle.db, new DeletionTime(now()))
+    await runHousekeeping(idle, 'minute', now)
     expect(await countChunks(idle.db, id)).toBe(1)
     clock += 60 * 60 * SECOND_MS
-    await deleteExpiredFiles(idle.db, new DeletionTime(now()))
+    await runHousekeeping(idle, 'minute', now)
     expect(await countChunks(idle.db, id)).toBe(0)
     expect((await client.get(`/exports/${id}`)).body).toEqual(completed)
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({ status: 410 })

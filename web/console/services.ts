@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { ResponseChecker } from '../../operations/response-check.ts'
 import type { Db } from '../../records/database/open.ts'
+import type { RetentionDays } from '../../records/removal-run.ts'
 import type { Cidr } from '../../webhooks/transport/egress.ts'
 import type { SecretKeys } from '../../webhooks/transport/secret.ts'
 
@@ -13,8 +14,7 @@ export interface ConsoleConfig {
   webhookAllowedRanges: Cidr[]
   webhookRetryDelaysMs: number[]
   webhookTimeoutMs: number
-  eventRetentionDays: number
-  attemptRetentionDays: number
+  retentionDays: RetentionDays
 }
 
 export interface ConsoleServices {

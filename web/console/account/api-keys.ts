@@ -1,6 +1,7 @@
 /** The list of API keys. The Owner and Admins see it; Admins need a grant to manage keys. */
 import { listAccountKeys, type OwnedApiKey } from '../../../records/api-keys.ts'
 import { type Html, html } from '../../shared/html.ts'
+import { counted } from '../format.ts'
 import { type ConsolePage, get, isAdmin, post, type Route, type Visit } from '../page.ts'
 import { parseId, toListPage, withQuery } from '../query.ts'
 import { readOnlyNote } from '../read-only-note.ts'
@@ -34,7 +35,9 @@ async function keysPage(visit: Visit): Promise<ConsolePage> {
   const canManage = mayManageKeys(user, {})
   return {
     title: 'API keys',
-    lead: 'API keys let your integrations call the API with their creator’s permissions.',
+    lead: isRevoked
+      ? `Revoked keys are refused. They are listed for ${counted(visit.config.retentionDays.auditLog, 'day')}.`
+      : 'API keys let your integrations call the API with their creator’s permissions.',
     actions: canManage && buttonLink('/api-keys/new', 'Create a key', 'primary'),
     body: [
       !canManage && (await readOnlyNote(visit, 'API keys')),

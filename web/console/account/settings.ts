@@ -73,7 +73,7 @@ function settingsPage(visit: Visit, errors: Errors = {}): ConsolePage {
 
 /** Set by the operator of the service. */
 function serviceFacts({ config, account }: Visit): Fact[] {
-  const { rateLimitPerMinute, eventRetentionDays, attemptRetentionDays } = config
+  const { rateLimitPerMinute, retentionDays } = config
   const attempts = counted(config.webhookRetryDelaysMs.length + 1, 'attempt')
   const timeoutSeconds = config.webhookTimeoutMs / 1_000
   return [
@@ -84,8 +84,11 @@ function serviceFacts({ config, account }: Visit): Fact[] {
       `${counted(rateLimitPerMinute, 'request')} per minute and user, over all their API keys`,
     ],
     ['Webhooks', `Up to ${attempts} per delivery; attempts time out after ${timeoutSeconds} s`],
-    ['Events', `Kept for ${counted(eventRetentionDays, 'day')}, with their deliveries`],
-    ['Attempts', `Kept for ${counted(attemptRetentionDays, 'day')} after their delivery ended`],
+    ['Events', `Kept for ${counted(retentionDays.events, 'day')}, with their deliveries`],
+    ['Attempts', `Kept for ${counted(retentionDays.attempts, 'day')} after their delivery ended`],
+    ['API Dashboard', `Requests are kept for ${counted(retentionDays.requestLog, 'day')}`],
+    ['Exports', `Kept for ${counted(retentionDays.exports, 'day')}; files expire after 7 days`],
+    ['Audit log', `Entries are kept for ${counted(retentionDays.auditLog, 'day')}`],
     ['New accounts', config.isSignUpOpen ? 'Sign-up is open' : 'Created by the operator only'],
   ]
 }

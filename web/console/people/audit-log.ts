@@ -5,7 +5,7 @@ import { type Content, type Html, html } from '../../shared/html.ts'
 import { ACCESS_LEVELS } from '../account/api-key-parts.ts'
 import { filterForm } from '../filter-form.ts'
 import { selectField } from '../form-fields.ts'
-import { utc } from '../format.ts'
+import { counted, utc } from '../format.ts'
 import { replace } from '../htmx.ts'
 import { icon } from '../icons.ts'
 import { ROLES } from '../layout.ts'
@@ -42,7 +42,9 @@ async function auditLogPage(visit: Visit): Promise<ConsolePage> {
     withQuery('/audit-log', { ...filtersIn(query), ...page })
   return {
     title: 'Audit log',
-    lead: 'Who did what, when and from which IP address. Entries are never changed or deleted.',
+    lead:
+      'Who did what, when and from which IP address. Entries are never changed, and are kept for ' +
+      `${counted(visit.config.retentionDays.auditLog, 'day')}.`,
     body: html`<div id="audit-log">
       ${filters(visit, await listUsers(scope))}
       ${card('', [

@@ -108,7 +108,7 @@ async function results(visit: Visit, query: RequestQuery): Promise<Html> {
 }
 
 function requestList(visit: Visit, requests: RequestEntry[], query: RequestQuery): Content {
-  if (requests.length === 0) return noRequests(query)
+  if (requests.length === 0) return noRequests(visit, query)
   const page = toListPage(requests, REQUESTS_PER_PAGE, query)
   const rows = page.items.map(
     (request): RequestRow => ({ request: redactQuery(visit.user, request), view: 'closed' }),
@@ -161,7 +161,7 @@ function requestsPager(
   })
 }
 
-function noRequests({ input, range }: RequestQuery): Html {
+function noRequests({ config }: Visit, { input, range }: RequestQuery): Html {
   const longerPath = requestsPath(input, { range: '30d', from: '', until: '' })
   const longer = range !== '30d' && buttonLink(longerPath, 'Search the last 30 days')
   if (conditions.some((name) => input[name]))
@@ -175,7 +175,8 @@ function noRequests({ input, range }: RequestQuery): Html {
     )
   return empty(
     'No requests in this period',
-    html`Requests made with your account’s API keys appear here for 30 days, with their bodies.
+    html`Requests made with your account’s API keys appear here for
+      ${counted(config.retentionDays.requestLog, 'day')}, with their bodies.
       <a href="/docs/guides/getting-started">Make your first request</a>`,
     longer,
   )

@@ -1,0 +1,163 @@
+/** When the rows of each table are removed. docs/operations.md repeats these tables for operators;
+ *  test/records/removal-rules.test.ts compares both with the schema. */
+import { removeRevokedKeys } from './api-keys.ts'
+import { removeOldEntries } from './audit-log.ts'
+import { removeExpiredFiles, removeOldExports } from './export-runs.ts'
+import { removeExpiredKeys } from './idempotency-keys.ts'
+import { removeExpiredInvitations } from './invitations.ts'
+import { removeExpiredCounts } from './rate-limits.ts'
+import type { RemovalRun } from './removal-run.ts'
+import { removeOldCounts, removeOldMinutes } from './reports/request-counts.ts'
+import { removeOldRequests } from './request-log.ts'
+import {
+  removeAttempts,
+  removeDeletedWebhooks,
+  removeDeliveries,
+  removeEndedBulkJobs,
+  removeEvents,
+} from './retention.ts'
+import { removeExpiredSessions } from './sessions.ts'
+
+export interface RemovalRule {
+  table: string
+  /** Every minute what expires all the time, every hour the rest. */
+  every: 'minute' | 'hour'
+  /** When a row is removed. */
+  rule: string
+  setting?: string
+  remove(run: RemovalRun): Promise<void>
+}
+
+/** In the order of a run: a row is removed before the rows that it refers to. */
+export const removalRules: RemovalRule[] = [
+  {
+    table: 'idempotency_keys',
+    every: 'minute',
+    rule: '24 hours after the first request with the key',
+    remove: removeExpiredKeys,
+  },
+  {
+    table: 'rate_limits',
+    every: 'minute',
+    rule: 'An hour after the end of the window',
+    remove: removeExpiredCounts,
+  },
+  {
+    table: 'sessions',
+    every: 'minute',
+    rule: '30 days after the sign-in, or at the sign-out',
+    remove: removeExpiredSessions,
+  },
+  {
+    table: 'request_log',
+    every: 'minute',
+    rule: '30 days after the request',
+    setting: 'REQUEST_LOG_RETENTION_DAYS',
+    remove: removeOldRequests,
+  },
+  {
+    table: 'request_minutes',
+    every: 'minute',
+    rule: 'With the requests that it counts',
+    setting: 'REQUEST_LOG_RETENTION_DAYS',
+    remove: removeOldMinutes,
+  },
+  {
+    table: 'request_counts',
+    every: 'minute',
+    rule: 'With the requests that it counts',
+    setting: 'REQUEST_LOG_RETENTION_DAYS',
+    remove: removeOldCounts,
+  },
+  {
+    table: 'export_chunks',
+    every: 'minute',
+    rule: 'An hour after the file has expired, which is 7 days after the export was completed',
+    remove: removeExpiredFiles,
+  },
+  {
+    table: 'exports',
+    every: 'hour',
+    rule: '90 days after the export was completed or failed',
+    setting: 'EXPORT_RETENTION_DAYS',
+    remove: removeOldExports,
+  },
+  {
+    table: 'attempts',
+    every: 'hour',
+    rule: '30 days after the start of the attempt, unless its delivery is unfinished',
+    setting: 'ATTEMPT_RETENTION_DAYS',
+    remove: removeAttempts,
+  },
+  {
+    table: 'events',
+    every: 'hour',
+    rule: '90 days after the event, unless one of its deliveries is unfinished',
+    setting: 'EVENT_RETENTION_DAYS',
+    remove: removeEvents,
+  },
+  {
+    table: 'deliveries',
+    every: 'hour',
+    rule: 'With its event, or a test delivery after the same time',
+    setting: 'EVENT_RETENTION_DAYS',
+    remove: removeDeliveries,
+  },
+  {
+    table: 'bulk_jobs',
+    every: 'hour',
+    rule:
+      '90 days after the job ended. The last job that sent missed events stays until its webhook is ' +
+      'disabled again or deleted',
+    setting: 'EVENT_RETENTION_DAYS',
+    remove: removeEndedBulkJobs,
+  },
+  {
+    table: 'webhooks',
+    every: 'hour',
+    rule:
+      'After the deletion of the webhook, with its last delivery and bulk job, and a day after the deletion ' +
+      'at the earliest. The deletion itself erases the signing secrets',
+    setting: 'EVENT_RETENTION_DAYS',
+    remove: removeDeletedWebhooks,
+  },
+  {
+    table: 'api_keys',
+    every: 'hour',
+    rule: '400 days after the revocation. A key that clients still send stays until its last logged request is deleted',
+    setting: 'AUDIT_LOG_RETENTION_DAYS',
+    remove: removeRevokedKeys,
+  },
+  {
+    table: 'invitations',
+    every: 'hour',
+    rule: '30 days after the link expired, or when it is used or replaced',
+    remove: removeExpiredInvitations,
+  },
+  {
+    table: 'audit_log',
+    every: 'hour',
+    rule: '400 days after the entry',
+    setting: 'AUDIT_LOG_RETENTION_DAYS',
+    remove: removeOldEntries,
+  },
+]
+
+/** The tables without a rule, and why their rows stay. */
+export const permanentTables: Record<string, string> = {
+  account_deletions: 'All that remains of a deleted account: its ID and the time',
+  accounts: 'An operator deletes accounts',
+  users: 'Users are deactivated; they are deleted with their account',
+  participants: 'Clients and users delete records',
+  participant_tags: 'Deleted with the participant',
+  tasks: 'Clients and users delete records',
+  jobs: 'Clients and users delete records',
+  job_applications: 'Clients and users delete records',
+  payments: 'Clients and users delete records',
+  clock_spans: 'One row for each jump of the clock',
+  delivery_pauses: 'At most one row',
+  leases: 'One row for each kind of work that one node does for all',
+  migrations: 'One row for each migration',
+  secret_keys: 'The check values of at most two keys',
+  write_checks: 'One row',
+}
