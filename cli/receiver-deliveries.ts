@@ -3,6 +3,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { eventTypes } from '../generated/events.ts'
 import { signingKeys } from '../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../webhooks/transport/sign.ts'
+import { newAttemptTraceparent } from '../webhooks/transport/traceparent.ts'
 
 export interface SignedRequest {
   headers: Record<string, string>
@@ -20,7 +21,10 @@ interface DeliveryOptions {
 /** Builds deliveries that are signed with `secret`. */
 export function newSigner(secret: string) {
   const sign = (id: string, body: Buffer, at: Date, key = secret): SignedRequest => ({
-    headers: deliveryHeaders(signingKeys(key), { id, eventId: null }, body, at),
+    headers: {
+      ...deliveryHeaders(signingKeys(key), { id, eventId: null }, body, at),
+      traceparent: newAttemptTraceparent({ id, eventId: null }, null),
+    },
     body,
   })
   const delivery = (change: object = {}, options: DeliveryOptions = {}): SignedRequest => {

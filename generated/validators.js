@@ -17067,10 +17067,11 @@ return errors === 0;
 }
 
 const open_asyncapi_schemas_DeliveryHeaders = validate375;
-const schema167 = {"type":"object","required":["content-type","user-agent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
-const pattern96 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern97 = new RegExp("^[0-9]{10}$", "u");
-const pattern98 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
+const schema167 = {"type":"object","required":["content-type","user-agent","traceparent","x-event-id","x-service-signature","webhook-id","webhook-timestamp","webhook-signature"],"properties":{"content-type":{"type":"string","const":"application/json"},"user-agent":{"type":"string","const":"Muster-Webhooks/1"},"traceparent":{"type":"string","pattern":"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},"x-event-id":{"type":"string","format":"uuid"},"x-service-signature":{"type":"string","pattern":"^[0-9a-f]{64}$"},"webhook-id":{"type":"string","format":"uuid"},"webhook-timestamp":{"type":"string","pattern":"^[0-9]{10}$"},"webhook-signature":{"type":"string","pattern":"^v1,[A-Za-z0-9+/]{43}=$"}}};
+const pattern96 = new RegExp("^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$", "u");
+const pattern97 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern98 = new RegExp("^[0-9]{10}$", "u");
+const pattern99 = new RegExp("^v1,[A-Za-z0-9+/]{43}=$", "u");
 
 function validate375(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -17096,8 +17097,8 @@ vErrors.push(err1);
 }
 errors++;
 }
-if(data["x-event-id"] === undefined){
-const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-event-id"},message:"must have required property '"+"x-event-id"+"'"};
+if(data.traceparent === undefined){
+const err2 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "traceparent"},message:"must have required property '"+"traceparent"+"'"};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -17106,8 +17107,8 @@ vErrors.push(err2);
 }
 errors++;
 }
-if(data["x-service-signature"] === undefined){
-const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-service-signature"},message:"must have required property '"+"x-service-signature"+"'"};
+if(data["x-event-id"] === undefined){
+const err3 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-event-id"},message:"must have required property '"+"x-event-id"+"'"};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -17116,8 +17117,8 @@ vErrors.push(err3);
 }
 errors++;
 }
-if(data["webhook-id"] === undefined){
-const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-id"},message:"must have required property '"+"webhook-id"+"'"};
+if(data["x-service-signature"] === undefined){
+const err4 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "x-service-signature"},message:"must have required property '"+"x-service-signature"+"'"};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -17126,8 +17127,8 @@ vErrors.push(err4);
 }
 errors++;
 }
-if(data["webhook-timestamp"] === undefined){
-const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-timestamp"},message:"must have required property '"+"webhook-timestamp"+"'"};
+if(data["webhook-id"] === undefined){
+const err5 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-id"},message:"must have required property '"+"webhook-id"+"'"};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -17136,8 +17137,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(data["webhook-signature"] === undefined){
-const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-signature"},message:"must have required property '"+"webhook-signature"+"'"};
+if(data["webhook-timestamp"] === undefined){
+const err6 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-timestamp"},message:"must have required property '"+"webhook-timestamp"+"'"};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -17146,10 +17147,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-if(data["content-type"] !== undefined){
-let data0 = data["content-type"];
-if(typeof data0 !== "string"){
-const err7 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["webhook-signature"] === undefined){
+const err7 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "webhook-signature"},message:"must have required property '"+"webhook-signature"+"'"};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -17158,8 +17157,10 @@ vErrors.push(err7);
 }
 errors++;
 }
-if("application/json" !== data0){
-const err8 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/const",keyword:"const",params:{allowedValue: "application/json"},message:"must be equal to constant"};
+if(data["content-type"] !== undefined){
+let data0 = data["content-type"];
+if(typeof data0 !== "string"){
+const err8 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -17168,11 +17169,8 @@ vErrors.push(err8);
 }
 errors++;
 }
-}
-if(data["user-agent"] !== undefined){
-let data1 = data["user-agent"];
-if(typeof data1 !== "string"){
-const err9 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if("application/json" !== data0){
+const err9 = {instancePath:instancePath+"/content-type",schemaPath:"#/properties/content-type/const",keyword:"const",params:{allowedValue: "application/json"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -17181,8 +17179,11 @@ vErrors.push(err9);
 }
 errors++;
 }
-if("Muster-Webhooks/1" !== data1){
-const err10 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/const",keyword:"const",params:{allowedValue: "Muster-Webhooks/1"},message:"must be equal to constant"};
+}
+if(data["user-agent"] !== undefined){
+let data1 = data["user-agent"];
+if(typeof data1 !== "string"){
+const err10 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -17191,12 +17192,8 @@ vErrors.push(err10);
 }
 errors++;
 }
-}
-if(data["x-event-id"] !== undefined){
-let data2 = data["x-event-id"];
-if(typeof data2 === "string"){
-if(!(formats6.test(data2))){
-const err11 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+if("Muster-Webhooks/1" !== data1){
+const err11 = {instancePath:instancePath+"/user-agent",schemaPath:"#/properties/user-agent/const",keyword:"const",params:{allowedValue: "Muster-Webhooks/1"},message:"must be equal to constant"};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -17206,8 +17203,11 @@ vErrors.push(err11);
 errors++;
 }
 }
-else {
-const err12 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data.traceparent !== undefined){
+let data2 = data.traceparent;
+if(typeof data2 === "string"){
+if(!pattern96.test(data2)){
+const err12 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/pattern",keyword:"pattern",params:{pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"},message:"must match pattern \""+"^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$"+"\""};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -17217,11 +17217,8 @@ vErrors.push(err12);
 errors++;
 }
 }
-if(data["x-service-signature"] !== undefined){
-let data3 = data["x-service-signature"];
-if(typeof data3 === "string"){
-if(!pattern96.test(data3)){
-const err13 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
+else {
+const err13 = {instancePath:instancePath+"/traceparent",schemaPath:"#/properties/traceparent/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -17231,8 +17228,11 @@ vErrors.push(err13);
 errors++;
 }
 }
-else {
-const err14 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["x-event-id"] !== undefined){
+let data3 = data["x-event-id"];
+if(typeof data3 === "string"){
+if(!(formats6.test(data3))){
+const err14 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -17242,11 +17242,8 @@ vErrors.push(err14);
 errors++;
 }
 }
-if(data["webhook-id"] !== undefined){
-let data4 = data["webhook-id"];
-if(typeof data4 === "string"){
-if(!(formats6.test(data4))){
-const err15 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
+else {
+const err15 = {instancePath:instancePath+"/x-event-id",schemaPath:"#/properties/x-event-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -17256,8 +17253,11 @@ vErrors.push(err15);
 errors++;
 }
 }
-else {
-const err16 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["x-service-signature"] !== undefined){
+let data4 = data["x-service-signature"];
+if(typeof data4 === "string"){
+if(!pattern97.test(data4)){
+const err16 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\""};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -17267,11 +17267,8 @@ vErrors.push(err16);
 errors++;
 }
 }
-if(data["webhook-timestamp"] !== undefined){
-let data5 = data["webhook-timestamp"];
-if(typeof data5 === "string"){
-if(!pattern97.test(data5)){
-const err17 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
+else {
+const err17 = {instancePath:instancePath+"/x-service-signature",schemaPath:"#/properties/x-service-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -17281,8 +17278,11 @@ vErrors.push(err17);
 errors++;
 }
 }
-else {
-const err18 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["webhook-id"] !== undefined){
+let data5 = data["webhook-id"];
+if(typeof data5 === "string"){
+if(!(formats6.test(data5))){
+const err18 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/format",keyword:"format",params:{format: "uuid"},message:"must match format \""+"uuid"+"\""};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -17292,11 +17292,8 @@ vErrors.push(err18);
 errors++;
 }
 }
-if(data["webhook-signature"] !== undefined){
-let data6 = data["webhook-signature"];
-if(typeof data6 === "string"){
-if(!pattern98.test(data6)){
-const err19 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
+else {
+const err19 = {instancePath:instancePath+"/webhook-id",schemaPath:"#/properties/webhook-id/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -17306,8 +17303,11 @@ vErrors.push(err19);
 errors++;
 }
 }
-else {
-const err20 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(data["webhook-timestamp"] !== undefined){
+let data6 = data["webhook-timestamp"];
+if(typeof data6 === "string"){
+if(!pattern98.test(data6)){
+const err20 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/pattern",keyword:"pattern",params:{pattern: "^[0-9]{10}$"},message:"must match pattern \""+"^[0-9]{10}$"+"\""};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -17317,14 +17317,50 @@ vErrors.push(err20);
 errors++;
 }
 }
-}
 else {
-const err21 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+const err21 = {instancePath:instancePath+"/webhook-timestamp",schemaPath:"#/properties/webhook-timestamp/type",keyword:"type",params:{type: "string"},message:"must be string"};
 if(vErrors === null){
 vErrors = [err21];
 }
 else {
 vErrors.push(err21);
+}
+errors++;
+}
+}
+if(data["webhook-signature"] !== undefined){
+let data7 = data["webhook-signature"];
+if(typeof data7 === "string"){
+if(!pattern99.test(data7)){
+const err22 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/pattern",keyword:"pattern",params:{pattern: "^v1,[A-Za-z0-9+/]{43}=$"},message:"must match pattern \""+"^v1,[A-Za-z0-9+/]{43}=$"+"\""};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+}
+else {
+const err23 = {instancePath:instancePath+"/webhook-signature",schemaPath:"#/properties/webhook-signature/type",keyword:"type",params:{type: "string"},message:"must be string"};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+}
+else {
+const err24 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object"};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
 }
 errors++;
 }

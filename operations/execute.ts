@@ -62,6 +62,8 @@ export interface Execution<Id extends OperationId> {
   input: ValidInput<Id>
   caller: Caller
   requestId?: string
+  /** The trace of the request. */
+  traceparent?: string
   mergePatch?: MergePatch
   /** Is this the version of the record that the client requires? Otherwise nothing is changed and 412 is
    *  thrown. */
@@ -77,7 +79,7 @@ export async function execute<Id extends OperationId>(
   id: Id,
   execution: Execution<Id>,
 ): Promise<unknown> {
-  const { input, caller, requestId, mergePatch } = execution
+  const { input, caller, requestId, traceparent, mergePatch } = execution
   const { isMatch = () => true, around = (_, work) => work() } = execution
   const at = now()
   const run = async (scope: Scope, emitters: object): Promise<unknown> => {
@@ -103,7 +105,7 @@ export async function execute<Id extends OperationId>(
     return run(accountScope(reading, caller.accountId), {})
   }
   return transaction(db, (trx) => {
-    const scope = writeScope(trx, caller.accountId)
+    const scope = writeScope(trx, caller.accountId, traceparent)
     return around(scope, () => run(scope, newEmitters(scope, at)))
   })
 }

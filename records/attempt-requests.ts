@@ -25,6 +25,8 @@ export interface AttemptRequest {
   body: Buffer
   /** Null: the webhook does not ask for order. */
   orderingKey: string | null
+  /** The trace of the request that caused the event. */
+  traceparent: string | null
   /** Undefined while another transaction changes the webhook. */
   endpoint?: Endpoint
 }
@@ -36,6 +38,7 @@ interface DeliveryRow {
   next_trigger: Trigger | null
   body: Buffer
   ordering_key: string | null
+  traceparent: string | null
   webhook_id: string
 }
 
@@ -70,7 +73,7 @@ export async function loadRequests(
     () =>
       select<DeliveryRow>(
         sql,
-        `select id, event_id, next_attempt_at, next_trigger, body, ordering_key, webhook_id
+        `select id, event_id, next_attempt_at, next_trigger, body, ordering_key, traceparent, webhook_id
          from deliveries where id ${inList}`,
         [toList(deliveryIds)],
       ),
@@ -94,6 +97,7 @@ function requestFromRow(row: DeliveryRow, endpoint: Endpoint | undefined): Attem
     trigger: row.next_trigger ?? 'schedule',
     body: row.body,
     orderingKey: row.ordering_key,
+    traceparent: row.traceparent,
     endpoint,
   }
 }

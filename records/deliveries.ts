@@ -115,6 +115,7 @@ export async function insertDeliveries(
     state: 'pending',
     attempts: 0,
     ordering_key: delivery.orderingKey ?? null,
+    traceparent: scope.traceparent ?? null,
     next_attempt_at: takeTurn(delivery, busy) ? dueAt : null,
     next_trigger: delivery.trigger,
     created_at: dueAt,

@@ -1,6 +1,7 @@
 /** One log line for each request. */
 import type { Logger } from 'pino'
 import { maskInvitation } from '../web/console/errors.ts'
+import { traceIdOf } from '../webhooks/transport/traceparent.ts'
 import type { Context, Next } from './context.ts'
 import { maskSecrets } from './request-log.ts'
 
@@ -14,11 +15,12 @@ export function logRequests(log: Logger) {
   return async (ctx: Context, next: Next): Promise<void> => {
     const start = performance.now()
     await next()
-    const { requestId, operationId, principal } = ctx.state
+    const { requestId, traceparent, operationId, principal } = ctx.state
     const level = OPERATOR_PATHS.includes(ctx.path) ? 'debug' : 'info'
     log[level](
       {
         requestId,
+        trace_id: traceparent && traceIdOf(traceparent),
         method: ctx.method,
         path: maskSecrets(maskInvitation(ctx.path)).slice(0, MAX_PATH_LENGTH),
         operationId,

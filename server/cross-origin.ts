@@ -19,7 +19,7 @@ const EXPOSED_HEADERS = [
 ].join(', ')
 
 export const ACCEPTED_HEADERS =
-  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id'
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, traceparent, X-Request-Id'
 
 /** Lets browsers of other origins call the API. `allowed` returns the Access-Control-Allow-Origin of an
  *  origin: the origin, `*`, or an empty string for none. */

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto'
+import { parseTraceparent } from '../webhooks/transport/traceparent.ts'
 import type { Context, Next } from './context.ts'
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 
-/** Koa middleware: sets the request ID, which a client may choose, and the headers that every response
- *  has. */
+/** Koa middleware: sets the request ID, which a client may choose, the trace, and the headers that every
+ *  response has. */
 export async function identify(ctx: Context, next: Next): Promise<void> {
   const requested = ctx.get('X-Request-Id')
   ctx.state.requestId = REQUEST_ID.test(requested) ? requested : randomUUID()
+  ctx.state.traceparent = parseTraceparent(ctx.get('traceparent'))
   ctx.set('X-Request-Id', ctx.state.requestId)
   ctx.set('X-Content-Type-Options', 'nosniff')
   ctx.set('Vary', 'Authorization')

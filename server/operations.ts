@@ -135,6 +135,7 @@ async function serve(
     input,
     caller: { ...principal, apiKey: { id: principal.keyId, rateLimit: rateLimitOf(services) } },
     requestId: ctx.state.requestId,
+    traceparent: ctx.state.traceparent,
     mergePatch,
     isMatch: (current: object) => ifMatchHolds(ifMatch, etagOf(JSON.stringify(current))),
   }

@@ -64,8 +64,10 @@ export function accountScope(source: { dialect: Dialect; sql: Sql }, accountId: 
 /** The scope of an account in a transaction. */
 export interface WriteScope extends Scope {
   trx: Trx
+  /** The trace of the request, as in the header. */
+  traceparent?: string
 }
 
-export function writeScope(trx: Trx, accountId: string): WriteScope {
-  return { ...accountScope(trx, accountId), trx }
+export function writeScope(trx: Trx, accountId: string, traceparent?: string): WriteScope {
+  return { ...accountScope(trx, accountId), trx, traceparent }
 }

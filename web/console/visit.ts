@@ -70,6 +70,7 @@ export function newVisit(
       return execute({ db, now: () => now, checkResponse }, id, {
         input: validate(id, raw),
         caller,
+        traceparent: ctx.state.traceparent,
         isMatch: (current) =>
           updatedAt === undefined || (current as { updated_at?: string }).updated_at === updatedAt,
         around,

@@ -10,6 +10,7 @@ import type { AttemptJobs } from '../queue/attempt-jobs.ts'
 import { type SecretOpener, SecretUnreadable, type SigningKeys } from '../transport/secret.ts'
 import { send } from '../transport/send.ts'
 import { deliveryHeaders } from '../transport/sign.ts'
+import { newAttemptTraceparent } from '../transport/traceparent.ts'
 import type { InFlight } from './in-flight.ts'
 import type { PauseWatch } from './pause-watch.ts'
 import type { ResultStore } from './store.ts'
@@ -168,7 +169,9 @@ async function makeAttempt(
   const { agent, timeoutMs, inFlight, store, now } = options
   const { deliveryId, eventId, body, orderingKey, trigger } = request
   inFlight.startSending(attempt)
-  const headers = deliveryHeaders(keys, { id: deliveryId, eventId }, body, now())
+  const ids = { id: deliveryId, eventId }
+  const traceparent = newAttemptTraceparent(ids, request.traceparent)
+  const headers = { ...deliveryHeaders(keys, ids, body, now()), traceparent }
   const sent = await send(agent, { url, headers, body, timeoutMs })
   logResult(options.log, attempt, sent)
   const result = { trigger, orderingKey, endedAt: now().getTime(), sent }

@@ -1,0 +1,32 @@
+/** The header `traceparent` of W3C Trace Context Level 1, https://www.w3.org/TR/trace-context-1/. */
+import { randomBytes } from 'node:crypto'
+import type { DeliveryIds } from './sign.ts'
+
+/** §3.2.2: version, trace ID, parent ID and flags. A later version may have more fields. */
+const TRACEPARENT =
+  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+const SAMPLED = 1
+
+/** In version 00. Undefined: the header is invalid or missing, and must be ignored. */
+export function parseTraceparent(header: string): string | undefined {
+  const [, version, traceId, parentId, flags = '', more] = header.match(TRACEPARENT) ?? []
+  if (version === undefined || (version === '00' && more !== undefined)) return undefined
+  const sampled = Number.parseInt(flags, 16) & SAMPLED
+  return `00-${traceId}-${parentId}-0${sampled}`
+}
+
+export function traceIdOf(traceparent: string): string {
+  return traceparent.slice(3, 35)
+}
+
+/** Of one attempt: it has the trace of the request that caused the event. Without one, all deliveries of an
+ *  event have one trace, whose ID is that of the event. Such a trace is sampled: receivers do not record
+ *  traces that are not. */
+export function newAttemptTraceparent(
+  { id, eventId }: DeliveryIds,
+  request: string | null,
+): string {
+  const traceId = request === null ? (eventId ?? id).replaceAll('-', '') : traceIdOf(request)
+  const flags = request === null ? '01' : request.slice(-2)
+  return `00-${traceId}-${randomBytes(8).toString('hex')}-${flags}`
+}
