@@ -40,9 +40,9 @@ export function addDelete(account: Command, shell: Shell): void {
     )
     .action(
       shell.action((account: string, options: DeleteOptions) =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
+        shell.withDatabase(async ({ db, now }): Promise<Output> => {
           const earlier = await findEarlierDeletion(db, account)
-          const id = earlier?.id ?? (await orderDeletion(db, account, options.confirm))
+          const id = earlier?.id ?? (await orderDeletion(db, account, options.confirm, now))
           const onProgress = (rows: number): void => {
             if (!options.json) shell.print(`Erased ${rows} rows.`)
           }
@@ -62,14 +62,19 @@ async function findEarlierDeletion(db: Db, account: string): Promise<AccountDele
 }
 
 /** Returns the ID of the account. */
-async function orderDeletion(db: Db, account: string, confirmed?: string): Promise<string> {
+async function orderDeletion(
+  db: Db,
+  account: string,
+  confirmed: string | undefined,
+  now: () => Date,
+): Promise<string> {
   const { id, name } = await lookUpAccount(db, account)
   if (confirmed !== name)
     throw new Refused(
       `This erases the account ${name} with everything in it, and cannot be undone. ` +
         `To confirm, add --confirm ${quoteForShell(name)}`,
     )
-  await transaction(db, (trx) => deleteAccount(writeScope(trx, id), new Date()))
+  await transaction(db, (trx) => deleteAccount(writeScope(trx, id), now()))
   return id
 }
 

@@ -100,15 +100,14 @@ function changeSuspension(
   idOrName: string,
   { change, action, describe }: SuspensionChange,
 ): Promise<Output> {
-  return shell.withDatabase(async ({ db }) => {
+  return shell.withDatabase(async ({ db, now }) => {
     const account = await lookUpAccount(db, idOrName)
     const { id, name } = account
     const isChanged = await transaction(db, async (trx) => {
       const scope = writeScope(trx, id)
-      const now = new Date()
-      if (!(await change(scope, now))) return false
+      if (!(await change(scope, now()))) return false
       const target = { type: 'account', id, name } as const
-      await insertAuditEntry(scope, { user: null, action, target, ip: null }, now)
+      await insertAuditEntry(scope, { user: null, action, target, ip: null }, now())
       return true
     })
     const [changed = account] = await findAccounts(db.read, { id })

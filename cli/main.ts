@@ -49,7 +49,7 @@ const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./account.ts')).addAccount,
   },
   user: {
-    summary: 'create and manage users',
+    summary: 'create, list and deactivate users',
     load: async () => (await import('./user.ts')).addUser,
   },
   key: {
@@ -57,7 +57,7 @@ const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./key.ts')).addKey,
   },
   webhook: {
-    summary: 'create, list, enable, disable, test and rotate webhooks',
+    summary: 'create, list, update, enable, disable, test, rotate and delete webhooks',
     load: async () => (await import('./webhook.ts')).addWebhook,
   },
   deliveries: {

@@ -18,6 +18,7 @@ import {
 import { createKeyHint, toDefaultName } from './account.ts'
 import { assertAccount } from './lookup.ts'
 import { examples, formatTime, type Output, parseList, readSecret, type Shell } from './shell.ts'
+import { addDeactivate, addList } from './user-list.ts'
 
 interface CreateOptions {
   account: string
@@ -30,9 +31,13 @@ interface CreateOptions {
 }
 
 export function addUser(program: Command, shell: Shell): void {
-  const user = program.command('user').description('Create users, and links to set a password.')
+  const user = program
+    .command('user')
+    .description('Create, list and deactivate users, and create links to set a password.')
   addCreate(user, shell)
+  addList(user, shell)
   addLink(user, shell)
+  addDeactivate(user, shell)
 }
 
 function addCreate(user: Command, shell: Shell): void {

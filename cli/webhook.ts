@@ -1,6 +1,5 @@
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { Refused } from '../errors.ts'
-import { eventTypes } from '../generated/events.ts'
 import { listAccountIds } from '../records/accounts.ts'
 import type { Db } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
@@ -12,14 +11,11 @@ import {
   insertWebhook,
   listWebhooks,
   type Ordering,
-  orderings,
   type Webhook,
 } from '../records/webhooks.ts'
-import type { Config } from '../server/config.ts'
 import { selectMissedEvents } from '../webhooks/bulk.ts'
 import { emitTest } from '../webhooks/emit.ts'
 import { findSealingKey } from '../webhooks/secret-keys.ts'
-import { assertWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
 import { newSecret, sealSecret } from '../webhooks/transport/secret.ts'
 import {
   addBulkOptions,
@@ -29,24 +25,34 @@ import {
   startOrPreview,
 } from './bulk.ts'
 import { assertAccount, lookUpWebhookAccount, readScope } from './lookup.ts'
-import { examples, formatTable, formatTime, type Output, type Shell, UsageError } from './shell.ts'
+import { examples, formatTable, formatTime, type Output, type Shell } from './shell.ts'
 import { auditWebhook } from './webhook-audit.ts'
+import { addDelete, addUpdate } from './webhook-changes.ts'
+import {
+  newOrderingOption,
+  parseEventTypes,
+  readDescription,
+  readWebhookUrl,
+  URL_MEANING,
+} from './webhook-fields.ts'
 import { addRotate } from './webhook-rotate.ts'
 
 export function addWebhook(program: Command, shell: Shell): void {
   const webhook = program
     .command('webhook')
     .description(
-      'Create, list, enable, disable and test webhooks, and rotate their signing secrets. ' +
+      'Create, list, update, enable, disable, test and delete webhooks, and rotate their signing secrets. ' +
         'Running servers apply changes immediately.',
     )
   addCreate(webhook, shell)
   addList(webhook, shell)
+  addUpdate(webhook, shell)
   addDisable(webhook, shell)
   addEnable(webhook, shell)
   addSendMissed(webhook, shell)
   addTest(webhook, shell)
   addRotate(webhook, shell)
+  addDelete(webhook, shell)
 }
 
 interface CreateOptions {
@@ -64,22 +70,12 @@ function addCreate(webhook: Command, shell: Shell): void {
     .summary('create a webhook')
     .description('Create a webhook in an account. Prints its signing secret, which is shown once.')
     .requiredOption('--account <id>', 'the account')
-    .requiredOption(
-      '--url <url>',
-      'the URL to send events to: https, or http to an IP address in WEBHOOK_ALLOW_ADDRESSES',
-    )
+    .requiredOption('--url <url>', URL_MEANING)
     .requiredOption(
       '--events <list>',
       "event types, for example participant.created,task.completed, or '*' for all",
     )
-    .addOption(
-      new Option(
-        '--ordering <ordering>',
-        'by_resource: send the events of a resource in order, each after the one before it arrived',
-      )
-        .choices(orderings)
-        .default('none'),
-    )
+    .addOption(newOrderingOption().default('none'))
     .option('--description <text>', 'a name for the webhook', '')
     .addHelpText(
       'after',
@@ -92,11 +88,12 @@ function addCreate(webhook: Command, shell: Shell): void {
 }
 
 function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
-  const { account, description, ordering } = options
+  const { account, ordering } = options
   return shell.withDatabase(async ({ db, config, now }) => {
     const eventTypes = parseEventTypes(options.events)
     await assertAccount(db, account)
     const url = readWebhookUrl(options.url, config)
+    const description = readDescription(options.description)
     const secret = newSecret()
     const { id } = await transaction(db, async (trx) => {
       const scope = writeScope(trx, account)
@@ -122,34 +119,6 @@ function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
       ].join('\n'),
     }
   })
-}
-
-/** Throws `Refused`. Tells the operator which setting permits a URL that is not public. */
-function readWebhookUrl(text: string, { webhookAllowedRanges }: Config): string {
-  try {
-    return assertWebhookUrl(text, webhookAllowedRanges)
-  } catch (error) {
-    if (!(error instanceof UnpermittedUrl)) throw error
-    throw new Refused(
-      `${error.message}\nTo permit addresses that are not public, and http to them, set ` +
-        'WEBHOOK_ALLOW_ADDRESSES for this command and for the service. For this machine:\n' +
-        '  export WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8',
-      { cause: error },
-    )
-  }
-}
-
-/** `*` stands for all event types, including ones added later. */
-function parseEventTypes(list: string): string[] {
-  const types = new Set(list.split(',').map((type) => type.trim()))
-  if (types.has('*')) return ['*']
-  for (const type of types)
-    if (!Object.hasOwn(eventTypes, type))
-      throw new UsageError(
-        `option '--events <list>': "${type}" is not an event type. ` +
-          `Use one of ${Object.keys(eventTypes).join(', ')}, or '*' for all.`,
-      )
-  return [...types]
 }
 
 function addList(webhook: Command, shell: Shell): void {

@@ -176,6 +176,14 @@ export function webhookName({ url, description }: Pick<Webhook, 'url' | 'descrip
   return description === '' ? url.replace(/^https?:\/\//, '') : description
 }
 
+/** The fields that users change, for the details of an audit entry. */
+export const toAuditDetails = ({ url, description, eventTypes, ordering }: Webhook) => ({
+  url,
+  description,
+  event_types: eventTypes.join(', '),
+  ordering,
+})
+
 /** For the command line, which has no account. */
 export async function findAccountOfWebhook(sql: Sql, id: string): Promise<string | undefined> {
   const row: { account_id: string } | undefined = await sql('webhooks')

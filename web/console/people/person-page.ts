@@ -1,10 +1,9 @@
 /** One user: access, links, deactivation. */
+import { deactivateUser } from '../../../auth/deactivation.ts'
 import { invite } from '../../../auth/invitation.ts'
 import { Refused } from '../../../errors.ts'
 import { listApiKeys } from '../../../records/api-keys.ts'
 import { changesBetween } from '../../../records/audit-log.ts'
-import { deleteInvitation } from '../../../records/invitations.ts'
-import { deleteSessions } from '../../../records/sessions.ts'
 import {
   deleteInvitedUser,
   findUser,
@@ -204,12 +203,8 @@ async function switchStatus(visit: Visit, status: User['status']): Promise<PageR
   const { id, fullName } = person
   const isActive = status === 'active'
   await visit.change(async (scope) => {
-    await updateUserStatus(scope, id, status, visit.now)
-    if (!isActive) {
-      // Otherwise old cookies and links would work again after a reactivation.
-      await deleteSessions(scope, id)
-      await deleteInvitation(scope, id)
-    }
+    if (isActive) await updateUserStatus(scope, id, status, visit.now)
+    else await deactivateUser(scope, id, visit.now)
     if (person.status !== status)
       await visit.audit(scope, {
         action: isActive ? 'user.reactivated' : 'user.deactivated',

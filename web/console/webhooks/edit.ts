@@ -4,6 +4,7 @@ import { changesBetween } from '../../../records/audit-log.ts'
 import {
   findWebhook,
   insertWebhook,
+  toAuditDetails,
   updateWebhook,
   type Webhook,
   webhookName,
@@ -84,7 +85,7 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
         await visit.audit(scope, {
           action: 'webhook.created',
           target: webhookTarget(inserted),
-          details: auditDetails(inserted),
+          details: toAuditDetails(inserted),
         })
         return inserted
       }),
@@ -107,13 +108,6 @@ async function createWebhook(visit: Visit): Promise<PageResult> {
       : redirect(`/webhooks/${error.id}/secret`, CREATED_BEFORE)
   }
 }
-
-const auditDetails = ({ url, description, eventTypes, ordering }: Webhook) => ({
-  url,
-  description,
-  event_types: eventTypes.join(', '),
-  ordering,
-})
 
 /** Checks the URL while the user fills in the form. */
 async function checkUrl(visit: Visit): Promise<ConsolePage> {
@@ -156,7 +150,7 @@ async function saveWebhook(visit: Visit): Promise<PageResult> {
     const before = await findWebhook(scope, found.id)
     const after = await updateWebhook(scope, found.id, webhook, visit.now)
     if (!before || !after) visit.ctx.throw(404)
-    const changes = changesBetween(auditDetails(before), auditDetails(after))
+    const changes = changesBetween(toAuditDetails(before), toAuditDetails(after))
     if (changes)
       await visit.audit(scope, {
         action: 'webhook.updated',

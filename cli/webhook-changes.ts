@@ -1,0 +1,116 @@
+import type { Command } from 'commander'
+import { Refused } from '../errors.ts'
+import { changesBetween } from '../records/audit-log.ts'
+import { writeScope } from '../records/database/scope.ts'
+import { transaction } from '../records/database/transaction.ts'
+import {
+  deleteWebhook,
+  findWebhook,
+  type Ordering,
+  toAuditDetails,
+  updateWebhook,
+} from '../records/webhooks.ts'
+import { lookUpWebhookAccount } from './lookup.ts'
+import { examples, type Output, type Shell, UsageError } from './shell.ts'
+import { auditWebhook } from './webhook-audit.ts'
+import {
+  newOrderingOption,
+  parseEventTypes,
+  readDescription,
+  readWebhookUrl,
+  URL_MEANING,
+} from './webhook-fields.ts'
+
+interface UpdateOptions {
+  url?: string
+  events?: string
+  ordering?: Ordering
+  description?: string
+}
+
+export function addUpdate(webhook: Command, shell: Shell): void {
+  const command = 'muster webhook update 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'
+  webhook
+    .command('update')
+    .summary('change the URL, the events, the order or the description')
+    .description(
+      'Change a webhook. Fields without an option stay as they are. Scheduled attempts use the new URL. ' +
+        'New event types and a new order apply to future events.',
+    )
+    .argument('<id>', 'the webhook')
+    .option('--url <url>', URL_MEANING)
+    .option('--events <list>', "event types, separated by commas, or '*' for all")
+    .addOption(newOrderingOption())
+    .option('--description <text>', "a name for the webhook, or '' for none")
+    .addHelpText(
+      'after',
+      examples(
+        `${command} --url https://example.com/webhooks/2`,
+        `${command} --events participant.created,task.completed --description 'Order system'`,
+      ),
+    )
+    .action(shell.action((id: string, options: UpdateOptions) => changeWebhook(shell, id, options)))
+}
+
+function changeWebhook(shell: Shell, id: string, options: UpdateOptions): Promise<Output> {
+  const { url, events, ordering, description } = options
+  if ([url, events, ordering, description].every((option) => option === undefined))
+    throw new UsageError('Use at least one of --url, --events, --ordering and --description.')
+  return shell.withDatabase(async ({ db, config, now }) => {
+    const change = {
+      url: url === undefined ? undefined : readWebhookUrl(url, config),
+      eventTypes: events === undefined ? undefined : parseEventTypes(events),
+      description: description === undefined ? undefined : readDescription(description),
+      ordering,
+    }
+    const accountId = await lookUpWebhookAccount(db, id)
+    const changes = await transaction(db, async (trx) => {
+      const scope = writeScope(trx, accountId)
+      const before = await findWebhook(scope, id)
+      const after = await updateWebhook(scope, id, change, now())
+      if (!before || !after) throw new Refused(`There is no webhook ${id}`)
+      const differences = changesBetween(toAuditDetails(before), toAuditDetails(after))
+      if (differences) await auditWebhook(scope, after, 'updated', now(), { changes: differences })
+      return differences ?? {}
+    })
+    const names = Object.keys(changes).map((name) => name.replace('_', ' '))
+    return {
+      document: { id, changes },
+      text:
+        names.length === 0
+          ? `Webhook ${id} has these values already.`
+          : `Updated webhook ${id}: ${names.join(', ')}.`,
+    }
+  })
+}
+
+export function addDelete(webhook: Command, shell: Shell): void {
+  webhook
+    .command('delete')
+    .summary('delete a webhook for good')
+    .description(
+      'Delete a webhook. Nothing more is sent to it: scheduled attempts are cancelled and their deliveries ' +
+        'marked failed. Its delivery log is no longer shown. This cannot be undone; to stop sending for a ' +
+        'while, use disable.',
+    )
+    .argument('<id>', 'the webhook')
+    .addHelpText('after', examples('muster webhook delete 0199a4c2-6d1e-7c3a-9a53-5a1f0e9d2b11'))
+    .action(
+      shell.action((id: string) =>
+        shell.withDatabase(async ({ db, now }): Promise<Output> => {
+          const accountId = await lookUpWebhookAccount(db, id)
+          const deleted = await transaction(db, async (trx) => {
+            const scope = writeScope(trx, accountId)
+            const webhook = await deleteWebhook(scope, id, now())
+            await auditWebhook(scope, webhook, 'deleted', now(), { url: webhook?.url })
+            return webhook
+          })
+          if (!deleted) throw new Refused(`There is no webhook ${id}`)
+          return {
+            document: { id, deleted: true },
+            text: `Deleted webhook ${id}. Nothing more is sent to ${deleted.url}.`,
+          }
+        }),
+      ),
+    )
+}

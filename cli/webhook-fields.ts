@@ -1,0 +1,52 @@
+/** The fields of a webhook, as options of commands. */
+import { Option } from 'commander'
+import { Refused } from '../errors.ts'
+import { eventTypes } from '../generated/events.ts'
+import { assertName } from '../records/names.ts'
+import { orderings } from '../records/webhooks.ts'
+import type { Config } from '../server/config.ts'
+import { assertWebhookUrl, UnpermittedUrl } from '../webhooks/transport/egress.ts'
+import { UsageError } from './shell.ts'
+
+export const URL_MEANING =
+  'the URL to send events to: https, or http to an IP address in WEBHOOK_ALLOW_ADDRESSES'
+
+export function newOrderingOption(): Option {
+  return new Option(
+    '--ordering <ordering>',
+    'by_resource: send the events of a resource in order, each after the one before it arrived',
+  ).choices(orderings)
+}
+
+/** Throws `Refused`. An empty description is none. */
+export function readDescription(text: string): string {
+  return text.trim() === '' ? '' : assertName('The description', text)
+}
+
+/** Throws `Refused`. Tells the operator which setting permits a URL that is not public. */
+export function readWebhookUrl(text: string, { webhookAllowedRanges }: Config): string {
+  try {
+    return assertWebhookUrl(text, webhookAllowedRanges)
+  } catch (error) {
+    if (!(error instanceof UnpermittedUrl)) throw error
+    throw new Refused(
+      `${error.message}\nTo permit addresses that are not public, and http to them, set ` +
+        'WEBHOOK_ALLOW_ADDRESSES for this command and for the service. For this machine:\n' +
+        '  export WEBHOOK_ALLOW_ADDRESSES=127.0.0.0/8',
+      { cause: error },
+    )
+  }
+}
+
+/** `*` stands for all event types, including ones added later. */
+export function parseEventTypes(list: string): string[] {
+  const types = new Set(list.split(',').map((type) => type.trim()))
+  if (types.has('*')) return ['*']
+  for (const type of types)
+    if (!Object.hasOwn(eventTypes, type))
+      throw new UsageError(
+        `option '--events <list>': "${type}" is not an event type. ` +
+          `Use one of ${Object.keys(eventTypes).join(', ')}, or '*' for all.`,
+      )
+  return [...types]
+}
