@@ -17,12 +17,12 @@ const NOW_MS = 100_000
 
 const endpoint = (changes: Partial<EndpointHealth> = {}): EndpointHealth => ({
   inFlight: 0,
-  timeoutsInARow: 0,
+  slowInARow: 0,
   quickAt: Number.NEGATIVE_INFINITY,
   ...changes,
 })
 const quick = (inFlight: number) => endpoint({ inFlight, quickAt: NOW_MS - 10 })
-const slow = (inFlight: number) => endpoint({ inFlight, timeoutsInARow: 16 })
+const slow = (inFlight: number) => endpoint({ inFlight, slowInARow: 16 })
 const normal = (inFlight: number) => endpoint({ inFlight })
 
 describe('queue quota', () => {
@@ -96,11 +96,11 @@ describe('concurrency limit', () => {
       health: endpoint({ quickAt: NOW_MS - 1_000 }),
       limit: 16,
     },
-    { situation: '15 timeouts in a row', health: endpoint({ timeoutsInARow: 15 }), limit: 16 },
-    { situation: '16 timeouts in a row', health: endpoint({ timeoutsInARow: 16 }), limit: 1 },
+    { situation: '15 slow attempts in a row', health: endpoint({ slowInARow: 15 }), limit: 16 },
+    { situation: '16 slow attempts in a row', health: endpoint({ slowInARow: 16 }), limit: 1 },
     {
       situation: '16 timeouts right after a quick response',
-      health: endpoint({ timeoutsInARow: 16, quickAt: NOW_MS }),
+      health: endpoint({ slowInARow: 16, quickAt: NOW_MS }),
       limit: 1,
     },
   ])('$situation: $limit', ({ health, limit }) => {
@@ -171,19 +171,22 @@ describe('lease rounds', () => {
 })
 
 describe('endpoint health after an attempt', () => {
-  const before = endpoint({ inFlight: 5, timeoutsInARow: 3, quickAt: 1 })
+  const before = endpoint({ inFlight: 5, slowInARow: 3, quickAt: 1 })
   it.each([
-    { outcome: 'success', status: 200, durationMs: 250, timeoutsInARow: 0, quickAt: NOW_MS },
-    { outcome: 'success', status: 200, durationMs: 251, timeoutsInARow: 0, quickAt: 1 },
-    { outcome: 'http_error', status: 500, durationMs: 20, timeoutsInARow: 0, quickAt: NOW_MS },
-    { outcome: 'timeout', status: null, durationMs: 15_000, timeoutsInARow: 4, quickAt: 1 },
-    { outcome: 'unreachable', status: null, durationMs: 4_999, timeoutsInARow: 0, quickAt: 1 },
-    { outcome: 'unreachable', status: null, durationMs: 5_000, timeoutsInARow: 4, quickAt: 1 },
-    { outcome: 'blocked', status: null, durationMs: 0, timeoutsInARow: 0, quickAt: 1 },
+    { outcome: 'success', status: 200, durationMs: 250, slowInARow: 0, quickAt: NOW_MS },
+    { outcome: 'success', status: 200, durationMs: 251, slowInARow: 0, quickAt: 1 },
+    { outcome: 'success', status: 200, durationMs: 4_999, slowInARow: 0, quickAt: 1 },
+    { outcome: 'success', status: 200, durationMs: 5_000, slowInARow: 4, quickAt: 1 },
+    { outcome: 'http_error', status: 500, durationMs: 14_000, slowInARow: 4, quickAt: 1 },
+    { outcome: 'http_error', status: 500, durationMs: 20, slowInARow: 0, quickAt: NOW_MS },
+    { outcome: 'timeout', status: null, durationMs: 15_000, slowInARow: 4, quickAt: 1 },
+    { outcome: 'unreachable', status: null, durationMs: 4_999, slowInARow: 0, quickAt: 1 },
+    { outcome: 'unreachable', status: null, durationMs: 5_000, slowInARow: 4, quickAt: 1 },
+    { outcome: 'blocked', status: null, durationMs: 0, slowInARow: 0, quickAt: 1 },
   ])(
-    '$outcome after $durationMs ms: $timeoutsInARow timeouts',
-    ({ timeoutsInARow, quickAt, ...result }) => {
-      expect(healthAfter(before, result, NOW_MS)).toEqual({ inFlight: 5, timeoutsInARow, quickAt })
+    '$outcome after $durationMs ms: $slowInARow slow attempts',
+    ({ slowInARow, quickAt, ...result }) => {
+      expect(healthAfter(before, result, NOW_MS)).toEqual({ inFlight: 5, slowInARow, quickAt })
     },
   )
 })

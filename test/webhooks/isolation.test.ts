@@ -55,6 +55,25 @@ test('an endpoint with 16 timeouts in a row is probed one attempt at a time, unt
   await receiver.received(680, 90_000)
 }, 200_000)
 
+test('endpoints that respond late, and so take all slots once, leave them to others afterwards', async () => {
+  await using bench = await newBench()
+  const engine = await bench.start({ timeoutMs: 20_000 })
+  const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
+  await using slow = await startReceiver({ answers: () => ({ afterMs: 5_100 }) })
+  await using quick = await startReceiver()
+  const webhooks = []
+  for (let number = 0; number < 32; number++) webhooks.push(await slowTenant.subscribe(slow.url))
+  await quickTenant.subscribe(quick.url)
+  await slowTenant.emit(20, 'task.created')
+  await slow.received(32 * 16, 15_000)
+  expect(engine.stats().inFlight).toBe(512)
+  await until('the first round has ended', () => engine.stats().inFlight <= 32)
+  await quickTenant.emit(500, 'task.created')
+  await quick.received(500, 4_000)
+  expect(slow.requests.length).toBeLessThanOrEqual(32 * 18)
+  for (const id of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
+})
+
 test('many hanging endpoints leave slots for the others', async () => {
   await using bench = await newBench()
   await bench.start({ timeoutMs: 20_000 })

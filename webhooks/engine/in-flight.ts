@@ -31,7 +31,7 @@ export type SlotListener = (limitReleased: boolean) => void
 
 const NEW_ENDPOINT: EndpointHealth = {
   inFlight: 0,
-  timeoutsInARow: 0,
+  slowInARow: 0,
   quickAt: Number.NEGATIVE_INFINITY,
 }
 
@@ -132,9 +132,8 @@ export class InFlight {
       const { sent } = result
       this.#outcomes[sent.outcome]++
       this.#changeHealth(webhookId, (health) => healthAfter(health, sent, performance.now()))
-    } else this.#changeHealth(webhookId, () => ({ timeoutsInARow: 0 }))
-    const isResponding =
-      (this.#endpoints.get(webhookId)?.timeoutsInARow ?? 0) < before.timeoutsInARow
+    } else this.#changeHealth(webhookId, () => ({ slowInARow: 0 }))
+    const isResponding = (this.#endpoints.get(webhookId)?.slowInARow ?? 0) < before.slowInARow
     if (isResponding) this.#onSlotFree(true)
   }
 
@@ -181,7 +180,7 @@ export class InFlight {
   ): void {
     const before = this.#endpoints.get(webhookId) ?? NEW_ENDPOINT
     const health = { ...before, ...change(before) }
-    if (health.inFlight === 0 && health.timeoutsInARow === 0) this.#endpoints.delete(webhookId)
+    if (health.inFlight === 0 && health.slowInARow === 0) this.#endpoints.delete(webhookId)
     else this.#endpoints.set(webhookId, health)
   }
 }

@@ -12,14 +12,14 @@ const PROBE_LIMIT = 1
 const NORMAL_LIMIT = 16
 /** Most of the time, attempts to a quick endpoint wait for their results to be stored. */
 const QUICK_LIMIT = 128
-/** An endpoint that lets this many attempts in a row time out is slow. */
-const SLOW_AFTER_TIMEOUTS = 16
+/** An endpoint with this many slow attempts in a row is slow. */
+const SLOW_AFTER = 16
+/** An attempt that takes longer is slow, whatever its outcome: it uses a slot for as long. */
+const SLOW_ATTEMPT_MS = 5_000
 /** A response within this time is quick. */
 const QUICK_RESPONSE_MS = 250
 /** An endpoint counts as quick for this long after a quick response. */
 const QUICK_FOR_MS = 1_000
-/** A connection failure that took at least this long counts as a timeout: it used a slot for as long. */
-const LONG_FAILURE_MS = 5_000
 
 /** The most due attempts that each webhook may have in the queue: an equal part for each that has any. */
 export function queueQuota(webhooksInQueue: number): number {
@@ -53,8 +53,8 @@ export function selectWithinQuota<T extends { webhookId: string; scheduledAt: nu
 /** The state of a webhook's endpoint, as this process has seen it. Times are of the monotonic clock. */
 export interface EndpointHealth {
   inFlight: number
-  /** Timeouts since the endpoint last responded or refused. */
-  timeoutsInARow: number
+  /** Slow attempts since the last one that was not. */
+  slowInARow: number
   /** The time of the last quick response. */
   quickAt: number
 }
@@ -64,10 +64,10 @@ type Endpoints = ReadonlyMap<string, EndpointHealth>
 /** The most attempts of one webhook in flight, over all processes. A slow endpoint is probed one
  *  attempt at a time. */
 export function concurrencyLimit(
-  { timeoutsInARow, quickAt }: Omit<EndpointHealth, 'inFlight'>,
+  { slowInARow, quickAt }: Omit<EndpointHealth, 'inFlight'>,
   nowMs: number,
 ): 1 | 16 | 128 {
-  if (timeoutsInARow >= SLOW_AFTER_TIMEOUTS) return PROBE_LIMIT
+  if (slowInARow >= SLOW_AFTER) return PROBE_LIMIT
   return nowMs - quickAt < QUICK_FOR_MS ? QUICK_LIMIT : NORMAL_LIMIT
 }
 
@@ -117,12 +117,11 @@ export function healthAfter(
   { outcome, status, durationMs }: { outcome: string; status: number | null; durationMs: number },
   nowMs: number,
 ): EndpointHealth {
-  const isTimeout =
-    outcome === 'timeout' || (outcome === 'unreachable' && durationMs >= LONG_FAILURE_MS)
+  const isSlow = outcome === 'timeout' || durationMs >= SLOW_ATTEMPT_MS
   const isQuick = status !== null && durationMs <= QUICK_RESPONSE_MS
   return {
     inFlight: health.inFlight,
-    timeoutsInARow: isTimeout ? health.timeoutsInARow + 1 : 0,
+    slowInARow: isSlow ? health.slowInARow + 1 : 0,
     quickAt: isQuick ? nowMs : health.quickAt,
   }
 }
