@@ -1,12 +1,8 @@
 import ipaddr from 'ipaddr.js'
-import {
-  type RateLimiterAbstract,
-  RateLimiterMemory,
-  RateLimiterPostgres,
-  RateLimiterRes,
-} from 'rate-limiter-flexible'
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
+import { countPoints, deletePoints, type RateLimitWindow } from '../records/rate-limits.ts'
 import { coalesce } from './coalesce.ts'
 
 export class TooOften extends Refused {
@@ -24,8 +20,7 @@ export interface RateLimitState {
   allowed: boolean
   limit: number
   remaining: number
-  /** The end of the window, in milliseconds since the epoch. */
-  resetAtMs: number
+  /** Until the end of the window. */
   msBeforeNext: number
 }
 
@@ -56,31 +51,45 @@ export function newRateLimiter(
   points: number,
   windowSeconds: number,
 ): RateLimiter {
-  const options = { keyPrefix: name, points, duration: windowSeconds }
-  const limiter: RateLimiterAbstract =
-    db.dialect === 'sqlite'
-      ? new RateLimiterMemory(options)
-      : new RateLimiterPostgres({
-          ...options,
-          storeClient: db.write,
-          storeType: 'knex',
-          tableName: 'rate_limits',
-          tableCreated: true,
-          // Its timer would remove rows at times when nothing may be removed: see records/removal-run.ts.
-          clearExpiredByTimeout: false,
-        })
+  const counts =
+    db.dialect === 'postgres'
+      ? sharedCounts(db, name, windowSeconds * 1_000)
+      : memoryCounts(points, windowSeconds)
   // Concurrent requests of a client would wait for the same row one by one, so they are counted in one
   // statement.
-  const consume = coalesce((key, requests) =>
-    limiter.consume(key, requests).catch((refused: unknown) => {
-      if (refused instanceof RateLimiterRes) return refused
-      throw refused
-    }),
-  )
+  const consume = coalesce(counts.add)
   return {
     async consume(key) {
       const { result, calls, index } = await consume(key)
-      return stateOf(points, result.consumedPoints - (calls - 1 - index), result.msBeforeNext)
+      return stateOf(points, result.points - (calls - 1 - index), result.msLeft)
+    },
+    reset: counts.reset,
+  }
+}
+
+interface Counts {
+  add(key: string, requests: number): Promise<RateLimitWindow>
+  reset(key: string): Promise<void>
+}
+
+function sharedCounts(db: Db, name: string, windowMs: number): Counts {
+  return {
+    add: (key, requests) => countPoints(db, `${name}:${key}`, requests, windowMs),
+    reset: (key) => deletePoints(db, `${name}:${key}`),
+  }
+}
+
+function memoryCounts(points: number, windowSeconds: number): Counts {
+  const limiter = new RateLimiterMemory({ points, duration: windowSeconds })
+  return {
+    async add(key, requests) {
+      const { consumedPoints, msBeforeNext } = await limiter
+        .consume(key, requests)
+        .catch((refused: unknown) => {
+          if (refused instanceof RateLimiterRes) return refused
+          throw refused
+        })
+      return { points: consumedPoints, msLeft: msBeforeNext }
     },
     async reset(key) {
       await limiter.delete(key)
@@ -94,7 +103,6 @@ function stateOf(limit: number, consumed: number, millis: number): RateLimitStat
     allowed: consumed <= limit,
     limit,
     remaining: Math.max(0, limit - consumed),
-    resetAtMs: Date.now() + msBeforeNext,
     msBeforeNext,
   }
 }

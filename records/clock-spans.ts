@@ -52,6 +52,12 @@ export function doubtLeftMs(spans: ClockSpan[]): number {
   return newest === undefined || spans.length === 1 ? 0 : Math.max(0, STEADY_MS - newest.steadyMs)
 }
 
+/** As SQL. The same rule as `doubtLeftMs`. */
+export const IS_CLOCK_IN_DOUBT = `exists (
+  select 1 from clock_spans
+  where number > 1 and steady_ms < ${STEADY_MS}
+    and number = (select max(number) from clock_spans))`
+
 export interface Mark {
   now: Date
   /** By the monotonic clock, since the last mark of this process; undefined for its first mark. */

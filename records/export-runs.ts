@@ -1,4 +1,5 @@
 /** Runs of exports: leases, progress, and the chunks of the files. */
+import type { Knex } from 'knex'
 import type { Db } from './database/open.ts'
 import type { Sql } from './database/statements.ts'
 import { transaction } from './database/transaction.ts'
@@ -35,14 +36,19 @@ export async function listDueExportIds(db: Db, now: Date): Promise<string[]> {
   const rows: { id: string }[] = await db
     .read('exports')
     .whereRaw(UNFINISHED_EXPORTS)
-    .where((free) =>
-      free.whereNull('lease_expires_at').orWhere('lease_expires_at', '<=', now.getTime()),
-    )
+    .where(hasNoLease(now.getTime()))
     .orderBy('id')
     .limit(MAX_LISTED_DUE)
     .select('id')
   return rows.map(({ id }) => id)
 }
+
+/** A lease that ends later than two new ones is from a clock that was ahead. */
+const hasNoLease = (now: number) => (free: Knex.QueryBuilder) =>
+  void free
+    .whereNull('lease_expires_at')
+    .orWhere('lease_expires_at', '<=', now)
+    .orWhere('lease_expires_at', '>', now + 2 * LEASE_MS)
 
 /** Undefined: the export is not due, or another process has claimed it. */
 export async function claimExport(
@@ -54,7 +60,7 @@ export async function claimExport(
   const [row]: (ExportRow & { account_id: string; tries: number })[] = await sql('exports')
     .where({ id })
     .whereRaw(UNFINISHED_EXPORTS)
-    .where((free) => free.whereNull('lease_expires_at').orWhere('lease_expires_at', '<=', at))
+    .where(hasNoLease(at))
     .update({
       status: 'processing',
       tries: sql.raw('tries + 1'),

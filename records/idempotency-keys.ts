@@ -1,5 +1,6 @@
 /** Idempotency keys. A request inserts its key in the transaction of its change, so that a rollback or the
  *  end of the process leaves neither. */
+import { IS_CLOCK_IN_DOUBT } from './clock-spans.ts'
 import { errorCode } from './database/errors.ts'
 import { runInOrder, select } from './database/statements.ts'
 import type { Trx } from './database/transaction.ts'
@@ -55,7 +56,7 @@ export async function insertIdempotencyKey(
        on conflict (user_id, key) do update
        set fingerprint = excluded.fingerprint, status = null, headers = null, body = null,
          locked_until = excluded.locked_until, expires_at = excluded.expires_at
-       where idempotency_keys.expires_at <= ?
+       where (idempotency_keys.expires_at <= ? and not ${IS_CLOCK_IN_DOUBT})
          or (idempotency_keys.status is null and idempotency_keys.locked_until <= ?)
        returning key`,
       [userId, key, fingerprint, now, now + RETENTION_MS, now, now],

@@ -1,6 +1,9 @@
 /** Leases: work that one node does for all until its lease expires. PostgreSQL only. */
 import type { Db } from './database/open.ts'
 
+/** A lease that ends this much later than a new one is from a clock that was ahead, and does not count. */
+const TOLERANCE_MS = 60_000
+
 /** Acquires or renews a lease for `durationMs` by the database's clock. False: another holder has it. */
 export async function acquireLease(
   { write: sql }: Db,
@@ -13,6 +16,7 @@ export async function acquireLease(
     `insert into leases (name, holder, expires_at) values (?, ?, ${now} + ?::bigint)
      on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at
      where leases.holder = excluded.holder or leases.expires_at < ${now}
+       or leases.expires_at > excluded.expires_at + ${TOLERANCE_MS}
      returning holder`,
     [name, holder, durationMs],
   )

@@ -88,7 +88,11 @@ function checkHandlersImplemented({ config, log }: OperationServices): void {
 
 /** Reads the API key and stores its owner in the request's state. Counts the request and throws 429 above
  *  the limit. A request without a valid key is not refused here. */
-function newAuthentication({ db, config }: OperationServices): (ctx: Context) => Promise<void> {
+function newAuthentication({
+  db,
+  config,
+  now,
+}: OperationServices): (ctx: Context) => Promise<void> {
   const requests = newRateLimiter(db, 'requests', config.rateLimitPerMinute, WINDOW_SECONDS)
   const rejectedKeys = newRateLimiter(db, 'unknown_keys', REJECTED_KEYS_PER_MINUTE, WINDOW_SECONDS)
   const authenticate = countingAuthenticator(db.read, requests)
@@ -98,7 +102,7 @@ function newAuthentication({ db, config }: OperationServices): (ctx: Context) =>
     const found = await authenticate(token)
     if (found && 'principal' in found) {
       ctx.state.principal = found.principal
-      applyRateLimit(ctx, await found.quota)
+      applyRateLimit(ctx, await found.quota, now())
       return
     }
     // A malformed key costs no lookup, so it is not counted.
@@ -181,11 +185,11 @@ function rateLimitOf({ config }: OperationServices) {
   return { limit: config.rateLimitPerMinute, window_seconds: WINDOW_SECONDS }
 }
 
-function applyRateLimit(ctx: Context, state: RateLimitState): void {
+function applyRateLimit(ctx: Context, state: RateLimitState, now: Date): void {
   ctx.set({
     'X-RateLimit-Limit': String(state.limit),
     'X-RateLimit-Remaining': String(state.remaining),
-    'X-RateLimit-Reset': String(Math.ceil(state.resetAtMs / 1000)),
+    'X-RateLimit-Reset': String(Math.ceil((now.getTime() + state.msBeforeNext) / 1000)),
     RateLimit: `"default";r=${state.remaining};t=${Math.ceil(state.msBeforeNext / 1000)}`,
     'RateLimit-Policy': `"default";q=${state.limit};w=${WINDOW_SECONDS}`,
   })

@@ -147,8 +147,10 @@ async function doBatch(
   const blockingReason = job.webhookId && (await findBlockingReason(scope, job.webhookId))
   if (blockingReason) return stopBlockedJob(trx, job.id, blockingReason, now)
   const done = ids.length === 0 ? 0 : await WORK[job.stage](scope, job, ids, now)
+  // The second limit is for a clock that went back.
+  const earliest = Math.max(job.nextAt, now.getTime() - MAX_CATCH_UP_MS)
   const nextAt =
-    Math.max(job.nextAt, now.getTime() - MAX_CATCH_UP_MS) + Math.round((done * 1_000) / job.rate)
+    Math.min(earliest, now.getTime() + MAX_WAIT_MS) + Math.round((done * 1_000) / job.rate)
   await storeProgress(trx, job, { done, nextAt, next }, now)
 }
 

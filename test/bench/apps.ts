@@ -64,7 +64,7 @@ export const apps = {
         'Cache-Control': 'private, no-cache',
         'X-RateLimit-Limit': String(state.limit),
         'X-RateLimit-Remaining': String(state.remaining),
-        'X-RateLimit-Reset': String(Math.ceil(state.resetAtMs / 1000)),
+        'X-RateLimit-Reset': String(Math.ceil((Date.now() + state.msBeforeNext) / 1000)),
         RateLimit: `"default";r=${state.remaining};t=${Math.ceil(state.msBeforeNext / 1000)}`,
         'RateLimit-Policy': `"default";q=${state.limit};w=60`,
       })

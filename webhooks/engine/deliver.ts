@@ -169,10 +169,13 @@ async function makeAttempt(
   const { agent, timeoutMs, inFlight, store, now } = options
   const { deliveryId, eventId, body, orderingKey, trigger } = request
   inFlight.startSending(attempt)
+  const startedAt = now()
   const ids = { id: deliveryId, eventId }
   const traceparent = newAttemptTraceparent(ids, request.traceparent)
-  const headers = { ...deliveryHeaders(keys, ids, body, now()), traceparent }
-  const sent = await send(agent, { url, headers, body, timeoutMs })
+  const headers = { ...deliveryHeaders(keys, ids, body, startedAt), traceparent }
+  const ended = await send(agent, { url, headers, body, timeoutMs })
+  // Without the clock of this machine.
+  const sent = { ...ended, startedAt: startedAt.getTime() }
   logResult(options.log, attempt, sent)
   const result = { trigger, orderingKey, endedAt: now().getTime(), sent }
   attempt.result = result
