@@ -29,7 +29,7 @@ import {
   reportPools,
   reportRequestLog,
 } from './metrics-database.ts'
-import { newAttemptObserver, reportDeliveries } from './metrics-delivery.ts'
+import { newAttemptObserver, reportDeliveries, reportSecrets } from './metrics-delivery.ts'
 import { newReadiness, type Readiness } from './readiness.ts'
 import { type RequestLog, startRequestLog } from './request-log.ts'
 import { startSchemaWatch } from './schema-watch.ts'
@@ -81,7 +81,8 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
   const database = isWorker ? withoutPooler(config.database) : config.database
   const db = openDatabase(database, config)
   const metrics = newMetrics()
-  reportPools(metrics.registry, db)
+  reportPools(metrics.registry, () => ({ ...db.pools(), ...parts.engine?.pools() }))
+  reportSecrets(metrics.registry)
   const removals = newRemovalMetrics(metrics.registry)
   const parts: Parts = {
     db,

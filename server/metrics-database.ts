@@ -17,10 +17,10 @@ import type { RequestLog } from './request-log.ts'
 const COUNT_AGE_MS = 5_000
 
 /** The pools of this process. */
-export function reportPools(registry: Registry, db: Db): void {
+export function reportPools(registry: Registry, pools: () => Record<string, PoolUse>): void {
   const gauge = (name: string, help: string, field: keyof PoolUse): void =>
     addLabelledGauge(registry, { name, help, label: 'pool' }, async () =>
-      Object.fromEntries(Object.entries(db.pools()).map(([pool, use]) => [pool, use[field]])),
+      Object.fromEntries(Object.entries(pools()).map(([pool, use]) => [pool, use[field]])),
     )
   gauge('muster_database_pool_used', 'Connections in use, by pool.', 'used')
   gauge('muster_database_pool_max', 'The most connections of each pool.', 'max')

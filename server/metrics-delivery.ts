@@ -2,6 +2,7 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
 import { timeOfId } from '../records/ids.ts'
 import type { Engine, EngineOptions } from '../webhooks/engine/engine.ts'
+import { countReadErrors } from '../webhooks/transport/secret.ts'
 import { addGauge } from './metrics.ts'
 
 /** Observes each attempt of the engine. */
@@ -24,6 +25,19 @@ export function newAttemptObserver(registry: Registry): NonNullable<EngineOption
     if (number === 1 && trigger === 'schedule')
       firstAttempt.observe(Math.max(0, startedAt - timeOfId(deliveryId)) / 1000)
   }
+}
+
+/** API nodes read secrets, too: for the console. */
+export function reportSecrets(registry: Registry): void {
+  const errors = new Counter({
+    name: 'muster_secret_read_errors_total',
+    help: 'How often this process could not decrypt the signing secret of a webhook since the start.',
+    registers: [registry],
+    collect() {
+      errors.reset()
+      errors.inc(countReadErrors())
+    },
+  })
 }
 
 export function reportDeliveries(registry: Registry, engine: Engine): void {

@@ -81,7 +81,7 @@ test('a worker reports that it leads, listens and has free connections', async (
   })
   const isPostgres = inject('database') === 'postgres'
   expect(metrics.get('muster_delivery_listen_connected')).toBe(isPostgres ? 1 : undefined)
-  const pools = isPostgres ? { records: 12 } : { read: 4, write: 1 }
+  const pools = isPostgres ? { records: 12, queue: 6 } : { read: 4, write: 1 }
   for (const [pool, max] of Object.entries(pools)) {
     expect(metrics.get(`muster_database_pool_max{pool="${pool}"}`)).toBe(max)
     expect(metrics.get(`muster_database_pool_used{pool="${pool}"}`)).toBeLessThanOrEqual(max)
@@ -89,6 +89,22 @@ test('a worker reports that it leads, listens and has free connections', async (
   }
   expect(metrics.get('muster_database_size_bytes')).toBeGreaterThan(100_000)
   expect(metrics.get('muster_database_wal_bytes')).toBeGreaterThan(0)
+})
+
+test('a signing secret that cannot be read counts as an error, and pauses its webhook', async () => {
+  await using receiver = await startReceiver()
+  await using app = await startApp({ role: 'all' })
+  const before = (await readMetrics(app)).get('muster_secret_read_errors_total') ?? Number.NaN
+  const account = await app.newAccount()
+  const id = await subscribe(app, account, receiver.url)
+  await app.db.write('webhooks').where({ id }).update({ secret_encrypted: 'v1.AAAA' })
+  await app.as(account).post('/participants', { full_name: 'Ada' })
+  await until('the webhook is paused', async () => {
+    const metrics = await readMetrics(app)
+    const errors = metrics.get('muster_secret_read_errors_total') ?? Number.NaN
+    return metrics.get('muster_delivery_paused_webhooks') === 1 && errors > before
+  })
+  expect(receiver.requests).toEqual([])
 })
 
 test('LISTEN counts as connected again after its connection was cut', async () => {

@@ -1,8 +1,10 @@
 /** The delivery engine. A delivery passes the stages in this order; each calls only later ones:
  *  enqueue.ts (records → queue), worker.ts (leases), deliver.ts (one attempt), store.ts (results →
  *  records). */
+
 import type { Logger } from 'pino'
 import { NOTIFY_CHANNEL } from '../../records/database/announcements.ts'
+import type { PoolUse } from '../../records/database/knex-internals.ts'
 import type { Db } from '../../records/database/open.ts'
 import { ATTEMPTS_QUEUED, ATTEMPTS_SCHEDULED, JOBS_DUE } from '../../records/due-work.ts'
 import { findEarliestScheduledAt } from '../../records/scheduled-attempts.ts'
@@ -54,6 +56,8 @@ export interface Engine {
   queueDepth(): Promise<number>
   /** Whether notifications of other nodes arrive. Undefined in embedded mode. */
   isListening(): Promise<boolean | undefined>
+  /** The connection pools by name. */
+  pools(): Record<string, PoolUse>
   /** How long the oldest due attempt has been due; 0 without one. */
   oldestDueAgeMs(): Promise<number>
   /** Leases nothing more, finishes the attempts in flight for up to `graceMs`, stores their results
@@ -137,6 +141,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     isLeader: () => enqueuer.isLeader,
     queueDepth: () => jobs.countReady(),
     isListening: () => queue.isListening(),
+    pools: () => queue.pools(),
     async oldestDueAgeMs() {
       const scheduledAt = await findEarliestScheduledAt(db)
       return scheduledAt === undefined ? 0 : Math.max(0, now().getTime() - scheduledAt)

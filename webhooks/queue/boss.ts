@@ -1,8 +1,10 @@
 /** pg-boss on PostgreSQL, or on embedded PostgreSQL in memory. Only queue/ imports pg-boss. */
+
 import { hash } from 'node:crypto'
 import pg from 'pg'
 import { type ConstructorOptions, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
+import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../../records/database/limits.ts'
 import { type Pglite, type RunningPglite, startPglite } from './pglite.ts'
 
@@ -27,6 +29,8 @@ export interface Boss {
   embedded?: RunningPglite
   /** Creates a queue, also in every later restart of embedded PostgreSQL. */
   addQueue(name: string, settings: QueueSettings): Promise<void>
+  /** The connection pools by name. Embedded PostgreSQL has none. */
+  pools(): Record<string, PoolUse>
   stop(graceMs: number): Promise<void>
 }
 
@@ -102,6 +106,7 @@ export async function startBoss(options: BossOptions): Promise<Boss> {
       queues.set(name, settings)
       await createQueue(jobs, name, settings)
     },
+    pools: () => findPools(jobs),
     async stop(graceMs) {
       await jobs.stop({ graceful: graceMs > 0, timeout: graceMs })
       await embedded?.stop()
@@ -153,6 +158,14 @@ function createBoss(database: ConstructorOptions, log: Logger): PgBoss {
   boss.on('error', (error) => log.error({ err: error }, 'The queue reported an error'))
   boss.on('warning', (warning) => log.warn({ warning }, 'The queue reported a warning'))
   return boss
+}
+
+/** pg-boss's types do not declare its pool. */
+function findPools(boss: PgBoss): Record<string, PoolUse> {
+  const { pool } = boss.getDb() as { pool?: pg.Pool }
+  if (!pool) return {}
+  const { totalCount, idleCount, waitingCount, options } = pool
+  return { queue: { used: totalCount - idleCount, max: options.max, waiting: waitingCount } }
 }
 
 async function createQueue(boss: PgBoss, name: string, settings: QueueSettings): Promise<void> {

@@ -1,5 +1,7 @@
 /** The queue. It holds nothing of its own: everything in it can be rebuilt from the records. */
+
 import type { Logger } from 'pino'
+import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { AttemptJobs } from './attempt-jobs.ts'
 import {
   type BackgroundJobs,
@@ -22,6 +24,8 @@ export interface Queue {
   /** Whether notifications arrive. Undefined when `listen` was not called. */
   isListening(): Promise<boolean | undefined>
   isReady(): Promise<boolean>
+  /** The connection pools by name. Embedded PostgreSQL has none. */
+  pools(): Record<string, PoolUse>
   /** After the clock of the queue went back: jobs that start more than `horizonMs` from now start at once, and
    *  no lease or round of pg-boss is from the future. */
   realign(horizonMs: number): Promise<void>
@@ -82,6 +86,7 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
     async realign(horizonMs) {
       for (const statement of realignment(horizonMs)) await boss.jobs.getDb().executeSql(statement)
     },
+    pools: () => boss.pools(),
     async stop(graceMs) {
       stopping.abort()
       vacuum?.stop()

@@ -74,14 +74,23 @@ export function sealSecret(secretKey: string, webhookId: string, secret: string)
   return `${VERSION}.${Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url')}`
 }
 
+/** Module state: secrets are read in many places, and metrics count the failures of the whole process. */
+let readErrors = 0
+
+/** How often this process could not read a secret. */
+export function countReadErrors(): number {
+  return readErrors
+}
+
 /** Decrypts the result of `sealSecret` with whichever key fits. Throws `SecretUnreadable`. */
 export function openSecret(keys: SecretKeys, webhookId: string, sealed: string): string {
   const secret = openWithAny(keys, webhookId, sealed)
   if (secret !== undefined) return secret
   keys.reload()
   const reloaded = openWithAny(keys, webhookId, sealed)
-  if (reloaded === undefined) throw new SecretUnreadable('No key fits the sealed secret')
-  return reloaded
+  if (reloaded !== undefined) return reloaded
+  readErrors++
+  throw new SecretUnreadable('No key fits the sealed secret')
 }
 
 function openWithAny(keys: SecretKeys, webhookId: string, sealed: string): string | undefined {
