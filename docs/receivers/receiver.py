@@ -1,9 +1,11 @@
 # Python 3.10 or newer:  MUSTER_WEBHOOK_SECRET=whsec_… PORT=4000 python3 receiver.py
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
 import os
+import socket
 import threading
 import time
 from email.message import Message
@@ -13,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 MAX_BODY_BYTES = 1024 * 1024
 MAX_LINE_BYTES = 1024
 TOLERANCE_SECONDS = 5 * 60
+REQUEST_SECONDS = 10
 
 # Both secrets are valid while you rotate them. Anyone can sign with an empty one.
 VARIABLES = ("MUSTER_WEBHOOK_SECRET", "MUSTER_WEBHOOK_NEXT_SECRET")
@@ -63,7 +66,19 @@ def remember(delivery_id: str) -> bool:
 
 
 class Receiver(BaseHTTPRequestHandler):
-    timeout = 10  # seconds without data, to end uploads that a sender does not finish
+    def setup(self) -> None:
+        super().setup()
+        self.timer = threading.Timer(REQUEST_SECONDS, self.end_upload)
+        self.timer.start()
+
+    def finish(self) -> None:
+        self.timer.cancel()
+        super().finish()
+
+    def end_upload(self) -> None:
+        """A sender may not finish its upload, or send it byte by byte."""
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def do_POST(self) -> None:
         try:
