@@ -62,7 +62,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'task.created',
-      resource: { type: 'task', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'task', id: '019cade2-11c0-7e52-9c30-4f8a2e7d5b19' },
       data: [],
     },
   },
@@ -75,7 +75,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'task.completed',
-      resource: { type: 'task', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'task', id: '019cade2-11c0-7e52-9c30-4f8a2e7d5b19' },
       data: [],
     },
   },
@@ -88,7 +88,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'task.updated',
-      resource: { type: 'task', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'task', id: '019cade2-11c0-7e52-9c30-4f8a2e7d5b19' },
       data: [],
     },
   },
@@ -101,7 +101,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'task.deleted',
-      resource: { type: 'task', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'task', id: '019cade2-11c0-7e52-9c30-4f8a2e7d5b19' },
       data: [],
     },
   },
@@ -114,7 +114,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'job.created',
-      resource: { type: 'job', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'job', id: '019cade2-11c0-7a16-b7d9-6e1f5c3a9d02' },
       data: [],
     },
   },
@@ -127,7 +127,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'job.updated',
-      resource: { type: 'job', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'job', id: '019cade2-11c0-7a16-b7d9-6e1f5c3a9d02' },
       data: [],
     },
   },
@@ -140,7 +140,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'job.deleted',
-      resource: { type: 'job', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'job', id: '019cade2-11c0-7a16-b7d9-6e1f5c3a9d02' },
       data: [],
     },
   },
@@ -176,7 +176,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'job_application.created',
-      resource: { type: 'job_application', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'job_application', id: '019cade2-11c0-7d28-8b41-7c2e6f4d1a53' },
       data: { screening_outcome: 'meets_all' },
     },
   },
@@ -189,7 +189,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'job_application.status_changed',
-      resource: { type: 'job_application', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'job_application', id: '019cade2-11c0-7d28-8b41-7c2e6f4d1a53' },
       data: [],
     },
   },
@@ -202,7 +202,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'job_application.updated',
-      resource: { type: 'job_application', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'job_application', id: '019cade2-11c0-7d28-8b41-7c2e6f4d1a53' },
       data: [],
     },
   },
@@ -215,7 +215,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'job_application.deleted',
-      resource: { type: 'job_application', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'job_application', id: '019cade2-11c0-7d28-8b41-7c2e6f4d1a53' },
       data: [],
     },
   },
@@ -228,7 +228,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'payment.created',
-      resource: { type: 'payment', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'payment', id: '019cade2-11c0-7c95-9e12-3a5d7f8b2c64' },
       data: [],
     },
   },
@@ -241,7 +241,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'payment.paid',
-      resource: { type: 'payment', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'payment', id: '019cade2-11c0-7c95-9e12-3a5d7f8b2c64' },
       data: [],
     },
   },
@@ -254,7 +254,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'payment.updated',
-      resource: { type: 'payment', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'payment', id: '019cade2-11c0-7c95-9e12-3a5d7f8b2c64' },
       data: [],
     },
   },
@@ -267,7 +267,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'payment.deleted',
-      resource: { type: 'payment', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'payment', id: '019cade2-11c0-7c95-9e12-3a5d7f8b2c64' },
       data: [],
     },
   },
@@ -280,7 +280,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'export.created',
-      resource: { type: 'export', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'export', id: '019cade2-11c0-7f63-a905-1d3b8e6c4f70' },
       data: [],
     },
   },
@@ -293,7 +293,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'export.completed',
-      resource: { type: 'export', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'export', id: '019cade2-11c0-7f63-a905-1d3b8e6c4f70' },
       data: [],
     },
   },
@@ -306,7 +306,7 @@ export const eventTypes: { readonly [T in EventType]: EventTypeDescription<T> } 
     example: {
       id: '019cade2-11c0-7b3a-9f42-5d8e1c2a7b90',
       event_type: 'export.failed',
-      resource: { type: 'export', id: '019cade2-11c0-7c41-8a15-2b6f9d3e4c81' },
+      resource: { type: 'export', id: '019cade2-11c0-7f63-a905-1d3b8e6c4f70' },
       data: [],
     },
   },

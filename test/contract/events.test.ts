@@ -1,12 +1,18 @@
 /** An operation emits exactly the events that its `x-emits` declares. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import asyncapi from '../../generated/asyncapi.json' with { type: 'json' }
 import { eventTypes } from '../../generated/events.ts'
+import openapi from '../../generated/openapi.json' with { type: 'json' }
 import { type OperationId, operations } from '../../generated/operations.ts'
 import { resources } from '../../generated/resources.ts'
 import { events as validators } from '../../generated/validators.js'
+import { makeExport } from '../../operations/export-job.ts'
+import { emitTest } from '../../webhooks/emit.ts'
+import { newCompleteExport, requestExport } from '../handlers/export-helpers.ts'
 import { expectSuccess, operationExample } from '../handlers/new-records.ts'
 import { type Answer, type Client, operationIds, startApp, type TestApp } from '../helpers.ts'
 import { fixtureFor } from '../resources.ts'
+import { newTenant, type Tenant } from '../webhooks/harness.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -88,6 +94,76 @@ test('webhook.test is no event type: no webhook subscribes to it and no operatio
   expect(body.data.map(({ name }: { name: string }) => name)).toEqual(Object.keys(eventTypes))
 })
 
-test.each(Object.values(eventTypes))('the example of $name is valid', ({ name, example }) => {
-  expect(validators[name].payload(example) ? [] : validators[name].payload.errors).toEqual([])
+describe('the examples of asyncapi.yaml', () => {
+  const { messages } = asyncapi.components
+  const examples = Object.values(messages).map(({ name, examples: [example] }) => ({
+    name: name as keyof typeof validators,
+    payload: example?.payload as Payload,
+  }))
+
+  interface Payload {
+    resource: { type: string; id: string }
+    data: unknown
+  }
+
+  /** The text with each ID, and the outcome of a screening, replaced by its kind. */
+  function shapeOf(text: string): string {
+    return text
+      .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<id>')
+      .replace(/"screening_outcome":("\w+"|null)/, '"screening_outcome":<outcome>')
+  }
+
+  test.each(examples)('$name: valid', ({ name, payload }) => {
+    expect(validators[name].payload(payload) ? [] : validators[name].payload.errors).toEqual([])
+  })
+
+  test('have the IDs of the examples of openapi.yaml', () => {
+    const { responses } = openapi.components
+    const records: Record<string, { id: string }> = {
+      participant: responses.Participant.content['application/json'].example,
+      task: responses.Task.content['application/json'].example,
+      job: responses.Job.content['application/json'].example,
+      job_application: responses.JobApplication.content['application/json'].example,
+      payment: responses.Payment.content['application/json'].example,
+      export: responses.Export.content['application/json'].example,
+    }
+    for (const { name, payload } of examples)
+      if (name !== 'webhook.test')
+        expect(payload.resource.id, name).toBe(records[payload.resource.type]?.id)
+    const { event_type, resource, data, delivery_ids } =
+      responses.Event.content['application/json'].example
+    const [id] = delivery_ids
+    const { payload } = examples.find(({ name }) => name === event_type) ?? {}
+    expect(payload).toEqual({ id, event_type, resource, data })
+  })
+
+  test('are the bodies of deliveries, byte by byte, except for the IDs and the outcome', async () => {
+    const bodies = await deliverEachType()
+    expect([...bodies.keys()].sort()).toEqual(examples.map(({ name }) => name).sort())
+    for (const { name, payload } of examples)
+      expect(shapeOf(bodies.get(name) ?? '')).toBe(shapeOf(JSON.stringify(payload)))
+  })
+
+  /** Causes each type of delivery. Returns the stored body by type. */
+  async function deliverEachType(): Promise<Map<string, string>> {
+    for (const id of operationIds.filter((one) => operations[one].emits.length > 0)) {
+      const { client } = await newSubscriber()
+      await expectSuccess((await prepare(client, id))())
+    }
+    const { client, tenant, webhookId } = await newSubscriber()
+    await newCompleteExport(app, client, { resource: 'tasks' })
+    const crashing = await requestExport(client, { resource: 'tasks' })
+    await app.db.write('exports').where({ id: crashing }).update({ tries: 3 })
+    await makeExport(app.db, crashing, () => new Date(), new AbortController().signal)
+    await tenant.write((own) => emitTest(own, webhookId, new Date()))
+    const rows: { event_type: string; body: Buffer }[] = await app.db.read('deliveries')
+    return new Map(rows.map(({ event_type, body }) => [event_type, body.toString()]))
+  }
+
+  async function newSubscriber(): Promise<{ client: Client; tenant: Tenant; webhookId: string }> {
+    const account = await app.newAccount()
+    const tenant = await newTenant({ ...app, newAccount: async () => account })
+    const webhookId = await tenant.subscribe('https://hooks.example.com/')
+    return { client: app.as(account), tenant, webhookId }
+  }
 })
