@@ -14,7 +14,8 @@ export function addBackup(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       `${examples('muster backup muster-2026-11-21.sqlite')}
-To restore: stop the server, move DATA_DIR/muster.sqlite* away and copy the file to DATA_DIR/muster.sqlite.
+To restore: stop the server, move DATA_DIR/muster.sqlite* away and copy the file to DATA_DIR/muster.sqlite. Then start
+the server with DELIVERIES=paused, so that it sends nothing before "muster deliveries unpause".
 Also back up DATA_DIR/secret.key (or SECRET_KEY) in another place: it encrypts the signing secrets.
 `,
     )

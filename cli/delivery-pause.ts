@@ -20,8 +20,8 @@ A start with DELIVERIES=paused does the same before it makes any attempt, for ex
     )
     .action(
       shell.action(() =>
-        shell.withDatabase(async ({ db }): Promise<Output> => {
-          const pausedAt = formatTime(await pauseDeliveries(db, new Date()))
+        shell.withDatabase(async ({ db, now }): Promise<Output> => {
+          const pausedAt = formatTime(await pauseDeliveries(db, now()))
           return {
             document: { paused_at: pausedAt },
             text: `All deliveries are paused since ${pausedAt}.\nTo continue:  muster deliveries unpause`,

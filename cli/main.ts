@@ -24,6 +24,10 @@ const COMMANDS: Record<string, Entry> = {
     summary: 'copy the SQLite database into a new file',
     load: async () => (await import('./backup.ts')).addBackup,
   },
+  copy: {
+    summary: 'copy the embedded database to PostgreSQL',
+    load: async () => (await import('./copy.ts')).addCopy,
+  },
   generate: {
     summary: 'generate code from the contracts',
     load: async () => (await import('./generate.ts')).addGenerate,

@@ -1,11 +1,9 @@
 import { once } from 'node:events'
-import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { Logger } from 'pino'
 import { createFirstAccount, type FirstAccount } from '../auth/first-account.ts'
 import { Refused } from '../errors.ts'
 import { Clock } from '../records/database/clock.ts'
-import { acquireFileLock, FileLocked } from '../records/database/lock.ts'
 import { migrate, withSetupLock } from '../records/database/migrate.ts'
 import { openDatabase, withoutPooler } from '../records/database/open.ts'
 import { assertSchema } from '../records/database/schema-difference.ts'
@@ -13,6 +11,7 @@ import { useClockForIds } from '../records/ids.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import type { Running } from '../server/main.ts'
+import { acquireServeLock } from './serve-lock.ts'
 import { examples, type Shell } from './shell.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
 import { type WaitOptions, waitForPostgres } from './wait-for-postgres.ts'
@@ -22,7 +21,6 @@ const SECOND = 1_000
 const STOP_TIMEOUT_MS = 20 * SECOND
 /** The process exits after this time even if the server hangs while it stops. */
 const EXIT_TIMEOUT_MS = STOP_TIMEOUT_MS + 5 * SECOND
-const LOCK_TIMEOUT_MS = 500
 
 const EXAMPLES = examples(
   'muster serve',
@@ -49,7 +47,15 @@ With --json, the command prints one document {"url", "first_account"} when the s
     .action(
       shell.action(async ({ json = false }: { json?: boolean }): Promise<undefined> => {
         const config = await shell.config()
-        const lock = await acquireServeLock(config)
+        const { database } = config
+        // Two servers on one SQLite database would each attempt every delivery.
+        const lock =
+          'dataDir' in database
+            ? await acquireServeLock(
+                database.dataDir,
+                'Stop it, choose another DATA_DIR, or set DATABASE_URL to run several nodes on PostgreSQL.',
+              )
+            : undefined
         try {
           await serve(shell, config, json)
         } finally {
@@ -121,24 +127,6 @@ async function stopServer(
   endDrain()
   await server.stop()
   clearTimeout(deadline)
-}
-
-/** Two servers on one SQLite database would each attempt every delivery.
- *  Throws `Refused` if another one is running. */
-async function acquireServeLock({
-  database,
-}: Config): Promise<{ release(): Promise<void> } | undefined> {
-  if (!('dataDir' in database)) return undefined
-  try {
-    return await acquireFileLock(join(database.dataDir, 'serve.lock'), LOCK_TIMEOUT_MS)
-  } catch (error) {
-    if (!(error instanceof FileLocked)) throw error
-    throw new Refused(
-      `Another muster serve is already running on DATA_DIR ${database.dataDir}. ` +
-        'Stop it, choose another DATA_DIR, or set DATABASE_URL to run several nodes on PostgreSQL.',
-      { cause: error },
-    )
-  }
 }
 
 /** Returns undefined if an account exists already. */

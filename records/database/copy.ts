@@ -1,0 +1,124 @@
+/** Copies a SQLite database to PostgreSQL. */
+import { Refused } from '../../errors.ts'
+import type { Db } from './open.ts'
+import { type DatabaseSchema, readExpectedSchema, readSchema } from './schema.ts'
+import { type Sql, select } from './statements.ts'
+import { type Trx, transaction } from './transaction.ts'
+
+/** Each database has its own rows in these. */
+const NOT_COPIED = ['migrations', 'write_checks', 'leases', 'rate_limits']
+const ROWS_PER_BATCH = 200
+/** A piece of an export has up to 256 KiB. */
+const CHUNKS_PER_BATCH = 8
+
+/** The columns of the copy that differ: the queue of the copy is empty. */
+const CHANGED: Record<string, Record<string, unknown>> = { deliveries: { queued_at: null } }
+
+type Row = Record<string, unknown> & { copied_rowid: number }
+
+/** Throws `Refused` when the database has tables that are not Muster's. */
+export async function assertNoOtherTables(target: Db): Promise<void> {
+  const [expected, actual] = await Promise.all([readExpectedSchema('postgres'), readSchema(target)])
+  const others = Object.keys(actual).filter((table) => !(table in expected))
+  if (others.length > 0)
+    throw new Refused(
+      `The target is not empty: it has other tables, for example ${others[0]}. Name an empty database.`,
+    )
+}
+
+export interface CopyProgress {
+  table: string
+  /** Rows of the table that are copied so far. */
+  rows: number
+}
+
+/** Copies all rows to a migrated database without rows, in one transaction: a copy that is interrupted leaves
+ *  none. Returns the number of rows by table. Throws `Refused` when the target has rows. */
+export async function copyRows(
+  source: Db,
+  target: Db,
+  onProgress: (progress: CopyProgress) => void,
+): Promise<Map<string, number>> {
+  const schema = await readExpectedSchema('postgres')
+  const tables = inOrderOfReferences(schema).filter((table) => !NOT_COPIED.includes(table))
+  // The transaction on the source keeps one snapshot.
+  const copied = await transaction(source, (from) =>
+    transaction(target, async (to) => {
+      await assertEmpty(to, tables)
+      const counts = new Map<string, number>()
+      for (const table of tables) counts.set(table, await copyTable(from, to, table, onProgress))
+      return counts
+    }),
+  )
+  // Without figures, PostgreSQL plans the first queries badly.
+  await target.write.raw('analyze')
+  return copied
+}
+
+async function assertEmpty({ sql }: Trx, tables: string[]): Promise<void> {
+  for (const table of tables)
+    if ((await sql(table).first(sql.raw('1 as found'))) !== undefined)
+      throw new Refused(
+        `The target is not empty: the table ${table} has rows. Name an empty database.`,
+      )
+}
+
+async function copyTable(
+  from: Trx,
+  to: Trx,
+  table: string,
+  onProgress: (progress: CopyProgress) => void,
+): Promise<number> {
+  const limit = table === 'export_chunks' ? CHUNKS_PER_BATCH : ROWS_PER_BATCH
+  let rows = 0
+  for (let afterRowid = Number.MIN_SAFE_INTEGER; ; ) {
+    const batch = await select<Row>(
+      from.sql,
+      `select rowid as copied_rowid, * from ${table} where rowid > ? order by rowid limit ?`,
+      [afterRowid, limit],
+    )
+    if (batch.length > 0) await insertBatch(to.sql, table, batch)
+    rows += batch.length
+    afterRowid = batch.at(-1)?.copied_rowid ?? afterRowid
+    if (batch.length > 0) onProgress({ table, rows })
+    if (batch.length < limit) break
+  }
+  const [stored] = await select<{ rows: number }>(
+    to.sql,
+    `select count(*) as rows from ${table}`,
+    [],
+  )
+  if (Number(stored?.rows) !== rows)
+    throw new Error(`The table ${table} has ${stored?.rows} rows after ${rows} were copied`)
+  return rows
+}
+
+/** PostgreSQL converts each value to the type of its column, for example 1 to true. */
+async function insertBatch(sql: Sql, table: string, batch: Row[]): Promise<void> {
+  const rows = batch.map((row) =>
+    Object.fromEntries(
+      Object.entries({ ...row, ...CHANGED[table] }).map(([column, value]) => [
+        column,
+        Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : value,
+      ]),
+    ),
+  )
+  await sql.raw(
+    `insert into ${table} select * from json_populate_recordset(null::${table}, ?::json)`,
+    [JSON.stringify(rows)],
+  )
+}
+
+/** Each table after those that its foreign keys reference. */
+export function inOrderOfReferences(schema: DatabaseSchema): string[] {
+  const ordered = new Set<string>()
+  const add = (table: string): void => {
+    for (const key of Object.values(schema[table]?.keys ?? {})) {
+      const referenced = /REFERENCES (\w+)\(/.exec(key)?.[1]
+      if (referenced !== undefined && referenced !== table) add(referenced)
+    }
+    ordered.add(table)
+  }
+  for (const table of Object.keys(schema)) add(table)
+  return [...ordered]
+}
