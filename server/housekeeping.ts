@@ -1,5 +1,6 @@
-/** Removes outdated rows, in the background. */
+/** Removes outdated rows and returns their space, in the background. */
 import type { Logger } from 'pino'
+import { isSpaceReturned, returnFreeSpace } from '../records/database/free-space.ts'
 import type { Db } from '../records/database/open.ts'
 import { type RemovalRule, removalRules } from '../records/removal-rules.ts'
 import { newRemovalRun } from '../records/removal-run.ts'
@@ -49,6 +50,15 @@ function repeat(
   }
 }
 
+/** A file of an earlier version keeps its size when rows are deleted. */
+export async function warnOfFixedSize(db: Db, log: Logger): Promise<void> {
+  if (!(await isSpaceReturned(db)))
+    log.warn(
+      'The database file does not return the space of deleted rows. ' +
+        'To convert it, stop the service and run "muster migrate" once.',
+    )
+}
+
 export interface HousekeepingOptions {
   db: Db
   config: Config
@@ -57,28 +67,33 @@ export interface HousekeepingOptions {
   removals: RemovalMetrics
 }
 
-/** Applies the rules of one schedule, every minute or every hour, unless the clock is in doubt. */
+/** Applies the rules of one schedule, every minute or every hour, unless the clock is in doubt. Every hour also
+ *  returns free space. */
 export function startHousekeeping(
   every: RemovalRule['every'],
   { db, config, clock, log, removals }: HousekeepingOptions,
 ): Repeated {
   const { kind, intervalMs, lockKey, failure } = SCHEDULES[every]
   const rules = removalRules.filter((rule) => rule.every === every)
+  async function removeOutdated(signal: AbortSignal): Promise<void> {
+    const time = await clock.findDeletionTime()
+    if (time === undefined) return
+    const run = newRemovalRun({
+      db,
+      time,
+      retention: config.retentionDays,
+      lockKey,
+      signal,
+      onRemoved: removals.onRemoved,
+    })
+    for (const { remove } of rules) await remove(run)
+    if (!run.hasEndedEarly()) removals.onRun(kind, clock.now())
+  }
   return repeat(
     intervalMs,
     async (signal) => {
-      const time = await clock.findDeletionTime()
-      if (time === undefined) return
-      const run = newRemovalRun({
-        db,
-        time,
-        retention: config.retentionDays,
-        lockKey,
-        signal,
-        onRemoved: removals.onRemoved,
-      })
-      for (const { remove } of rules) await remove(run)
-      if (!run.hasEndedEarly()) removals.onRun(kind, clock.now())
+      await removeOutdated(signal)
+      if (every === 'hour') await returnFreeSpace(db, signal)
     },
     (error) => log.warn({ err: error }, failure),
   )

@@ -19,7 +19,7 @@ import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
 import { type ServerClock, startClock } from './clock.ts'
 import type { Config } from './config.ts'
-import { type Repeated, startHousekeeping } from './housekeeping.ts'
+import { type Repeated, startHousekeeping, warnOfFixedSize } from './housekeeping.ts'
 import { type HttpServer, listen } from './http.ts'
 import { newMetrics } from './metrics.ts'
 import {
@@ -129,6 +129,7 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       const hourly = startHousekeeping('hour', { db, config, clock, log, removals })
       parts.housekeeping.push(hourly)
       hourly.wake()
+      await warnOfFixedSize(db, log)
     }
     return {
       url: `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${http.port}`,

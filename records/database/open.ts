@@ -167,6 +167,8 @@ function openSqlite(filename: string): Db {
       },
     })
   const common = [
+    // First: an empty file takes it, and a file with tables only when it is converted.
+    'auto_vacuum = INCREMENTAL',
     'journal_mode = WAL',
     'synchronous = FULL',
     'foreign_keys = ON',

@@ -1,0 +1,70 @@
+/** Converts an embedded database of an earlier version, so that its file returns free space. */
+import { join } from 'node:path'
+import {
+  type ConversionSpace,
+  convertFile,
+  findConversionSpace,
+  isSpaceReturned,
+} from '../records/database/free-space.ts'
+import { acquireFileLock, type FileLock, FileLocked } from '../records/database/lock.ts'
+import type { Db } from '../records/database/open.ts'
+
+const LOCK_TIMEOUT_MS = 500
+const PROGRESS_MS = 5_000
+
+const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_000_000)} MB`
+
+/** Returns what the operator should know: undefined when the file needed no conversion. `print` gets the
+ *  progress. The service works without the conversion, so nothing here is an error. */
+export async function convertIfNeeded(
+  db: Db,
+  dataDir: string,
+  print: (line: string) => void,
+): Promise<string | undefined> {
+  if (await isSpaceReturned(db)) return undefined
+  const lock = await acquireServeLock(dataDir)
+  if (lock === undefined)
+    return 'The file does not return the space of deleted rows yet. To convert it, stop muster serve and run this again.'
+  try {
+    const space = await findConversionSpace(db, dataDir)
+    if (space.freeBytes < space.neededBytes) return formatTooFull(space, dataDir)
+    await convertWithProgress(db, dataDir, space, print)
+    const { fileBytes } = await findConversionSpace(db, dataDir)
+    return `The file was converted and has ${megabytes(fileBytes)} now. It returns the space of deleted rows.`
+  } finally {
+    await lock.release()
+  }
+}
+
+/** Undefined while the service runs. */
+async function acquireServeLock(dataDir: string): Promise<FileLock | undefined> {
+  try {
+    return await acquireFileLock(join(dataDir, 'serve.lock'), LOCK_TIMEOUT_MS)
+  } catch (error) {
+    if (error instanceof FileLocked) return undefined
+    throw error
+  }
+}
+
+function formatTooFull({ neededBytes, freeBytes }: ConversionSpace, dataDir: string): string {
+  return (
+    'The file does not return the space of deleted rows yet. Its conversion needs ' +
+    `${megabytes(neededBytes)} of free space in DATA_DIR ${dataDir}, which has ${megabytes(freeBytes)}. ` +
+    'Make room and run this again.'
+  )
+}
+
+async function convertWithProgress(
+  db: Db,
+  dataDir: string,
+  { fileBytes }: ConversionSpace,
+  print: (line: string) => void,
+): Promise<void> {
+  print(`Converting the file of ${megabytes(fileBytes)}, so that it returns free space.`)
+  const startedAtMs = performance.now()
+  const timer = setInterval(() => {
+    const seconds = Math.round((performance.now() - startedAtMs) / 1_000)
+    print(`Still converting after ${seconds} s.`)
+  }, PROGRESS_MS)
+  await convertFile(db, dataDir).finally(() => clearInterval(timer))
+}

@@ -1,0 +1,82 @@
+/** Returns the space of deleted rows to the file system: SQLite moves pages from the end of its file to free
+ *  ones, and cuts the end off. A file of an earlier version can do so after one conversion. */
+import { stat, statfs } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Db, sqliteFile } from './open.ts'
+import { select } from './statements.ts'
+
+/** 1 MiB, which blocks other writers for some milliseconds. */
+const STEP_PAGES = 256
+/** Between two steps, so that other writers get their turn. */
+const STEP_PAUSE_MS = 50
+/** This part of the pages stays free for new rows. Otherwise the file would shrink and grow all the time. */
+const FREE_PART = 0.1
+/** sqlite.org/pragma.html#pragma_auto_vacuum */
+const INCREMENTAL = 2
+
+interface Pages {
+  mode: number
+  pages: number
+  free: number
+  pageBytes: number
+}
+
+async function readPages({ read }: Pick<Db, 'read'>): Promise<Pages> {
+  const [row] = await select<Pages>(
+    read,
+    `select auto_vacuum as mode, page_count as pages, freelist_count as free, page_size as "pageBytes"
+     from pragma_auto_vacuum(), pragma_page_count(), pragma_freelist_count(), pragma_page_size()`,
+    [],
+  )
+  if (row === undefined) throw new Error('The pragmas returned no row')
+  return row
+}
+
+/** PostgreSQL reuses the space by itself. */
+export async function isSpaceReturned(db: Pick<Db, 'dialect' | 'read'>): Promise<boolean> {
+  return db.dialect === 'postgres' || (await readPages(db)).mode === INCREMENTAL
+}
+
+/** Returns free pages in small steps, until few are left or `signal` aborts. */
+export async function returnFreeSpace(db: Db, signal: AbortSignal): Promise<void> {
+  if (!(await isSpaceReturned(db)) || db.dialect === 'postgres') return
+  let hasReturned = false
+  for (let left = await readPages(db); !signal.aborted; hasReturned = true) {
+    if (left.free - STEP_PAGES <= left.pages * FREE_PART) break
+    await db.write.raw(`pragma incremental_vacuum(${STEP_PAGES})`)
+    const before = left
+    left = await readPages(db)
+    if (left.free >= before.free) break
+    await delay(STEP_PAUSE_MS, undefined, { signal }).catch(() => undefined)
+  }
+  // The file becomes smaller when the write-ahead log is copied into it.
+  if (hasReturned) await db.write.raw('pragma wal_checkpoint(passive)')
+}
+
+export interface ConversionSpace {
+  fileBytes: number
+  /** Free space that the conversion needs on the disk of the file. */
+  neededBytes: number
+  freeBytes: number
+}
+
+export async function findConversionSpace(db: Db, dataDir: string): Promise<ConversionSpace> {
+  const { pages, free, pageBytes } = await readPages(db)
+  const { bavail, bsize } = await statfs(dataDir)
+  return {
+    fileBytes: (await stat(sqliteFile(dataDir))).size,
+    // A temporary copy and the write-ahead log have the contents once more each; a tenth for their overhead.
+    neededBytes: Math.ceil(2.1 * (pages - free) * pageBytes),
+    freeBytes: bavail * bsize,
+  }
+}
+
+/** Writes the file anew, so that it returns free space from then on. After an interruption the file is as
+ *  before. Writers wait meanwhile, so no service may run. */
+export async function convertFile({ write }: Db, dataDir: string): Promise<void> {
+  // Otherwise the copy would be on another disk, which may be too small, and in a folder of all users.
+  await write.raw(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`)
+  // The connection has set `auto_vacuum`, which takes effect now.
+  await write.raw('vacuum')
+  await write.raw('pragma wal_checkpoint(truncate)')
+}
