@@ -98,11 +98,10 @@ const OK = 0
 const REFUSED = 1
 const WRONG_USAGE = 2
 
+type Environment = Record<string, string | undefined>
+
 /** Runs one command. Returns the exit status: 0 for success, 1 for an error, 2 for wrong usage. */
-export async function main(
-  args: string[],
-  environment: Record<string, string | undefined>,
-): Promise<number> {
+export async function main(args: string[], environment: Environment): Promise<number> {
   const shell = newShell(environment)
   exitWhenOutputCloses()
   try {
@@ -110,7 +109,7 @@ export async function main(
     await program.parseAsync(args.map(normalizeId), { from: 'user' })
     return shell.exitStatus
   } catch (error) {
-    return await reportError(error)
+    return await reportError(error, environment)
   }
 }
 
@@ -160,26 +159,22 @@ function listLeafCommands(command: Command): Command[] {
 }
 
 /** Prints the error on standard error and returns the exit status. */
-async function reportError(error: unknown): Promise<number> {
+async function reportError(error: unknown, environment: Environment): Promise<number> {
   // commander has already printed the error, or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? OK : WRONG_USAGE
   if (error instanceof UsageError) {
     console.error(`error: ${error.message}`)
     return WRONG_USAGE
   }
-  console.error(await describeError(error))
+  console.error(await describeError(error, environment))
   return REFUSED
 }
 
 /** A sentence for the user. An unexpected error is printed with its stack. */
-async function describeError(error: unknown): Promise<unknown> {
+async function describeError(error: unknown, environment: Environment): Promise<unknown> {
   if (error instanceof Refused) return error.message
-  const { errorCode, isLoginRefused, isUnavailable } = await import('../records/database/errors.ts')
-  if (isLoginRefused(error))
-    return `PostgreSQL refuses the user or the password of DATABASE_URL: ${(error as Error).message}. Correct it.`
-  if (!isUnavailable(error)) return error
-  // An error for a name with several IP addresses has a code and no message.
-  return `The database cannot be reached or is overloaded: ${(error as Error).message || errorCode(error)}`
+  const { describeDatabaseError } = await import('./database-errors.ts')
+  return describeDatabaseError(error, environment) ?? error
 }
 
 /** `muster … | head` closes our standard output early, which is not an error. */

@@ -283,8 +283,9 @@ function createDataDir(dataDir: string): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   } catch (error) {
-    throw new ConfigError(`DATA_DIR ${dataDir} cannot be created: ${(error as Error).message}`, {
-      cause: error,
-    })
+    throw new ConfigError(
+      `DATA_DIR ${dataDir} cannot be created: ${(error as Error).message}. Set DATA_DIR to another folder.`,
+      { cause: error },
+    )
   }
 }

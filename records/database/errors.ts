@@ -48,6 +48,11 @@ export function isLoginRefused(error: unknown): boolean {
   return /^28...$/.test(errorCode(error))
 }
 
+/** Does the user of PostgreSQL lack a right? 42501 is insufficient_privilege. */
+export function isPermissionDenied(error: unknown): boolean {
+  return errorCode(error) === '42501'
+}
+
 /** Codes of errors of the storage: no write succeeds until an operator acts. */
 const STORAGE_CODES = /^(53100|58030|25006|SQLITE_(FULL|IOERR|CANTOPEN|READONLY).*)$/
 

@@ -4,7 +4,9 @@ import pg from 'pg'
 import { Refused } from '../../errors.ts'
 import { acquireFileLock } from './lock.ts'
 import { type Migration, readMigrations } from './migration-files.ts'
-import { type DatabaseOptions, type Db, withoutPooler } from './open.ts'
+import { type DatabaseOptions, type Db, type PostgresPlace, withoutPooler } from './open.ts'
+import { hasComparableCatalogue } from './schema-difference.ts'
+import { assertVersion } from './version.ts'
 
 /** PostgreSQL advisory lock: any number that nothing else locks. */
 const SETUP_LOCK_KEY = 4_687_787
@@ -18,7 +20,7 @@ type AppliedMigration = Pick<Migration, 'name' | 'checksum'>
 export function withSetupLock<T>(database: DatabaseOptions, work: () => Promise<T>): Promise<T> {
   return 'dataDir' in database
     ? withFileLock(join(database.dataDir, 'setup.lock'), work)
-    : withAdvisoryLock(withoutPooler(database).databaseUrl, work)
+    : withAdvisoryLock(withoutPooler(database), work)
 }
 
 async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T> {
@@ -28,15 +30,16 @@ async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T>
 
 /** Uses an own connection: the lock ends with it, also when this process is killed. The lock belongs to a
  *  transaction, because a pooler in transaction mode shares sessions. */
-async function withAdvisoryLock<T>(databaseUrl: string, work: () => Promise<T>): Promise<T> {
+async function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): Promise<T> {
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString: database.databaseUrl,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   })
   // A lost connection also rejects the running query. Without a listener it would end the process.
   client.on('error', () => undefined)
   await client.connect()
   try {
+    if (hasComparableCatalogue(database)) await assertVersion(client)
     await acquireAdvisoryLock(client)
     return await work()
   } finally {

@@ -33,7 +33,7 @@ export interface Db extends Announcements {
   close(): Promise<void>
 }
 
-interface PostgresPlace {
+export interface PostgresPlace {
   databaseUrl: string
   /** Without the pooler that may be in front of the database. */
   directUrl?: string

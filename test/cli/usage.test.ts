@@ -222,7 +222,8 @@ describe('settings', () => {
     const { status, stderr } = await muster.run(['webhook', 'list'], { environment })
     expect(status).toBe(1)
     expect(stderr).toBe(
-      'The database cannot be reached or is overloaded: connect ECONNREFUSED 127.0.0.1:1\n',
+      'The database cannot be reached or is overloaded: connect ECONNREFUSED 127.0.0.1:1. ' +
+        'Check DATABASE_URL, the server and the network.\n',
     )
   })
 })

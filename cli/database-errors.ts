@@ -1,0 +1,69 @@
+/** What an operator can do about an error of the database or of DATA_DIR. */
+import { resolve } from 'node:path'
+import {
+  errorCode,
+  isLoginRefused,
+  isPermissionDenied,
+  isUnavailable,
+} from '../records/database/errors.ts'
+import { sqliteFile } from '../records/database/open.ts'
+
+type Environment = Record<string, string | undefined>
+
+interface Case {
+  codes: RegExp
+  describe(dataDir: string, reason: string): string
+}
+
+const EMBEDDED: Case[] = [
+  {
+    codes: /^SQLITE_(CORRUPT|NOTADB)/,
+    describe: (dataDir, reason) =>
+      `The database file ${sqliteFile(dataDir)} is damaged: ${reason}. Stop the service, move muster.sqlite, ` +
+      'muster.sqlite-wal and muster.sqlite-shm to another folder, and restore a backup: see "muster backup --help".',
+  },
+  {
+    codes: /^(SQLITE_FULL|ENOSPC)/,
+    describe: (dataDir, reason) => `The disk of DATA_DIR ${dataDir} is full: ${reason}. Make room.`,
+  },
+  {
+    codes: /^SQLITE_IOERR/,
+    describe: (dataDir, reason) =>
+      `The disk of DATA_DIR ${dataDir} is faulty or full: ${reason}. Check it, and make room.`,
+  },
+  {
+    codes: /^(SQLITE_(CANTOPEN|READONLY|PERM)|EACCES|EPERM|EROFS|ENOTDIR)/,
+    describe: (dataDir, reason) =>
+      `DATA_DIR ${dataDir} cannot be written: ${reason}. Let this user write the folder and its files, or ` +
+      'set DATA_DIR to another folder.',
+  },
+]
+
+/** A sentence. Undefined: the error has another cause. */
+export function describeDatabaseError(
+  error: unknown,
+  environment: Environment,
+): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  const reason = reasonOf(error)
+  const dataDir = resolve(environment.DATA_DIR || './data')
+  const found = EMBEDDED.find(({ codes }) => codes.test(errorCode(error)))
+  if (found && (errorCode(error).startsWith('SQLITE_') || isInside(error, dataDir)))
+    return found.describe(dataDir, reason)
+  if (isLoginRefused(error))
+    return `PostgreSQL refuses the user or the password of DATABASE_URL: ${reason}. Correct it.`
+  if (isPermissionDenied(error))
+    return `PostgreSQL refuses the user of DATABASE_URL: ${reason}. Make this user the owner of the database.`
+  if (isUnavailable(error))
+    return `The database cannot be reached or is overloaded: ${reason}. Check DATABASE_URL, the server and the network.`
+  return undefined
+}
+
+/** knex begins a message with the statement. An error for a name with several IP addresses has no message. */
+function reasonOf(error: Error): string {
+  return error.message.split(' - ').at(-1) || errorCode(error)
+}
+
+function isInside(error: Error, folder: string): boolean {
+  return 'path' in error && String(error.path).startsWith(folder)
+}
