@@ -1,5 +1,12 @@
 /** Leases: work that one node does for all until its lease expires. PostgreSQL only. */
 import type { Db } from './database/open.ts'
+import { hasEnded } from './worker-sessions.ts'
+
+export interface LeaseHolder {
+  id: string
+  /** The ID is that of a worker session: the lease ends with it. */
+  isSession: boolean
+}
 
 /** A lease that ends this much later than a new one is from a clock that was ahead, and does not count. */
 const TOLERANCE_MS = 60_000
@@ -8,7 +15,7 @@ const TOLERANCE_MS = 60_000
 export async function acquireLease(
   { write: sql }: Db,
   name: string,
-  holder: string,
+  { id, isSession }: LeaseHolder,
   durationMs: number,
 ): Promise<boolean> {
   const now = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
@@ -17,8 +24,9 @@ export async function acquireLease(
      on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at
      where leases.holder = excluded.holder or leases.expires_at < ${now}
        or leases.expires_at > excluded.expires_at + ${TOLERANCE_MS}
+       ${isSession ? `or ${hasEnded('leases.holder')}` : ''}
      returning holder`,
-    [name, holder, durationMs],
+    [name, id, durationMs],
   )
   return rows.length > 0
 }
@@ -27,7 +35,7 @@ export async function acquireLease(
 export async function releaseLease(
   { write: sql }: Db,
   name: string,
-  holder: string,
+  { id }: LeaseHolder,
 ): Promise<void> {
-  await sql('leases').where({ name, holder }).delete()
+  await sql('leases').where({ name, holder: id }).delete()
 }

@@ -159,5 +159,7 @@ export const permanentTables: Record<string, string> = {
   leases: 'One row for each kind of work that one node does for all',
   migrations: 'One row for each migration',
   secret_keys: 'The check values of at most two keys',
+  worker_sessions:
+    'One row for each worker. The leader deletes the rows of workers that have ended',
   write_checks: 'One row',
 }

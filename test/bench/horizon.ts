@@ -43,7 +43,7 @@ export async function horizon(bench: Bench): Promise<Result[]> {
   const queue = await startQueue({ databaseUrl, attemptTimeoutMs: 15_000, log: newLogger('warn') })
   try {
     bench.progress('leasing and sweeping')
-    const lease = await milliseconds(() => queue.attempts.lease(512, { limit: 16, skip: [] }))
+    const lease = await milliseconds(() => queue.attempts.lease(512, { limit: 16, skip: [] }, []))
     const sweep = await milliseconds(async () => {
       const now = new Date()
       await listUnqueued(db, new Date(now.getTime() + HOUR_MS / 12), [], 1_000)

@@ -12,8 +12,8 @@ const ruled = removalRules.map(({ table }) => table)
 
 test('each table has either a rule for the removal of its rows or a reason to keep them', async () => {
   const tables = Object.keys(await readExpectedSchema(inject('database')))
-  // Only PostgreSQL has it.
-  const expected = new Set([...tables, 'rate_limits'])
+  // Only PostgreSQL has these two.
+  const expected = new Set([...tables, 'rate_limits', 'worker_sessions'])
   const listed = [...ruled, ...Object.keys(permanentTables)]
   expect(listed.toSorted()).toEqual([...expected].toSorted())
 })

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, inject, test } from 'vitest'
 import type { Attempt, AttemptWith } from '../../records/attempt.ts'
-import { openDatabase } from '../../records/database/open.ts'
+import { migrate } from '../../records/database/migrate.ts'
+import { type Db, openDatabase } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import { type Queue, startQueue } from '../../webhooks/queue/queue.ts'
 import { createDatabase } from '../postgres.ts'
@@ -24,12 +25,19 @@ async function startTestQueue(databaseUrl?: string): Promise<Queue & AsyncDispos
   return { ...queue, [Symbol.asyncDispose]: () => queue.stop(1_000) }
 }
 
+/** Workers store their leases in the records. */
+async function newPostgres(): Promise<{ url: string; db: Db } & AsyncDisposable> {
+  const url = await createDatabase(inject('postgresUrl'))
+  const db = openDatabase({ databaseUrl: url })
+  await migrate(db)
+  return { url, db, [Symbol.asyncDispose]: () => db.close() }
+}
+
 test('lease: exceeds neither the count nor the limit, and leases each attempt once', async () => {
-  await using queue = await startTestQueue(
-    inject('database') === 'postgres' ? await createDatabase(inject('postgresUrl')) : undefined,
-  )
+  await using database = inject('database') === 'postgres' ? await newPostgres() : undefined
+  await using queue = await startTestQueue(database?.url)
   const lease = (count: number, limit: number): Promise<AttemptWith<'lease'>[]> =>
-    queue.attempts.lease(count, { limit, skip: [] })
+    queue.attempts.lease(count, { limit, skip: [] }, [])
   await queue.attempts.add([...dueAttempts(40), ...dueAttempts(40), ...dueAttempts(5)], new Date())
   const leased = [
     await lease(5, 16),
@@ -46,12 +54,12 @@ test('lease: exceeds neither the count nor the limit, and leases each attempt on
 test.runIf(inject('database') === 'postgres')(
   'renew: skips the jobs that an open transaction completes; a rollback brings them back',
   async () => {
-    const databaseUrl = await createDatabase(inject('postgresUrl'))
-    const db = openDatabase({ databaseUrl })
-    await using queue = await startTestQueue(databaseUrl)
+    await using database = await newPostgres()
+    const { db } = database
+    await using queue = await startTestQueue(database.url)
     const { attempts } = queue
     await attempts.add(dueAttempts(3), new Date())
-    const leased = await attempts.lease(3, { limit: 16, skip: [] })
+    const leased = await attempts.lease(3, { limit: 16, skip: [] }, [])
     const jobIds = leased.map(({ lease }) => lease.jobId)
     const renewWhileCompleting = async (end: 'commit' | 'rollback'): Promise<Set<string>> => {
       let renewed = new Set<string>()
@@ -66,6 +74,5 @@ test.runIf(inject('database') === 'postgres')(
     expect(await attempts.renew(leased)).toEqual(new Set(jobIds))
     expect(await renewWhileCompleting('commit')).toEqual(new Set(jobIds.slice(0, 1)))
     expect(await attempts.renew(leased)).toEqual(new Set(jobIds.slice(0, 1)))
-    await db.close()
   },
 )

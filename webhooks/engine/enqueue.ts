@@ -15,6 +15,7 @@ import {
 import { queueQuota, selectWithinQuota, webhooksAtQuota } from '../policy/fairness.ts'
 import type { Queue } from '../queue/queue.ts'
 import { RunLoop } from '../run-loop.ts'
+import { EndedWorkers } from './ended-workers.ts'
 import type { InFlight } from './in-flight.ts'
 import { Leader } from './leader.ts'
 import { Peers } from './peers.ts'
@@ -62,6 +63,8 @@ export class Enqueuer {
   readonly #leader: Leader
   readonly #peers: Peers
   readonly #realignment: Realignment
+  /** Undefined: workers have no sessions. */
+  readonly #endedWorkers: EndedWorkers | undefined
   readonly #loop: RunLoop
   readonly #timers = new Map<'sweep' | 'refill' | 'due' | 'lease', NodeJS.Timeout>()
   /** Attempts that this process has just scheduled: they need no query. */
@@ -74,10 +77,11 @@ export class Enqueuer {
 
   constructor(options: EnqueueOptions) {
     this.#options = options
-    const { db, inFlight, log } = options
-    this.#leader = new Leader(db, inFlight.unmarked)
+    const { db, queue, inFlight, log } = options
+    this.#leader = new Leader(db, queue.session, inFlight.unmarked)
     this.#peers = new Peers(db, inFlight)
     this.#realignment = new Realignment(options)
+    this.#endedWorkers = queue.session && new EndedWorkers({ db, jobs: queue.attempts, log })
     this.#knownRestarts = db.dialect === 'sqlite' ? -1 : 0
     this.#loop = new RunLoop(
       () => this.#run(),
@@ -127,6 +131,8 @@ export class Enqueuer {
     await this.#enqueueAnnounced()
     if (!this.#mustQuery) return
     this.#mustQuery = false
+    // First, because they count towards the concurrency limits of their webhooks.
+    await this.#releaseEnded()
     await this.#enqueueBacklog()
     await this.#setDueTimer()
     // Last, so that they do not delay attempts that are due.
@@ -220,6 +226,14 @@ export class Enqueuer {
     if (attempts.length === 0) return
     await transaction(db, (trx) => markQueued(trx, attempts, now()))
     inFlight.unmarked.remove(attempts)
+  }
+
+  async #releaseEnded(): Promise<void> {
+    const { db, worker } = this.#options
+    const released = (await this.#endedWorkers?.releaseAttempts()) ?? 0
+    if (released === 0) return
+    worker.wake()
+    db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
   }
 
   async #repair(): Promise<void> {

@@ -1,24 +1,33 @@
 /** The lease that makes one process the leader, so that two do not enqueue the same attempts. */
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../../records/database/open.ts'
-import { acquireLease, releaseLease } from '../../records/leases.ts'
+import { acquireLease, type LeaseHolder, releaseLease } from '../../records/leases.ts'
+import type { Queue } from '../queue/queue.ts'
 import type { Unmarked } from './unmarked.ts'
 
 /** Stored: nodes of older releases compete for the same lease. */
 const LEASE_NAME = 'dispatch'
+/** Another worker leads at once when the session of the leader has ended. The lease expires when the leader
+ *  hangs, or cannot reach PostgreSQL and PostgreSQL has not noticed. */
 const LEASE_MS = 4_000
 const RENEWAL_MS = 1_000
+/** How often the other workers try to acquire the lease. */
+const STANDBY_MS = 400
 
 export class Leader {
   readonly #db: Db
+  readonly #session: Queue['session']
   readonly #unmarked: Unmarked
-  readonly #holder = randomUUID()
+  readonly #processId = randomUUID()
+  /** Undefined while the session is lost. */
+  #holder: LeaseHolder | undefined
   #isLeader: boolean
   #renewal: Promise<void> | undefined
   #renewedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(db: Db, unmarked: Unmarked) {
+  constructor(db: Db, session: Queue['session'], unmarked: Unmarked) {
     this.#db = db
+    this.#session = session
     this.#unmarked = unmarked
     // With SQLite there is only one worker.
     this.#isLeader = db.dialect === 'sqlite'
@@ -26,9 +35,12 @@ export class Leader {
 
   /** Acquires or renews the lease when necessary. Resolves to whether this process is the leader. */
   async ensureLeadership(): Promise<boolean> {
+    if (this.#db.dialect === 'sqlite') return true
+    this.#checkSession()
+    if (!this.#holder) return false
     const ageMs = performance.now() - this.#renewedAtMs
-    if (this.#db.dialect === 'sqlite' || ageMs < RENEWAL_MS) return this.#isLeader
-    this.#renewal ??= this.#renew().finally(() => {
+    if (ageMs < (this.#isLeader ? RENEWAL_MS : STANDBY_MS)) return this.#isLeader
+    this.#renewal ??= this.#renew(this.#holder).finally(() => {
       this.#renewal = undefined
     })
     // The lease is still valid for a while, so it is renewed in the background.
@@ -42,27 +54,42 @@ export class Leader {
 
   /** Whether this process has the lease now. */
   get isLeader(): boolean {
-    const hasExpired = performance.now() - this.#renewedAtMs > LEASE_MS
-    return this.#isLeader && (this.#db.dialect === 'sqlite' || !hasExpired)
+    if (this.#db.dialect === 'sqlite') return true
+    this.#checkSession()
+    return this.#isLeader && performance.now() - this.#renewedAtMs <= LEASE_MS
   }
 
   async stop(): Promise<void> {
     await this.#renewal?.catch(() => undefined)
-    if (this.#isLeader && this.#db.dialect === 'postgres')
+    if (this.#isLeader && this.#holder)
       await releaseLease(this.#db, LEASE_NAME, this.#holder).catch(() => undefined)
   }
 
-  async #renew(): Promise<void> {
+  /** A lost session ends the leadership: another worker may lead already. */
+  #checkSession(): void {
+    const id = this.#session ? this.#session.id : this.#processId
+    if (id === this.#holder?.id) return
+    this.#holder = id === undefined ? undefined : { id, isSession: this.#session !== undefined }
+    this.#renewedAtMs = Number.NEGATIVE_INFINITY
+    this.#setLeader(false)
+  }
+
+  async #renew(holder: LeaseHolder): Promise<void> {
     const startedAtMs = performance.now()
     try {
-      this.#isLeader = await acquireLease(this.#db, LEASE_NAME, this.#holder, LEASE_MS)
+      const isAcquired = await acquireLease(this.#db, LEASE_NAME, holder, LEASE_MS)
+      if (holder !== this.#holder) return
       this.#renewedAtMs = startedAtMs
+      this.#setLeader(isAcquired)
     } catch (error) {
-      this.#isLeader = false
+      this.#setLeader(false)
       throw error
-    } finally {
-      // Another leader is responsible for them now.
-      if (!this.#isLeader) this.#unmarked.clear()
     }
+  }
+
+  #setLeader(isLeader: boolean): void {
+    this.#isLeader = isLeader
+    // Another leader is responsible for them now.
+    if (!isLeader) this.#unmarked.clear()
   }
 }

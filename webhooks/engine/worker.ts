@@ -118,10 +118,8 @@ export class Worker {
   async #startRound(count: number, round: LeaseRound | undefined): Promise<number> {
     const { inFlight, jobs, pause } = this.#options
     if (!round || !pause.mayLease) return 0
-    const attempts = await jobs.lease(count, {
-      ...round,
-      skip: [...round.skip, ...inFlight.paused.list(), ...inFlight.suspended.list()],
-    })
+    const skip = [...round.skip, ...inFlight.paused.list(), ...inFlight.suspended.list()]
+    const attempts = await jobs.lease(count, { ...round, skip }, inFlight.list())
     if (attempts.length > 0) await this.#start(attempts)
     return attempts.length
   }

@@ -3,8 +3,10 @@ import { hash } from 'node:crypto'
 import { fromKnex } from 'pg-boss'
 import type { Attempt, AttemptWith } from '../../records/attempt.ts'
 import type { Trx } from '../../records/database/transaction.ts'
+import type { LeasedJob } from '../../records/worker-sessions.ts'
 import type { LeaseRound } from '../policy/fairness.ts'
 import type { Boss } from './boss.ts'
+import type { WorkerSession } from './session.ts'
 
 const QUEUE = 'deliveries'
 /** Effectively unlimited: pg-boss counts each released or expired lease as a retry. schedule.ts decides when
@@ -25,14 +27,20 @@ interface JobData {
 
 export class AttemptJobs {
   readonly #boss: Boss
+  readonly #session: WorkerSession | undefined
   readonly #onCompleted: (count: number) => void
   /** Job IDs that an open transaction is completing. A renewal leaves them out: both lock rows,
    *  each in its own order, and would deadlock. */
   readonly #completing = new Set<string>()
   #renewal: Promise<unknown> = Promise.resolve()
 
-  constructor(boss: Boss, onCompleted: (count: number) => void) {
+  constructor(
+    boss: Boss,
+    session: WorkerSession | undefined,
+    onCompleted: (count: number) => void,
+  ) {
     this.#boss = boss
+    this.#session = session
     this.#onCompleted = onCompleted
   }
 
@@ -59,13 +67,23 @@ export class AttemptJobs {
   }
 
   /** Leases at most `count` due attempts. May return none even if attempts are due: every webhook may be
-   *  at its limit. */
-  async lease(count: number, { limit, skip }: LeaseRound): Promise<AttemptWith<'lease'>[]> {
-    const jobs = await this.#boss.jobs.fetch<JobData>(QUEUE, {
+   *  at its limit. `inFlight`: the attempts that this process has leased before. */
+  async lease(
+    count: number,
+    { limit, skip }: LeaseRound,
+    inFlight: AttemptWith<'lease'>[],
+  ): Promise<AttemptWith<'lease'>[]> {
+    const options = {
       batchSize: count < LEASE_STEP ? count : count - (count % LEASE_STEP),
       groupConcurrency: limit,
       ignoreGroups: skip,
-    })
+    }
+    const { jobs: boss } = this.#boss
+    const jobs = this.#session
+      ? await this.#session.lease(inFlight.map(jobKey), (db) =>
+          boss.fetch<JobData>(QUEUE, { ...options, db }),
+        )
+      : await boss.fetch<JobData>(QUEUE, options)
     return jobs.map(({ id, retryCount, data: { dueAt, ...data } }) => ({
       ...data,
       scheduledAt: dueAt,
@@ -99,7 +117,12 @@ export class AttemptJobs {
 
   /** Ends the leases: another worker may lease the attempts at once. */
   async release(attempts: AttemptWith<'lease'>[]): Promise<void> {
-    if (attempts.length > 0) await this.#boss.jobs.fail(QUEUE, attempts.map(jobKey))
+    await this.releaseJobs(attempts.map(jobKey))
+  }
+
+  /** The same for the leases of another process. Those that have ended meanwhile are ignored. */
+  async releaseJobs(jobs: LeasedJob[]): Promise<void> {
+    if (jobs.length > 0) await this.#boss.jobs.fail(QUEUE, jobs)
   }
 
   /** Due attempts that are not leased, as pg-boss last counted them. */
@@ -117,7 +140,10 @@ export class AttemptJobs {
   }
 }
 
-const jobKey = ({ lease: { jobId: id, retryCount } }: AttemptWith<'lease'>) => ({ id, retryCount })
+const jobKey = ({ lease: { jobId: id, retryCount } }: AttemptWith<'lease'>): LeasedJob => ({
+  id,
+  retryCount,
+})
 
 /** The job IDs that a command reached. pg-boss's types lack this field, but its own workers rely on it. */
 function affectedIds(response: object): Set<string> {

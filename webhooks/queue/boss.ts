@@ -68,6 +68,9 @@ const CONNECTION_LIMITS = {
   query_timeout: 30_000,
 }
 
+/** pg sends statements before earlier ones have completed. Its types do not declare this setting. */
+const PIPELINED: object = { pipeline: true }
+
 export async function startBoss(options: BossOptions): Promise<Boss> {
   const { databaseUrl, backend = 'postgres', log } = options
   const queues = new Map<string, QueueSettings>()
@@ -132,6 +135,14 @@ function connection({
     Client: PreparingClient,
     ...CONNECTION_LIMITS,
   }
+}
+
+/** A client for the session of a worker, on the connection of the queue. Undefined: the database has no
+ *  advisory locks that end with a session. */
+export function sessionClient(place: QueuePlace): (() => pg.Client) | undefined {
+  const { databaseUrl, backend = 'postgres' } = place
+  if (databaseUrl === undefined || !/^(postgres|citus)$/.test(backend)) return undefined
+  return () => new PreparingClient({ ...connection(place), ...PIPELINED })
 }
 
 /** Names the statements with parameters, so that PostgreSQL plans each once per connection. pg-boss

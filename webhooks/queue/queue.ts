@@ -8,12 +8,15 @@ import {
   type BackgroundQueue,
   startBackgroundQueue,
 } from './background-jobs.ts'
-import { type BossOptions, startBoss } from './boss.ts'
+import { type BossOptions, sessionClient, startBoss } from './boss.ts'
 import { Listener } from './listener.ts'
 import type { RunningPglite } from './pglite.ts'
+import { WorkerSession } from './session.ts'
 
 export interface Queue {
   attempts: AttemptJobs
+  /** Undefined: no other process can see whether this one lives. Its leases expire. */
+  session: Pick<WorkerSession, 'id'> | undefined
   /** How often embedded PostgreSQL has restarted. Each time the queue is empty. */
   restarts(): number
   /** Creates a queue for background work and runs its jobs. */
@@ -60,18 +63,23 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
   const { attemptTimeoutMs, log } = options
   const boss = await startBoss(options)
   const vacuum = boss.embedded && startVacuum(boss.embedded, log)
-  const attempts = new AttemptJobs(boss, (count) => vacuum?.countCompleted(count))
+  const newClient = sessionClient(options)
+  const session = newClient && new WorkerSession(newClient, log)
+  const attempts = new AttemptJobs(boss, session, (count) => vacuum?.countCompleted(count))
   const stopping = new AbortController()
   let listener: Listener | undefined
   try {
+    await session?.start()
     await attempts.createQueue(attemptTimeoutMs)
   } catch (error) {
     vacuum?.stop()
+    await session?.stop().catch(() => undefined)
     await boss.stop(0).catch(() => undefined)
     throw error
   }
   return {
     attempts,
+    session,
     restarts: () => boss.embedded?.restarts() ?? 0,
     work: (name, run) => startBackgroundQueue(boss, name, run, stopping.signal, log),
     async listen(channel, onNotify) {
@@ -91,6 +99,7 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
       stopping.abort()
       vacuum?.stop()
       await listener?.stop()
+      await session?.stop()
       await boss.stop(graceMs)
     },
   }

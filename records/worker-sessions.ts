@@ -1,0 +1,58 @@
+/** The sessions of workers. Each holds an advisory lock, which PostgreSQL releases when the process dies. */
+import type { Db } from './database/open.ts'
+import { select } from './database/statements.ts'
+
+/** A leased job of the queue. `retryCount` tells its leases apart. */
+export interface LeasedJob {
+  id: string
+  retryCount: number
+}
+
+/** The connection of a session. */
+export interface SessionConnection {
+  query(text: string, values: unknown[]): Promise<unknown>
+}
+
+/** An SQL expression: whether the session of this ID has ended. The session of an older release counts as
+ *  ended: it has no lock. */
+export const hasEnded = (id: string): string =>
+  `pg_try_advisory_xact_lock_shared(hashtextextended(${id}::text, 0))`
+
+/** Acquires the lock of a new session. */
+export async function lockSession(connection: SessionConnection, id: string): Promise<void> {
+  await connection.query('select pg_advisory_lock(hashtextextended($1::uuid::text, 0))', [id])
+}
+
+/** Stores all jobs that the worker has leased. */
+export async function storeLeasedJobs(
+  connection: SessionConnection,
+  id: string,
+  jobs: LeasedJob[],
+): Promise<void> {
+  await connection.query(
+    `insert into worker_sessions (id, jobs) values ($1, $2)
+     on conflict (id) do update set jobs = excluded.jobs`,
+    [id, JSON.stringify(jobs)],
+  )
+}
+
+/** The leased jobs of the worker's earlier session belong to its new one. */
+export async function moveLeasedJobs(
+  connection: SessionConnection,
+  from: string,
+  to: string,
+): Promise<void> {
+  await connection.query('update worker_sessions set id = $2 where id = $1', [from, to])
+}
+
+export async function deleteOwnSession(connection: SessionConnection, id: string): Promise<void> {
+  await connection.query('delete from worker_sessions where id = $1', [id])
+}
+
+export async function listEndedSessions(db: Db): Promise<{ id: string; jobs: LeasedJob[] }[]> {
+  return select(db.read, `select id, jobs from worker_sessions where ${hasEnded('id')}`, [])
+}
+
+export async function deleteSession(db: Db, id: string): Promise<void> {
+  await db.write('worker_sessions').where({ id }).delete()
+}

@@ -1,0 +1,79 @@
+/** The sessions of workers in PostgreSQL: another worker takes over at once when one ends, and a connection that
+ *  is cut repeats no attempt. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, inject, test } from 'vitest'
+import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
+import { until } from '../helpers.ts'
+import { startReceiver } from '../receiver.ts'
+
+/** Well below the expiry of a lease, which takes 10 to 17 s. The machine may be busy. */
+const SOON_MS = 8_000
+const RESPONSE_MS = 5_000
+
+async function createParticipant({ token }: Cluster, { url }: Node): Promise<void> {
+  const response = await fetch(`${url}/public/v1/participants`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ full_name: 'Ada Lovelace' }),
+  })
+  expect(response.status).toBe(201)
+}
+
+const listSessions = ({ db }: Cluster): Promise<string[]> =>
+  db.read('worker_sessions').orderBy('id').pluck('id')
+
+const isDelivered = async ({ db }: Cluster): Promise<boolean> =>
+  (await db.read('deliveries').whereNot({ state: 'delivered' })).length === 0
+
+test.skipIf(inject('database') !== 'postgres')(
+  'a worker is killed: another one leads and repeats its attempt at once',
+  async () => {
+    await using cluster = await openCluster({ kind: 'postgres' })
+    await using receiver = await startReceiver({ answers: ['hang', 204] })
+    await cluster.addWebhook(receiver.url, ['participant.created'])
+    const api = await cluster.addNode('api', 'api')
+    const killed = await cluster.addNode('killed', 'worker')
+    await createParticipant(cluster, api)
+    await receiver.received(1, 20_000)
+    await cluster.addNode('live', 'worker')
+    const killedAt = Date.now()
+    await killed.kill()
+    await createParticipant(cluster, api)
+    await receiver.received(3, SOON_MS)
+    console.log(`Another worker took over within ${Date.now() - killedAt} ms`)
+    const [first, ...others] = receiver.requests.map(({ headers }) => headers['webhook-id'])
+    expect(others.filter((id) => id === first)).toHaveLength(1)
+    await until('all is delivered', () => isDelivered(cluster))
+  },
+  120_000,
+)
+
+test.skipIf(inject('database') !== 'postgres')(
+  'the session of a worker is cut: it keeps its attempt, and leads with another session',
+  async () => {
+    await using cluster = await openCluster({ kind: 'postgres' })
+    await using receiver = await startReceiver({ answers: [{ afterMs: RESPONSE_MS }] })
+    await cluster.addWebhook(receiver.url, ['participant.created'])
+    const node = await cluster.addNode('node', 'all')
+    await createParticipant(cluster, node)
+    await receiver.received(1, 20_000)
+    const [cut] = await listSessions(cluster)
+    const cutAt = Date.now()
+    await cluster.db.write.raw(
+      "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted",
+    )
+    await until('the worker has another session', async () => {
+      const sessions = await listSessions(cluster)
+      return sessions.length === 1 && sessions[0] !== cut
+    })
+    console.log(`The worker had another session after ${Date.now() - cutAt} ms`)
+    await createParticipant(cluster, node)
+    await receiver.received(2, SOON_MS)
+    await until('all is delivered', () => isDelivered(cluster), 20_000)
+    // Longer than it takes to release the attempts of a session that has ended.
+    await delay(1_500)
+    expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(2)
+    expect(receiver.requests).toHaveLength(2)
+  },
+  120_000,
+)
