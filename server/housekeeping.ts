@@ -1,5 +1,6 @@
 /** Removes outdated rows and returns their space, in the background. */
 import type { Logger } from 'pino'
+import { isUnavailable } from '../records/database/errors.ts'
 import { isSpaceReturned, returnFreeSpace } from '../records/database/free-space.ts'
 import type { Db } from '../records/database/open.ts'
 import { type RemovalRule, removalRules } from '../records/removal-rules.ts'
@@ -86,8 +87,15 @@ export function startHousekeeping(
       signal,
       onRemoved: removals.onRemoved,
     })
-    for (const { remove } of rules) await remove(run)
-    if (!run.hasEndedEarly()) removals.onRun(kind, clock.now())
+    let hasFailed = false
+    // A table whose rows cannot be removed must not keep the others from becoming smaller.
+    for (const { table, remove } of rules)
+      await remove(run).catch((error: unknown) => {
+        if (isUnavailable(error)) throw error
+        hasFailed = true
+        log.warn({ err: error, table }, failure)
+      })
+    if (!hasFailed && !run.hasEndedEarly()) removals.onRun(kind, clock.now())
   }
   return repeat(
     intervalMs,

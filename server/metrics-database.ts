@@ -3,6 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import type { PoolUse } from '../records/database/knex-internals.ts'
 import type { Db } from '../records/database/open.ts'
 import { findPausedAt } from '../records/delivery-pause.ts'
+import { removalRules } from '../records/removal-rules.ts'
 import {
   countPausedBulkJobs,
   countUndelivered,
@@ -112,6 +113,7 @@ export function newRemovalMetrics(registry: Registry): RemovalMetrics {
     labelNames: ['kind'],
     registers: [registry],
   })
+  for (const { table } of removalRules) removed.inc({ table }, 0)
   return {
     onRemoved: (table, rows) => removed.inc({ table }, rows),
     onRun: (kind, at) => lastRun.set({ kind }, at.getTime() / 1000),

@@ -5,25 +5,37 @@ import { startHousekeeping } from '../server/housekeeping.ts'
 import { newLogger } from '../server/log.ts'
 import type { TestApp } from './helpers.ts'
 
-/** Runs the rules of one schedule. Returns the number of removed rows by table. */
+/** Runs the rules of one schedule once. Returns the number of removed rows by table. */
 export async function runHousekeeping(
   { db, config }: TestApp,
   every: RemovalRule['every'],
   now: () => Date = () => new Date(),
 ): Promise<Record<string, number>> {
   const removed: Record<string, number> = {}
-  const { promise: ended, resolve: onRun, reject } = Promise.withResolvers<void>()
-  const log = newLogger('warn', { write: (line) => reject(new Error(line)) })
-  const removals = {
-    onRemoved(table: string, rows: number) {
-      removed[table] = (removed[table] ?? 0) + rows
+  const { promise: ended, resolve, reject } = Promise.withResolvers<void>()
+  const times = [new DeletionTime(now())]
+  const housekeeping = startHousekeeping(every, {
+    db,
+    config,
+    clock: {
+      now,
+      // The second run asks after the first one has ended.
+      async findDeletionTime() {
+        const time = times.pop()
+        if (time === undefined) resolve()
+        return time
+      },
     },
-    onRun: () => onRun(),
-  }
-  const clock = { now, findDeletionTime: async () => new DeletionTime(now()) }
-  const housekeeping = startHousekeeping(every, { db, config, clock, log, removals })
+    log: newLogger('warn', { write: (line) => reject(new Error(line)) }),
+    removals: {
+      onRemoved(table, rows) {
+        removed[table] = (removed[table] ?? 0) + rows
+      },
+      onRun: () => undefined,
+    },
+  })
   housekeeping.wake()
-  await ended
-  await housekeeping.stop()
+  housekeeping.wake()
+  await ended.finally(() => housekeeping.stop())
   return removed
 }

@@ -5,8 +5,10 @@ import { v7 as uuidv7 } from 'uuid'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { writeScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { startApp, type TestAccount, type TestApp } from '../helpers.ts'
+import { deleteWebhook, findWebhookNames, prepareSecret } from '../../records/webhooks.ts'
+import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
 import { runHousekeeping } from '../housekeeping.ts'
+import { newTenant } from '../webhooks/harness.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -202,6 +204,26 @@ describe('every hour', () => {
     expect(await idsOf('webhooks')).not.toContain(withDelivery)
   })
 
+  test('the deletion of a webhook erases its secrets, and its deliveries stay readable', async () => {
+    const tenant = await newTenant(app)
+    const webhookId = await tenant.subscribe('https://example.com/')
+    const delivery = await tenant.emitOne()
+    await tenant.write(async (own) => {
+      await prepareSecret(own, webhookId, 'next', new Date())
+      await deleteWebhook(own, webhookId, new Date())
+    })
+    const secrets = await app.db
+      .read('webhooks')
+      .where({ id: webhookId })
+      .first('secret_encrypted', 'next_secret_encrypted')
+    expect(secrets).toEqual({ secret_encrypted: '', next_secret_encrypted: null })
+    await runHousekeeping(app, 'hour')
+    expect(await tenant.find(delivery.id)).toMatchObject({ webhookId, state: 'failed' })
+    expect(await findWebhookNames(tenant.scope, [webhookId])).toEqual(
+      new Map([[webhookId, 'example.com/']]),
+    )
+  })
+
   test('revoked keys: after 400 days, if the request log names them no more', async () => {
     const newKey = (columns: object): Promise<string> =>
       insert('api_keys', daysAgo(500), {
@@ -258,3 +280,59 @@ describe('every hour', () => {
     expect(await idsOf('audit_log')).toEqual([young])
   })
 })
+
+describe('a run', () => {
+  const oldEntry = {
+    user_name: 'Mara',
+    action: 'account.renamed',
+    target_type: 'account',
+    target_id: randomUUID(),
+    target_name: 'Northwind',
+    details: '{}',
+  }
+
+  test.runIf(inject('database') === 'postgres')(
+    'removes nothing while another node does',
+    async () => {
+      const old = await insert('audit_log', daysAgo(401), oldEntry)
+      await transaction(app.db, async ({ sql }) => {
+        await sql.raw('select pg_advisory_xact_lock(7305518842)')
+        expect(await runHousekeeping(app, 'hour')).toEqual({})
+      })
+      expect(await idsOf('audit_log')).toContain(old)
+      expect(await runHousekeeping(app, 'hour')).toEqual({ audit_log: 1 })
+    },
+  )
+
+  test('goes on after a table that refuses the removal, and logs its name', async () => {
+    const [exportId] = [await newExport(91), await insert('audit_log', daysAgo(401), oldEntry)]
+    await refuseRemoval(app, 'exports')
+    const lines: { table?: string; msg: string }[] = []
+    const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
+    {
+      const { database } = app
+      await using _worker = await startApp({ database, role: 'all', logLevel: 'warn', logTo })
+      await until('the entry is removed', async () => (await idsOf('audit_log')).length === 1)
+    }
+    expect(await idsOf('exports')).toContain(exportId)
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        table: 'exports',
+        msg: 'Outdated rows could not be removed; trying again in an hour',
+      }),
+    )
+  })
+})
+
+async function refuseRemoval({ db }: TestApp, table: string): Promise<void> {
+  if (db.dialect === 'sqlite')
+    return db.write.raw(
+      `create trigger refusal before delete on ${table} begin select raise(abort, 'refused'); end`,
+    )
+  await db.write.raw(
+    `create function refuse() returns trigger as $$ begin raise 'refused'; end $$ language plpgsql`,
+  )
+  await db.write.raw(
+    `create trigger refusal before delete on ${table} for each row execute function refuse()`,
+  )
+}
