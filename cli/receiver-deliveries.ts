@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid'
 import { eventTypes } from '../generated/events.ts'
 import { signingKeys } from '../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../webhooks/transport/sign.ts'
-import { newAttemptTraceparent } from '../webhooks/transport/traceparent.ts'
+import { newChildTraceparent, traceparentOfDelivery } from '../webhooks/transport/traceparent.ts'
 
 export interface SignedRequest {
   headers: Record<string, string>
@@ -23,7 +23,7 @@ export function newSigner(secret: string) {
   const sign = (id: string, body: Buffer, at: Date, key = secret): SignedRequest => ({
     headers: {
       ...deliveryHeaders(signingKeys(key), { id, eventId: null }, body, at),
-      traceparent: newAttemptTraceparent({ id, eventId: null }, null),
+      traceparent: newChildTraceparent(traceparentOfDelivery({ id, eventId: null }, null)),
     },
     body,
   })

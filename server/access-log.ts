@@ -9,6 +9,15 @@ import { maskSecrets } from './request-log.ts'
 const OPERATOR_PATHS = ['/healthz', '/readyz', '/metrics', '/violations']
 const MAX_PATH_LENGTH = 500
 
+export function isOperatorPath(path: string): boolean {
+  return OPERATOR_PATHS.includes(path)
+}
+
+/** Without secrets. */
+export function loggablePath(path: string): string {
+  return maskSecrets(maskInvitation(path)).slice(0, MAX_PATH_LENGTH)
+}
+
 /** Koa middleware: logs requests at `info`, and those of the operator at `debug`. Queries are left out,
  *  because they contain personal data. */
 export function logRequests(log: Logger) {
@@ -16,13 +25,13 @@ export function logRequests(log: Logger) {
     const start = performance.now()
     await next()
     const { requestId, traceparent, operationId, principal } = ctx.state
-    const level = OPERATOR_PATHS.includes(ctx.path) ? 'debug' : 'info'
+    const level = isOperatorPath(ctx.path) ? 'debug' : 'info'
     log[level](
       {
         requestId,
         trace_id: traceparent && traceIdOf(traceparent),
         method: ctx.method,
-        path: maskSecrets(maskInvitation(ctx.path)).slice(0, MAX_PATH_LENGTH),
+        path: loggablePath(ctx.path),
         operationId,
         accountId: principal?.accountId,
         status: ctx.status,

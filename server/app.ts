@@ -17,6 +17,7 @@ import { serveOperations } from './operations.ts'
 import type { Readiness } from './readiness.ts'
 import type { RequestLog } from './request-log.ts'
 import { checkErrors } from './respond.ts'
+import { traceRequests } from './tracing.ts'
 
 export interface AppServices {
   db: Db
@@ -46,6 +47,7 @@ export function createApp(services: AppServices): Koa<RequestState> {
   const checkResponse = newResponseChecker({ mode: config.validateResponses, log, onViolation })
   app.use(identify)
   if (config.baseUrl.startsWith('https:')) app.use(requireTls)
+  app.use(traceRequests)
   app.use(logRequests(log))
   app.use(metrics.middleware)
   app.use(requestLog.middleware)

@@ -5,7 +5,7 @@ import type { OperationId } from '../generated/operations.ts'
 /** State that middleware stores for the middleware after it. */
 export interface RequestState {
   requestId: string
-  /** The trace of the client. Undefined: the client sent none. */
+  /** The trace: of the span, or of the client. Undefined: there is none. */
   traceparent?: string
   /** Set when the path and method match an operation of the contract. */
   operationId?: OperationId

@@ -7,10 +7,11 @@ import { type AttemptRequest, type Endpoint, loadRequests } from '../../records/
 import type { Db } from '../../records/database/open.ts'
 import { withLockedRows } from '../../records/database/transaction.ts'
 import type { AttemptJobs } from '../queue/attempt-jobs.ts'
+import { inClientSpan, type Span, SpanStatusCode } from '../tracing.ts'
 import { type SecretOpener, SecretUnreadable, type SigningKeys } from '../transport/secret.ts'
 import { send } from '../transport/send.ts'
 import { deliveryHeaders } from '../transport/sign.ts'
-import { newAttemptTraceparent } from '../transport/traceparent.ts'
+import { newChildTraceparent, traceparentOfDelivery } from '../transport/traceparent.ts'
 import type { InFlight } from './in-flight.ts'
 import type { PauseWatch } from './pause-watch.ts'
 import type { ResultStore } from './store.ts'
@@ -159,6 +160,7 @@ async function release(
     .catch((error: unknown) => log.warn({ err: error }, 'Leases could not be released'))
 }
 
+/** Starts the request before it returns: see `startAttempts`. */
 async function makeAttempt(
   options: DeliverOptions,
   attempt: AttemptWith<'lease'>,
@@ -166,14 +168,22 @@ async function makeAttempt(
   { url }: Endpoint,
   keys: SigningKeys,
 ): Promise<void> {
-  const { agent, timeoutMs, inFlight, store, now } = options
-  const { deliveryId, eventId, body, orderingKey, trigger } = request
+  const { inFlight, store, now } = options
+  const { deliveryId, eventId, orderingKey, trigger } = request
   inFlight.startSending(attempt)
   const startedAt = now()
   const ids = { id: deliveryId, eventId }
-  const traceparent = newAttemptTraceparent(ids, request.traceparent)
-  const headers = { ...deliveryHeaders(keys, ids, body, startedAt), traceparent }
-  const ended = await send(agent, { url, headers, body, timeoutMs })
+  const parent = traceparentOfDelivery(ids, request.traceparent)
+  const ended = await inClientSpan('webhook attempt', parent, async (span, traceparent) => {
+    const headers = {
+      ...deliveryHeaders(keys, ids, request.body, startedAt),
+      traceparent: traceparent ?? newChildTraceparent(parent),
+    }
+    const { agent, timeoutMs } = options
+    const result = await send(agent, { url, headers, body: request.body, timeoutMs })
+    if (span.isRecording()) describeSpan(span, attempt, result)
+    return result
+  })
   // Without the clock of this machine.
   const sent = { ...ended, startedAt: startedAt.getTime() }
   logResult(options.log, attempt, sent)
@@ -181,6 +191,23 @@ async function makeAttempt(
   attempt.result = result
   options.onAttempt({ ...attempt, result }, sent)
   store.add(attempt)
+}
+
+/** Without the URL, which may contain secrets. */
+function describeSpan(
+  span: Span,
+  { deliveryId, webhookId, number }: AttemptWith<'lease'>,
+  { outcome, status }: Pick<SendResult, 'outcome' | 'status'>,
+): void {
+  span.setAttributes({
+    'http.request.method': 'POST',
+    'http.response.status_code': status ?? undefined,
+    'muster.delivery.id': deliveryId,
+    'muster.webhook.id': webhookId,
+    'muster.attempt.number': number,
+    'muster.attempt.outcome': outcome,
+  })
+  if (outcome !== 'success') span.setStatus({ code: SpanStatusCode.ERROR, message: outcome })
 }
 
 function skip(

@@ -19,14 +19,18 @@ export function traceIdOf(traceparent: string): string {
   return traceparent.slice(3, 35)
 }
 
-/** Of one attempt: it has the trace of the request that caused the event. Without one, all deliveries of an
- *  event have one trace, whose ID is that of the event. Such a trace is sampled: receivers do not record
- *  traces that are not. */
-export function newAttemptTraceparent(
+/** The parent of the attempts of a delivery: the request that caused the event. Without one, the deliveries of an
+ *  event have one trace, whose ID is that of the event. Such a trace is sampled: receivers do not record traces
+ *  that are not. */
+export function traceparentOfDelivery(
   { id, eventId }: DeliveryIds,
   request: string | null,
 ): string {
-  const traceId = request === null ? (eventId ?? id).replaceAll('-', '') : traceIdOf(request)
-  const flags = request === null ? '01' : request.slice(-2)
-  return `00-${traceId}-${randomBytes(8).toString('hex')}-${flags}`
+  const uuid = (eventId ?? id).replaceAll('-', '')
+  return request ?? `00-${uuid}-${uuid.slice(16)}-01`
+}
+
+/** The trace of `parent` with a new parent ID. */
+export function newChildTraceparent(parent: string): string {
+  return `00-${traceIdOf(parent)}-${randomBytes(8).toString('hex')}-${parent.slice(-2)}`
 }
