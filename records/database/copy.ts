@@ -6,7 +6,7 @@ import { type Sql, select } from './statements.ts'
 import { type Trx, transaction } from './transaction.ts'
 
 /** Each database has its own rows in these. */
-const NOT_COPIED = ['migrations', 'write_checks', 'leases', 'rate_limits']
+const NOT_COPIED = ['migrations', 'write_checks', 'leases']
 const ROWS_PER_BATCH = 200
 /** A piece of an export has up to 256 KiB. */
 const CHUNKS_PER_BATCH = 8
@@ -39,8 +39,13 @@ export async function copyRows(
   target: Db,
   onProgress: (progress: CopyProgress) => void,
 ): Promise<Map<string, number>> {
-  const schema = await readExpectedSchema('postgres')
-  const tables = inOrderOfReferences(schema).filter((table) => !NOT_COPIED.includes(table))
+  const [schema, sourceSchema] = await Promise.all([
+    readExpectedSchema('postgres'),
+    readExpectedSchema('sqlite'),
+  ])
+  const tables = inOrderOfReferences(schema).filter(
+    (table) => table in sourceSchema && !NOT_COPIED.includes(table),
+  )
   const copied = await transaction(source, async (from) => {
     // Locks out other commands: what they write meanwhile would be missing in the copy.
     await from.sql('write_checks').increment('checks')
