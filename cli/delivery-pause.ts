@@ -24,7 +24,7 @@ A start with DELIVERIES=paused does the same before it makes any attempt, for ex
           const pausedAt = formatTime(await pauseDeliveries(db, now()))
           return {
             document: { paused_at: pausedAt },
-            text: `All deliveries are paused since ${pausedAt}.\nTo continue:  muster deliveries unpause`,
+            text: `All deliveries have been paused since ${pausedAt}.\nTo continue:  muster deliveries unpause`,
           }
         }),
       ),
@@ -53,7 +53,7 @@ Remove DELIVERIES=paused from the settings too: a start with it pauses deliverie
           return {
             document: { was_paused: wasPaused, paused_at: formatTime(pausedAt ?? null) },
             text: wasPaused
-              ? `Deliveries continue. They were paused since ${formatTime(pausedAt)}.\n` +
+              ? `Deliveries continue. They had been paused since ${formatTime(pausedAt)}.\n` +
                 'Remove DELIVERIES=paused from the settings: a start with it pauses them again.'
               : 'Deliveries were not paused.',
           }

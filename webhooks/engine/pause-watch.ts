@@ -25,7 +25,10 @@ export class PauseWatch {
       () => this.#read(),
       (error) => {
         this.#isPaused = undefined
-        log.warn({ err: error }, 'It is unknown whether deliveries are paused; trying again')
+        log.warn(
+          { err: error },
+          'The pause of deliveries could not be read, so no attempt is made; trying again',
+        )
       },
     )
     this.#timer = setInterval(this.#loop.wake, READ_MS)
