@@ -36,7 +36,10 @@ export const NOBODY = 65_534
 const START_MS = 30_000
 
 /** `programs`: the folder of another version's programs. */
-export async function startPostgres(programs?: string): Promise<TestPostgres> {
+export async function startPostgres(
+  programs?: string,
+  environment: Record<string, string> = {},
+): Promise<TestPostgres> {
   const directory = mkdtempSync(join(tmpdir(), 'muster-postgres-'))
   const root = process.getuid?.() === 0
   const user = root ? { uid: NOBODY, gid: NOBODY } : {}
@@ -46,7 +49,7 @@ export async function startPostgres(programs?: string): Promise<TestPostgres> {
   const options = {
     ...user,
     cwd: directory,
-    env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },
+    env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC', ...environment },
   }
 
   await run(

@@ -1,0 +1,300 @@
+/** Wrong clocks: no row is lost, and every delivery follows its schedule once the clock is right.
+ *  `CLOCKS=all` runs each case with each clock. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { v7 as uuidv7 } from 'uuid'
+import { describe, expect, inject, test } from 'vitest'
+import { openDatabase } from '../../records/database/open.ts'
+import { type Muster, newMuster, type Started } from '../cli/muster.ts'
+import { type Ready, startServing } from '../cli/serving.ts'
+import { type ClockOffset, type FakeClock, faketime, newFakeClock } from '../faketime.ts'
+import { newDatabase, type TestDatabase, until } from '../helpers.ts'
+import { startPostgres } from '../postgres.ts'
+import { type Receiver, startReceiver } from '../receiver.ts'
+import { databaseOptions } from '../upgrade/muster-database.ts'
+
+const database = inject('database')
+const OFFSETS: ClockOffset[] = ['+100d', '-100d', '+3h', '-3h']
+const runsAll = process.env.CLOCKS === 'all'
+const DAY_MS = 86_400_000
+const SETTINGS = {
+  WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
+  WEBHOOK_RETRY_DELAYS: '2,3,3,3,3,3,3,3,3',
+}
+/** A worker realigns every 5 s, and a node reads the time of PostgreSQL every 10 s. */
+const ALIGNED_MS = 40_000
+const TABLES = [
+  'events',
+  'deliveries',
+  'attempts',
+  'participants',
+  'request_log',
+  'idempotency_keys',
+]
+
+type Serving = Started & { ready: Ready }
+
+/** A service whose database, or in embedded mode whose machine, has a wrong clock. */
+interface System extends AsyncDisposable {
+  muster: Muster
+  records: TestDatabase
+  receiver: Receiver
+  /** While true, the receiver responds with 500. */
+  isFailing: boolean
+  serve(environment?: Record<string, string>): Promise<Serving>
+  run(...args: string[]): Promise<void>
+}
+
+async function newSystem(records: TestDatabase, environment = {}): Promise<System> {
+  const muster = await newMuster()
+  const settings = { ...SETTINGS, ...records.environment, ...environment }
+  const receiver = await startReceiver({ answers: () => (system.isFailing ? 500 : 204) })
+  const system: System = {
+    muster,
+    records,
+    receiver,
+    isFailing: false,
+    serve: (more) => startServing(muster, { environment: { ...settings, ...more } }),
+    async run(...args) {
+      expect(await muster.run(args, { environment: settings })).toMatchObject({ status: 0 })
+    },
+    async [Symbol.asyncDispose]() {
+      await muster[Symbol.asyncDispose]()
+      await receiver[Symbol.asyncDispose]()
+    },
+  }
+  return system
+}
+
+async function stop({ process, ended }: Serving): Promise<void> {
+  process.kill('SIGTERM')
+  expect(await ended).toMatchObject({ status: 0 })
+}
+
+async function post({ ready }: Serving, token: string, name: string, key = name) {
+  const response = await fetch(`${ready.url}/public/v1/participants`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Bearer ${token}`,
+      'Content-Type': 'application/json',
+      'Idempotency-Key': key,
+    },
+    body: JSON.stringify({ full_name: name }),
+  })
+  expect(response.status).toBe(201)
+  const isReplayed = response.headers.get('Idempotent-Replayed') === 'true'
+  return { isReplayed, record: (await response.json()) as { created_at: string } }
+}
+
+async function metric({ ready }: Serving, name: string): Promise<number> {
+  const text = await (await fetch(`${ready.url}/metrics`)).text()
+  return Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1])
+}
+
+async function withRecords<T>(
+  { records }: System,
+  read: (db: ReturnType<typeof openDatabase>) => Promise<T>,
+): Promise<T> {
+  const db = openDatabase(databaseOptions(records))
+  try {
+    return await read(db)
+  } finally {
+    await db.close()
+  }
+}
+
+/** The number of rows by table. */
+const countRows = (system: System): Promise<Record<string, number>> =>
+  withRecords(system, async ({ read }) => {
+    const counts = TABLES.map(async (table) => {
+      const row = await read(table).count({ rows: '*' }).first()
+      return [table, Number(row?.rows)] as const
+    })
+    return Object.fromEntries(await Promise.all(counts))
+  })
+
+async function expectNothingLost(system: System, before: Record<string, number>): Promise<void> {
+  const now = await countRows(system)
+  for (const table of TABLES)
+    expect(now[table], table).toBeGreaterThanOrEqual(before[table] ?? Number.NaN)
+}
+
+/** An event that retention deletes, with the right clock. */
+const OLD_EVENT = uuidv7({ msecs: Date.now() - 300 * DAY_MS })
+
+const insertOldEvent = (system: System, { ready }: Serving): Promise<void> =>
+  withRecords(system, async ({ write }) => {
+    await write('events').insert({
+      id: OLD_EVENT,
+      account_id: ready.first_account?.account_id,
+      event_type: 'task.created',
+      resource_type: 'task',
+      resource_id: OLD_EVENT,
+      data: '[]',
+      created_at: Date.now() - 300 * DAY_MS,
+    })
+  })
+
+const hasOldEvent = (system: System): Promise<boolean> =>
+  withRecords(
+    system,
+    async ({ read }) => (await read('events').where({ id: OLD_EVENT })).length > 0,
+  )
+
+const allDelivered = (system: System): Promise<void> =>
+  until(
+    'all are delivered',
+    () =>
+      withRecords(system, async ({ read }) => {
+        const unfinished = await read('deliveries').whereNot({ state: 'delivered' })
+        return unfinished.length === 0
+      }),
+    ALIGNED_MS,
+  ).then(() => undefined)
+
+/** Starts the service with the right clock, a webhook, a delivered event and one that is retried. */
+async function begin(system: System): Promise<{ node: Serving; token: string }> {
+  const node = await system.serve()
+  const account = node.ready.first_account
+  if (!account) throw new Error('The start created no account')
+  const { account_id: id, token } = account
+  await system.run(
+    'webhook',
+    'create',
+    '--account',
+    id,
+    '--url',
+    system.receiver.url,
+    '--events',
+    '*',
+  )
+  await post(node, token, 'Before')
+  await allDelivered(system)
+  system.isFailing = true
+  await post(node, token, 'Retried')
+  await system.receiver.received(2)
+  return { node, token }
+}
+
+/** The clock of the machine in embedded mode, and of the database server in PostgreSQL mode. */
+async function newWrongDatabase(clock: FakeClock): Promise<System> {
+  if (database === 'sqlite') return newSystem(await newDatabase(), clock.environment)
+  const server = await startPostgres(undefined, clock.environment)
+  const system = await newSystem({
+    environment: {
+      DATABASE_URL: await server.createDatabase(),
+      SECRET_KEY: 'a secret key that only tests would ever use',
+    },
+    [Symbol.asyncDispose]: async () => undefined,
+  })
+  const { [Symbol.asyncDispose]: dispose } = system
+  system[Symbol.asyncDispose] = async () => {
+    await dispose()
+    await server.stop()
+  }
+  return system
+}
+
+type How = 'at a start' | 'while it runs'
+
+/** The cases of each run of the tests. */
+const CASES: Record<typeof database, [ClockOffset, How][]> = {
+  sqlite: [
+    ['+100d', 'at a start'],
+    ['-100d', 'at a start'],
+    ['+3h', 'while it runs'],
+  ],
+  postgres: [
+    ['+100d', 'at a start'],
+    ['-3h', 'while it runs'],
+  ],
+}
+
+async function survive(offset: ClockOffset, how: How): Promise<void> {
+  await using clock = await newFakeClock()
+  await using system = await newWrongDatabase(clock)
+  let { node, token } = await begin(system)
+  const setClock = async (to: ClockOffset): Promise<void> => {
+    if (how === 'at a start') await stop(node)
+    clock.set(to)
+    // Processes read the file once a second.
+    await delay(1_100)
+    if (how === 'at a start') node = await system.serve()
+    await until('the clock is in doubt', () => metric(node, 'muster_clock_in_doubt'), ALIGNED_MS)
+  }
+  await insertOldEvent(system, node)
+  const before = await countRows(system)
+
+  await setClock(offset)
+  expect((await post(node, token, 'Before')).isReplayed).toBe(true)
+  const { length } = system.receiver.requests
+  await post(node, token, 'During')
+  await system.receiver.received(length + 1, ALIGNED_MS)
+  await expectNothingLost(system, before)
+
+  await setClock('+0')
+  system.isFailing = false
+  await allDelivered(system)
+  expect((await post(node, token, 'During')).isReplayed).toBe(true)
+  await post(node, token, 'After')
+  await allDelivered(system)
+  expect(await hasOldEvent(system)).toBe(true)
+  await expectNothingLost(system, before)
+  await stop(node)
+  const after = await countRows(system)
+
+  await system.run('doctor', '--confirm-clock')
+  node = await system.serve()
+  expect(await metric(node, 'muster_clock_in_doubt')).toBe(0)
+  await until('the old event is deleted', async () => !(await hasOldEvent(system)), ALIGNED_MS)
+  await stop(node)
+  await expectNothingLost(system, { ...after, events: (after.events ?? 0) - 1 })
+}
+
+describe.runIf(faketime)('the clock of the database is wrong', { timeout: 180_000 }, () => {
+  const cases: [ClockOffset, How][] = runsAll
+    ? OFFSETS.flatMap((offset): [ClockOffset, How][] => [
+        [offset, 'at a start'],
+        [offset, 'while it runs'],
+      ])
+    : CASES[database]
+  test.each(cases)('%s %s', survive)
+})
+
+describe.runIf(faketime && database === 'postgres')(
+  'the clocks of nodes are wrong',
+  { timeout: 180_000 },
+  () => {
+    const cases: [ClockOffset, ClockOffset][] = runsAll
+      ? OFFSETS.flatMap((offset): [ClockOffset, ClockOffset][] => [
+          ['+0', offset],
+          [offset, offset],
+        ])
+      : [
+          ['+0', '+100d'],
+          ['-100d', '+3h'],
+        ]
+    test.each(cases)('one by %s, the other by %s', async (first, second) => {
+      await using system = await newSystem(await newDatabase())
+      const right = await begin(system)
+      await stop(right.node)
+      await using clocks = new AsyncDisposableStack()
+      const nodes: Serving[] = []
+      for (const offset of [first, second]) {
+        const clock = clocks.use(await newFakeClock())
+        clock.set(offset)
+        nodes.push(await system.serve(clock.environment))
+      }
+      const before = await countRows(system)
+      for (const [index, node] of nodes.entries()) {
+        const { record } = await post(node, right.token, `By-${index}`)
+        expect(Math.abs(Date.parse(record.created_at) - Date.now())).toBeLessThan(5_000)
+        expect((await post(node, right.token, 'Before')).isReplayed).toBe(true)
+        expect(await metric(node, 'muster_clock_in_doubt')).toBe(0)
+      }
+      system.isFailing = false
+      await allDelivered(system)
+      await expectNothingLost(system, before)
+      for (const node of nodes) await stop(node)
+    })
+  },
+)
