@@ -159,7 +159,7 @@ async function drainParts(
 
 async function stopParts(parts: Parts, log: Logger): Promise<void> {
   const { db, clock, requestLog, housekeeping, http, engine } = parts
-  const deadline = Date.now() + GRACE_MS
+  const deadline = performance.now() + GRACE_MS
   const errors: unknown[] = []
   // An error of one part must not keep the others open.
   const ended = (stopping: Promise<void> | undefined): Promise<unknown> =>
@@ -175,7 +175,7 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
   await ended(clock?.stop())
   await ended(db.close())
   for (const error of errors) log.error({ err: error }, 'A part of the server could not be stopped')
-  if (Date.now() > deadline)
+  if (performance.now() > deadline)
     log.warn(
       'Some requests or attempts did not finish in time; the next start repeats these attempts',
     )

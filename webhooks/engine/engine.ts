@@ -100,7 +100,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const subscriptions: (() => void)[] = []
 
   async function stop(graceMs: number): Promise<void> {
-    const deadline = Date.now() + graceMs
+    const deadline = performance.now() + graceMs
     for (const unsubscribe of subscriptions) unsubscribe()
     // The worker must not lease while the others finish their last query.
     const drained = worker.drain(Math.max(0, graceMs - CLOSING_MS))
@@ -110,11 +110,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ...sweeps.map((sweep) => sweep.stop()),
       drained,
     ])
-    await store.stop(Math.max(CLOSING_MS / 2, deadline - Date.now()))
+    await store.stop(Math.max(CLOSING_MS / 2, deadline - performance.now()))
     await worker.stop()
     // Cuts off the remaining requests; their results could not be stored.
     await agent.destroy()
-    await queue.stop(Math.max(CLOSING_MS / 2, deadline - Date.now()))
+    await queue.stop(Math.max(CLOSING_MS / 2, deadline - performance.now()))
   }
 
   try {
