@@ -114,7 +114,11 @@ function openPostgres(
       min: 0,
       max: poolSize,
       afterCreate(connection: PoolerTolerantConnection, done: (error?: Error) => void) {
-        connection.applySettings(settings).then(() => done(), done)
+        connection.applySettings(settings).then(
+          () => done(),
+          // The pool does not close a connection that it did not get.
+          (error: Error) => connection.end(() => done(error)),
+        )
       },
     },
     acquireConnectionTimeout: ACQUIRE_TIMEOUT_MS,

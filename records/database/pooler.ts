@@ -39,17 +39,18 @@ export class PoolerTolerantConnection extends pg.Client {
 
 /** Throws `Refused` when connections to the URL share sessions: its pooler is in transaction mode. */
 export async function assertOwnSessions(databaseUrl: string): Promise<void> {
-  const [first, second] = await Promise.all([connect(databaseUrl), connect(databaseUrl)])
-  try {
-    for (let round = 0; round < ROUNDS; round++)
-      if (await haveSharedSession(first, second))
-        throw new Refused(
-          'Workers need a session of PostgreSQL for each connection, but a pooler in transaction mode shares ' +
-            'them: set DATABASE_DIRECT_URL to the URL of PostgreSQL itself.',
-        )
-  } finally {
-    await Promise.all([first.end(), second.end()])
-  }
+  const areShared = await withConnection(databaseUrl, (first) =>
+    withConnection(databaseUrl, async (second) => {
+      for (let round = 0; round < ROUNDS; round++)
+        if (await haveSharedSession(first, second)) return true
+      return false
+    }),
+  )
+  if (areShared)
+    throw new Refused(
+      'Workers need a session of PostgreSQL for each connection, but a pooler in transaction mode shares ' +
+        'them: set DATABASE_DIRECT_URL to the URL of PostgreSQL itself.',
+    )
 }
 
 async function haveSharedSession(first: pg.Client, second: pg.Client): Promise<boolean> {
@@ -60,16 +61,19 @@ async function haveSharedSession(first: pg.Client, second: pg.Client): Promise<b
   return isShared
 }
 
-async function connect(databaseUrl: string): Promise<pg.Client> {
+async function withConnection<T>(
+  connectionString: string,
+  use: (client: pg.Client) => Promise<T>,
+): Promise<T> {
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: CONNECT_TIMEOUT_MS,
   })
   // A lost connection also rejects the running query. Without a listener it would end the process.
   client.on('error', () => undefined)
   await client.connect()
-  return client
+  return use(client).finally(() => client.end())
 }
 
 /** The process ID of the session in which PostgreSQL runs the statement. */

@@ -38,7 +38,7 @@ function keepAliveTimersMs(port: number): number[] {
 }
 
 onPostgres('connections to PostgreSQL', () => {
-  test('a worker has at most DATABASE_POOL_SIZE + QUEUE_POOL_SIZE + 1', async () => {
+  test('a worker has at most DATABASE_POOL_SIZE + QUEUE_POOL_SIZE + 2', async () => {
     const environment = { DATABASE_POOL_SIZE: '3', QUEUE_POOL_SIZE: '2' }
     await using app = await startApp({ role: 'all', environment })
     await using client = await connectTo(app)
@@ -54,8 +54,8 @@ onPostgres('connections to PostgreSQL', () => {
     })
     while (!isDone) most = Math.max(most, await countConnections(client))
     expect(new Set(await done)).toEqual(new Set([201]))
-    expect(most).toBeGreaterThanOrEqual(3 + 1 + 1)
-    expect(most).toBeLessThanOrEqual(3 + 2 + 1)
+    expect(most).toBeGreaterThanOrEqual(3 + 1 + 2)
+    expect(most).toBeLessThanOrEqual(3 + 2 + 2)
     const { text } = await app.call('GET', '/metrics')
     expect(text).toContain('muster_database_pool_max{pool="records"} 3')
   })

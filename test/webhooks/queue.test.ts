@@ -6,6 +6,7 @@ import type { Attempt, AttemptWith } from '../../records/attempt.ts'
 import { migrate } from '../../records/database/migrate.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { transaction } from '../../records/database/transaction.ts'
+import { sessionClient } from '../../webhooks/queue/boss.ts'
 import { type Queue, startQueue } from '../../webhooks/queue/queue.ts'
 import { createDatabase } from '../postgres.ts'
 
@@ -74,5 +75,20 @@ test.runIf(inject('database') === 'postgres')(
     expect(await attempts.renew(leased)).toEqual(new Set(jobIds))
     expect(await renewWhileCompleting('commit')).toEqual(new Set(jobIds.slice(0, 1)))
     expect(await attempts.renew(leased)).toEqual(new Set(jobIds.slice(0, 1)))
+  },
+)
+
+test.runIf(inject('database') === 'postgres')(
+  'the session of a worker reads the queue by index and does not wait for the disk',
+  async () => {
+    const databaseUrl = await createDatabase(inject('postgresUrl'))
+    const client = sessionClient({ databaseUrl })?.()
+    if (!client) throw new Error('PostgreSQL has sessions')
+    await client.connect()
+    const { rows } = await client.query(
+      "select current_setting('enable_seqscan') as seqscan, current_setting('synchronous_commit') as sync",
+    )
+    await client.end()
+    expect(rows).toEqual([{ seqscan: 'off', sync: 'off' }])
   },
 )

@@ -122,11 +122,9 @@ function connection({
   queuePoolSize = DEFAULT_LIMITS.queuePoolSize,
   keepAliveMs = DEFAULT_LIMITS.keepAliveMs,
 }: QueuePlace) {
-  const settings = Object.entries(SESSION_SETTINGS).map(([name, value]) => `set ${name}=${value}`)
   return {
     connectionString: databaseUrl,
-    // Poolers in session mode refuse settings among the startup parameters.
-    onConnect: (client: pg.Client) => client.query(settings.join(';')),
+    onConnect: applySessionSettings,
     application_name: 'muster-queue',
     max: queuePoolSize,
     keepAlive: true,
@@ -137,12 +135,23 @@ function connection({
   }
 }
 
+/** After the connection: poolers in session mode refuse settings among the startup parameters. */
+function applySessionSettings(client: pg.Client): Promise<unknown> {
+  const settings = Object.entries(SESSION_SETTINGS).map(([name, value]) => `set ${name}=${value}`)
+  return client.query(settings.join(';'))
+}
+
 /** A client for the session of a worker, on the connection of the queue. Undefined: the database has no
  *  advisory locks that end with a session. */
 export function sessionClient(place: QueuePlace): (() => pg.Client) | undefined {
   const { databaseUrl, backend = 'postgres' } = place
   if (databaseUrl === undefined || !/^(postgres|citus)$/.test(backend)) return undefined
-  return () => new PreparingClient({ ...connection(place), ...PIPELINED })
+  return () => {
+    const client = new PreparingClient({ ...connection(place), ...PIPELINED })
+    // Only a pool calls `onConnect`. Sent before the statements that follow `connect()`.
+    client.once('connect', () => applySessionSettings(client).catch(() => undefined))
+    return client
+  }
 }
 
 /** Names the statements with parameters, so that PostgreSQL plans each once per connection. pg-boss
