@@ -67,9 +67,9 @@ const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000
 /** A node that hangs must not keep its rows locked. */
 const IDLE_IN_TRANSACTION_MS = 20_000
-/** Later than PostgreSQL, a node gives up a statement by itself: the server may be gone, or a pooler keeps
- *  `statement_timeout` from statements outside transactions. */
-const NETWORK_MS = 1_000
+/** A node gives up a statement this much later than PostgreSQL: the server may be gone, and behind a pooler a
+ *  statement outside a transaction has no `statement_timeout`. */
+const QUERY_TIMEOUT_MARGIN_MS = 1_000
 
 /** `statementTimeoutMs`: PostgreSQL only; no timeout by default. */
 export function openDatabase(
@@ -108,7 +108,7 @@ function openPostgres(
       connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveMs,
-      query_timeout: statementTimeoutMs && statementTimeoutMs + NETWORK_MS,
+      query_timeout: statementTimeoutMs && statementTimeoutMs + QUERY_TIMEOUT_MARGIN_MS,
     },
     pool: {
       min: 0,

@@ -42,6 +42,16 @@ const STATES: State[] = [
     says: 'PORT must be a whole number from 0 to 65535, not "http"',
   },
   {
+    state: 'a pool that is too small',
+    prepare: async () => ({ DATABASE_POOL_SIZE: '1' }),
+    says: 'DATABASE_POOL_SIZE must be a whole number from 2 to 1000, not "1"',
+  },
+  {
+    state: 'a direct URL without DATABASE_URL',
+    prepare: async () => ({ DATABASE_DIRECT_URL: 'postgres://127.0.0.1/muster' }),
+    says: 'DATABASE_DIRECT_URL needs DATABASE_URL, which leads to the same database',
+  },
+  {
     state: 'PostgreSQL without a key',
     prepare: async () => ({ DATABASE_URL: 'postgres://127.0.0.1/muster' }),
     says: 'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters',
