@@ -1,26 +1,133 @@
+import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { examples, type Output, type Shell, UsageError } from './shell.ts'
+import type { Db } from '../records/database/open.ts'
+import type { Config } from '../server/config.ts'
+import { type Finding, runCheck, warning } from './doctor-findings.ts'
+import { examples, formatTable, type Output, type Shell } from './shell.ts'
+
+/** No check may wait longer for PostgreSQL. */
+const STATEMENT_TIMEOUT_MS = 10_000
 
 export function addDoctor(program: Command, shell: Shell): void {
   program
     .command('doctor')
-    .description('Confirm the time after the clock was in doubt.')
-    .option('--confirm-clock', 'the time is right: delete outdated rows again')
-    .addHelpText('after', examples('muster doctor --confirm-clock'))
-    .action(
-      shell.action(({ confirmClock }: { confirmClock?: boolean }) => {
-        if (!confirmClock) throw new UsageError('Use --confirm-clock.')
-        return shell.withDatabase(async ({ db, now }): Promise<Output> => {
-          const records = await import('../records/clock-spans.ts')
-          const time = now()
-          await records.confirmClock(db, time)
-          return {
-            document: { time: time.toISOString(), in_doubt: false },
-            text:
-              `The time ${time.toISOString()} is confirmed. ` +
-              'Running nodes delete outdated rows again within a minute.',
-          }
-        })
-      }),
+    .description(
+      'Check the installation: configuration, database, clock, schema, secret key, connections, disk and ' +
+        'pending work. Each line says what to do. Changes nothing, and runs beside the service. The exit ' +
+        'status is 1 when there is a problem.',
     )
+    .option(
+      '--confirm-clock',
+      'the time is right: delete outdated rows again after the clock was in doubt',
+    )
+    .addHelpText(
+      'after',
+      examples('muster doctor', 'muster doctor --json', 'muster doctor --confirm-clock'),
+    )
+    .action(
+      shell.action(({ confirmClock = false }: { confirmClock?: boolean }) =>
+        confirmClock ? confirmTime(shell) : examine(shell),
+      ),
+    )
+}
+
+function confirmTime(shell: Shell): Promise<Output> {
+  return shell.withDatabase(async ({ db, now }): Promise<Output> => {
+    const records = await import('../records/clock-spans.ts')
+    const time = now()
+    await records.confirmClock(db, time)
+    return {
+      document: { time: time.toISOString(), in_doubt: false },
+      text:
+        `The time ${time.toISOString()} is confirmed. ` +
+        'Running nodes delete outdated rows again within a minute.',
+    }
+  })
+}
+
+async function examine(shell: Shell): Promise<Output> {
+  const findings = await findAll(shell)
+  const hasProblem = findings.some(({ level }) => level === 'problem')
+  return {
+    document: { healthy: !hasProblem, findings: findings.map(toDocument) },
+    text: toTable(findings),
+    failed: hasProblem,
+  }
+}
+
+async function findAll({ environment }: Shell): Promise<Finding[]> {
+  const { checkConfiguration } = await import('./doctor-checks.ts')
+  const { readConfig } = await import('../server/config.ts')
+  let config: Config | undefined
+  const settings = await runCheck('configuration', environment, async () => {
+    config = readConfig(environment, { createsFiles: false })
+    return checkConfiguration(config)
+  })
+  if (config === undefined) return settings
+  return [...settings, ...(await findInDatabase(config, environment))]
+}
+
+async function findInDatabase(
+  config: Config,
+  environment: Shell['environment'],
+): Promise<Finding[]> {
+  const { openDatabase, sqliteFile, withoutPooler } = await import('../records/database/open.ts')
+  const { database } = config
+  if ('dataDir' in database && !existsSync(sqliteFile(database.dataDir)))
+    return [
+      warning(
+        'database',
+        `There is no database in ${database.dataDir} yet.`,
+        'The first start creates it:  muster serve',
+      ),
+    ]
+  const db = openDatabase(withoutPooler(database), { statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+  try {
+    return await runAll(db, config, environment)
+  } finally {
+    await db.close()
+  }
+}
+
+async function runAll(
+  db: Db,
+  config: Config,
+  environment: Shell['environment'],
+): Promise<Finding[]> {
+  const checks = await import('./doctor-checks.ts')
+  const work = await import('./doctor-work.ts')
+  const { findPendingMigrations } = await import('../records/database/migrate.ts')
+  const installation = { db, config }
+  const run = (name: string, check: (of: typeof installation) => Promise<Finding[]>) =>
+    runCheck(name, environment, () => check(installation))
+  const findings = await run('database', checks.checkDatabase)
+  if (findings.some(({ level }) => level === 'problem')) return findings
+  findings.push(...(await run('connections', checks.checkConnections)))
+  findings.push(...(await run('disk', checks.checkDisk)))
+  const schema = await run('schema', checks.checkSchema)
+  findings.push(...schema)
+  // The other checks read tables of this version.
+  const lacksTables =
+    schema.some(({ level }) => level === 'problem') || (await findPendingMigrations(db)).length > 0
+  if (lacksTables) return findings
+  for (const [name, check] of [
+    ['clock', checks.checkClock],
+    ['secret key', checks.checkSecretKey],
+    ['accounts', work.checkAccounts],
+    ['webhooks', work.checkWebhooks],
+    ['deliveries', work.checkDeliveries],
+    ['bulk jobs', work.checkBulkJobs],
+  ] as const)
+    findings.push(...(await run(name, check)))
+  return findings
+}
+
+const toDocument = ({ check, level, text, remedy }: Finding) => ({ check, level, text, remedy })
+
+function toTable(findings: Finding[]): string {
+  const rows = findings.flatMap(({ check, level, text, remedy }) => [
+    [level, check, text],
+    ...(remedy === null ? [] : [['', '', `→ ${remedy}`]]),
+  ])
+  return formatTable(['LEVEL', 'CHECK', 'FINDING'], rows)
 }

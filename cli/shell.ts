@@ -22,6 +22,7 @@ export interface CommandDatabase {
 }
 
 export interface Shell {
+  environment: Record<string, string | undefined>
   config(): Promise<Config>
   /** Opens the database, runs pending migrations and then `work`, and closes the database. */
   withDatabase<T>(work: (records: CommandDatabase) => Promise<T>): Promise<T>
@@ -43,6 +44,7 @@ export function newShell(environment: Record<string, string | undefined>): Shell
     return readConfig(environment)
   }
   const shell: Shell = {
+    environment,
     config,
     print,
     exitStatus: 0,

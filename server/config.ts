@@ -182,8 +182,11 @@ const settings = {
 }
 
 /** Reads and checks the settings. Throws `ConfigError`. Creates `DATA_DIR` and its secret key when an
- *  installation without data needs them. */
-export function readConfig(environment: Record<string, string | undefined>): Config {
+ *  installation without data needs them, unless `createsFiles` is false. */
+export function readConfig(
+  environment: Record<string, string | undefined>,
+  { createsFiles = true }: { createsFiles?: boolean } = {},
+): Config {
   // An empty variable counts as not set.
   const variables = Object.fromEntries(
     Object.entries(environment).filter(([, value]) => value !== ''),
@@ -221,7 +224,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
     )
   if (env.SECRET_KEY === undefined && env.SECRET_KEY_PREVIOUS !== undefined)
     throw new ConfigError('SECRET_KEY_PREVIOUS needs SECRET_KEY, the key that replaces it')
-  const keyFiles = env.SECRET_KEY === undefined ? openSecretKeyFiles(dataDir) : undefined
+  const keyFiles =
+    env.SECRET_KEY === undefined ? openSecretKeyFiles(dataDir, createsFiles) : undefined
 
   return {
     port: env.PORT,
@@ -270,7 +274,8 @@ export function readConfig(environment: Record<string, string | undefined>): Con
 
 /** Creates the key of a new installation. A key that is missing beside data is never replaced: the signing
  *  secrets in the database are encrypted with it. Commands that need no key still work then. */
-function openSecretKeyFiles(dataDir: string): SecretKeyFiles {
+function openSecretKeyFiles(dataDir: string, createsFiles: boolean): SecretKeyFiles {
+  if (!createsFiles) return secretKeyFiles(dataDir)
   createDataDir(dataDir)
   // Before the look at the key: the process that creates the database has created the key before it.
   const hasData = existsSync(sqliteFile(dataDir))

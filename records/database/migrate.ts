@@ -39,7 +39,8 @@ async function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<
   client.on('error', () => undefined)
   await client.connect()
   try {
-    if (hasComparableCatalogue(database)) await assertVersion(client)
+    if (hasComparableCatalogue(database))
+      await assertVersion(async (text) => (await client.query(text)).rows)
     await acquireAdvisoryLock(client)
     return await work()
   } finally {
@@ -70,11 +71,8 @@ async function acquireAdvisoryLock(client: pg.Client): Promise<void> {
 /** Runs the pending migrations and returns their names. Call it inside `withSetupLock`. Throws `Refused`
  *  when the database or a file of a migration differs from what was released. */
 export async function migrate(db: Db): Promise<string[]> {
-  const migrations = await readMigrations()
   await createMigrationsTable(db)
-  const applied: AppliedMigration[] = await db.write('migrations').select('name', 'checksum')
-  assertSameMigrations(migrations, applied)
-  const pending = migrations.filter(({ name }) => !applied.some((other) => other.name === name))
+  const pending = await listPending(db)
   for (const { name, checksum, load } of pending) {
     const { up } = await load()
     await db.write.transaction(async (trx) => {
@@ -85,14 +83,33 @@ export async function migrate(db: Db): Promise<string[]> {
   return pending.map(({ name }) => name)
 }
 
-async function createMigrationsTable({ dialect, write }: Db): Promise<void> {
-  if (await write.schema.hasTable('migrations')) return
-  // Versions before 1.1.0 had this table instead.
+/** The names of the migrations that have not run. Changes nothing. Throws `Refused` as `migrate` does. */
+export async function findPendingMigrations(db: Db): Promise<string[]> {
+  const pending = (await hasMigrationsTable(db)) ? await listPending(db) : await readMigrations()
+  return pending.map(({ name }) => name)
+}
+
+async function listPending({ write }: Db): Promise<Migration[]> {
+  const migrations = await readMigrations()
+  const applied: AppliedMigration[] = await write('migrations').select('name', 'checksum')
+  assertSameMigrations(migrations, applied)
+  return migrations.filter(({ name }) => !applied.some((other) => other.name === name))
+}
+
+/** Throws `Refused` for a database of a version before 1.1.0, which had another table instead. */
+async function hasMigrationsTable({ write }: Db): Promise<boolean> {
+  if (await write.schema.hasTable('migrations')) return true
   if (await write.schema.hasTable('knex_migrations'))
     throw new Refused(
       'A version before 1.1.0 created this database, and this version cannot upgrade it. Set DATA_DIR to a ' +
         'new folder, or DATABASE_URL to an empty database.',
     )
+  return false
+}
+
+async function createMigrationsTable(db: Db): Promise<void> {
+  if (await hasMigrationsTable(db)) return
+  const { dialect, write } = db
   const text = dialect === 'postgres' ? 'text collate "C"' : 'text'
   await write.schema.createTable('migrations', (table) => {
     table.specificType('name', text).primary()

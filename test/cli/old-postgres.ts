@@ -39,7 +39,7 @@ function resultOf(column: string, value: string): Buffer {
   ])
 }
 
-/** Answers every statement with the version. */
+/** Responds to every statement with the version. */
 export async function startOldPostgres(versionNumber: string): Promise<OldPostgres> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -51,7 +51,11 @@ export async function startOldPostgres(versionNumber: string): Promise<OldPostgr
         isStarted = true
         socket.write(Buffer.concat([message('R', int32(0)), READY]))
       } else if (data.toString('latin1', 0, 1) === 'Q')
-        socket.write(resultOf('server_version_num', versionNumber))
+        socket.write(
+          data.includes('version()')
+            ? resultOf('version', `PostgreSQL ${versionNumber}`)
+            : resultOf('server_version_num', versionNumber),
+        )
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -1,32 +1,15 @@
 /** States in which the service must not start. */
-import { spawn } from 'node:child_process'
-import { chmod, chown, open, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openDatabase } from '../../records/database/open.ts'
-import { BIN, type Ended, type Muster, newAccount, newMuster } from './muster.ts'
+import { damageFile, execute, install, runAsOwner } from './broken.ts'
+import { type Ended, type Muster, newMuster } from './muster.ts'
 import { startOldPostgres } from './old-postgres.ts'
 import { SERVE_ENVIRONMENT } from './serving.ts'
 
 const KEY = 'a secret key that only tests would ever use'
-const NOBODY = 65_534
-const isRoot = process.getuid?.() === 0
-
-/** Overwrites a page of the database file. */
-async function damagePage(dataDir: string, page: number): Promise<void> {
-  const file = await open(join(dataDir, 'muster.sqlite'), 'r+')
-  await file.write(Buffer.alloc(4096, 0x5a), 0, 4096, page * 4096)
-  await file.close()
-}
-
-async function change(muster: Muster, sql: string): Promise<undefined> {
-  const db = openDatabase({ dataDir: muster.dataDir })
-  await db.write.raw(sql)
-  await db.close()
-}
-
 interface State {
   state: string
   /** Returns settings. */
@@ -58,7 +41,7 @@ const STATES: State[] = [
   },
   {
     state: 'a database of version 1.0.0',
-    prepare: (muster) => change(muster, 'create table knex_migrations (id integer)'),
+    prepare: (muster) => execute(muster, 'create table knex_migrations (id integer)'),
     says:
       'A version before 1.1.0 created this database, and this version cannot upgrade it. ' +
       'Set DATA_DIR to a new folder, or DATABASE_URL to an empty database.',
@@ -66,8 +49,8 @@ const STATES: State[] = [
   {
     state: 'an edited migration',
     async prepare(muster) {
-      await muster.run(['migrate'])
-      await change(muster, `update migrations set checksum = 'x' where name like '%records%'`)
+      await install(muster)
+      await execute(muster, `update migrations set checksum = 'x' where name like '%records%'`)
     },
     says:
       'The database ran a migration 202611210900_records.ts that differs from the one of this version. ' +
@@ -76,8 +59,8 @@ const STATES: State[] = [
   {
     state: 'a missing column',
     async prepare(muster) {
-      await muster.run(['migrate'])
-      await change(muster, 'alter table webhooks drop column description')
+      await install(muster)
+      await execute(muster, 'alter table webhooks drop column description')
     },
     says:
       'The schema of the database is not the one that this version of Muster needs. ' +
@@ -87,8 +70,7 @@ const STATES: State[] = [
   {
     state: 'another key',
     async prepare(muster) {
-      await newAccount(muster)
-      await muster.run(['serve'], { environment: { ...SERVE_ENVIRONMENT, HOST: '203.0.113.1' } })
+      await install(muster)
       return { SECRET_KEY: KEY }
     },
     says:
@@ -98,7 +80,7 @@ const STATES: State[] = [
   {
     state: 'a lost key file',
     async prepare(muster) {
-      await newAccount(muster)
+      await install(muster)
       await rm(join(muster.dataDir, 'secret.key'))
     },
     says: /^DATA_DIR\/secret\.key is missing\. .* Restore the file from your backup, or set SECRET_KEY to the key\. .*$/,
@@ -106,7 +88,7 @@ const STATES: State[] = [
   {
     state: 'a cut key file',
     async prepare(muster) {
-      await newAccount(muster)
+      await install(muster)
       const file = join(muster.dataDir, 'secret.key')
       await writeFile(file, (await readFile(file, 'utf8')).slice(0, 20))
     },
@@ -115,17 +97,16 @@ const STATES: State[] = [
   {
     state: 'a database file that is no database',
     async prepare(muster) {
-      await newAccount(muster)
-      await damagePage(muster.dataDir, 0)
+      await install(muster)
+      await damageFile(muster)
     },
     says: /^The database file DATA_DIR\/muster\.sqlite is damaged: SQLITE_NOTADB: .* restore a backup: see "muster backup --help"\.$/,
   },
   {
     state: 'a database file with damaged pages',
     async prepare(muster) {
-      await newAccount(muster)
-      const { size } = await stat(join(muster.dataDir, 'muster.sqlite'))
-      for (let page = 1; page < size / 4096; page++) await damagePage(muster.dataDir, page)
+      await install(muster)
+      await damageFile(muster, 1)
     },
     says: /^The database file DATA_DIR\/muster\.sqlite is damaged: SQLITE_CORRUPT: .* restore a backup: see "muster backup --help"\.$/,
   },
@@ -141,7 +122,7 @@ const STATES: State[] = [
   {
     state: 'an unknown host to listen on',
     async prepare(muster) {
-      await newAccount(muster)
+      await install(muster)
       return { HOST: '203.0.113.1' }
     },
     says: /^Cannot listen on HOST 203\.0\.113\.1 and PORT 0: .*\. Change HOST or PORT\.$/,
@@ -170,7 +151,7 @@ describe('serve is refused with status 1 and one sentence', () => {
 
   it('a port in use', async () => {
     await using muster = await newMuster()
-    await newAccount(muster)
+    await install(muster)
     const taken = createServer()
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
     const { port } = taken.address() as AddressInfo
@@ -202,38 +183,13 @@ describe('serve is refused with status 1 and one sentence', () => {
     ['a read-only folder without files', 0o555, false],
     ['a read-only folder with a database', 0o555, true],
     ['a read-only database file', 0o755, true],
-  ])('%s', async (_, mode, hasDatabase) => {
+  ])('%s', async (_, folderMode, hasDatabase) => {
     await using muster = await newMuster()
-    if (hasDatabase) await newAccount(muster)
-    const files = hasDatabase ? ['muster.sqlite', 'secret.key', 'setup.lock'] : []
-    // Root may write everything, so the service runs as another user.
-    for (const file of files) await chown(join(muster.dataDir, file), isRoot ? NOBODY : -1, -1)
-    if (isRoot) await chown(muster.dataDir, NOBODY, -1)
-    if (hasDatabase) await chmod(join(muster.dataDir, 'muster.sqlite'), 0o444)
-    await chmod(muster.dataDir, mode)
-    const ended = await serveAsOther(muster.dataDir)
-    await chmod(muster.dataDir, 0o755)
+    if (hasDatabase) await install(muster)
+    const modes = { folderMode, databaseMode: hasDatabase ? 0o444 : undefined }
+    const ended = await runAsOwner(muster, ['serve'], modes, SERVE_ENVIRONMENT)
     expect(messageOf(ended, muster.dataDir)).toMatch(
       /^DATA_DIR DATA_DIR cannot be written: .*\. Let this user write the folder and its files, or set DATA_DIR to another folder\.$/,
     )
   })
 })
-
-/** `muster serve` as a user that is not root. */
-function serveAsOther(dataDir: string): Promise<Ended> {
-  const child = spawn(process.execPath, [BIN, 'serve'], {
-    env: { ...SERVE_ENVIRONMENT, DATA_DIR: dataDir },
-    ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
-  })
-  const output = { stdout: '', stderr: '' }
-  child.stdout.on('data', (text) => {
-    output.stdout += text
-  })
-  child.stderr.on('data', (text) => {
-    output.stderr += text
-  })
-  return new Promise((resolve, reject) => {
-    child.on('error', reject)
-    child.on('close', (status) => resolve({ status, ...output }))
-  })
-}

@@ -9,6 +9,7 @@ const COMMANDS = [
   ['serve'],
   ['dev'],
   ['migrate'],
+  ['doctor'],
   ['backup', '<file>'],
   ['generate'],
   ['lint', '[folder]'],

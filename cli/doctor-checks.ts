@@ -1,0 +1,229 @@
+/** The checks of the settings, the database and the machine. */
+import { constants, existsSync } from 'node:fs'
+import { access, statfs } from 'node:fs/promises'
+import { doubtLeftMs, listClockSpans } from '../records/clock-spans.ts'
+import { Clock } from '../records/database/clock.ts'
+import { DEFAULT_LIMITS } from '../records/database/limits.ts'
+import { findPendingMigrations } from '../records/database/migrate.ts'
+import { type Db, sqliteFile } from '../records/database/open.ts'
+import {
+  describeSchemaProblem,
+  findSchemaDifference,
+  hasComparableCatalogue,
+} from '../records/database/schema-difference.ts'
+import { assertVersion } from '../records/database/version.ts'
+import { findDatabaseBytes } from '../records/reports/database-state.ts'
+import {
+  findDamage,
+  findPostgresState,
+  findSqliteVersion,
+  type PostgresState,
+} from '../records/reports/installation.ts'
+import { findSecretKeyState } from '../records/secret-keys.ts'
+import type { Config } from '../server/config.ts'
+import { findSecretKeyProblem } from '../webhooks/secret-keys.ts'
+import { type Finding, ok, problem, warning } from './doctor-findings.ts'
+
+export interface Installation {
+  db: Db
+  config: Config
+}
+
+const MEGABYTE = 1_000_000
+const GIGABYTE = 1_000 * MEGABYTE
+/** Reading a larger file takes minutes. */
+const MAX_CHECKED_BYTES = 2 * GIGABYTE
+const LOW_DISK_BYTES = 2 * GIGABYTE
+const FULL_DISK_BYTES = 200 * MEGABYTE
+const MAX_OFFSET_MS = 1_000
+const HOUR_MS = 3_600_000
+
+export const formatBytes = (bytes: number): string =>
+  bytes >= GIGABYTE ? `${(bytes / GIGABYTE).toFixed(1)} GB` : `${Math.ceil(bytes / MEGABYTE)} MB`
+
+export function checkConfiguration(config: Config): Finding[] {
+  const check = 'configuration'
+  const { database, role, baseUrl, isProduction, webhookAllowedRanges } = config
+  const mode = 'dataDir' in database ? `Embedded mode in ${database.dataDir}` : 'PostgreSQL mode'
+  const findings = [ok(check, `${mode}, ROLE ${role}, BASE_URL ${baseUrl}.`)]
+  if (isProduction && !baseUrl.startsWith('https:'))
+    findings.push(
+      warning(check, 'BASE_URL is not https, so cookies are sent in clear.', 'Set BASE_URL.'),
+    )
+  if (isProduction && webhookAllowedRanges.length > 0)
+    findings.push(
+      warning(
+        check,
+        'WEBHOOK_ALLOW_ADDRESSES permits webhooks to reach private addresses.',
+        'Remove it, unless your receivers are there.',
+      ),
+    )
+  return findings
+}
+
+export async function checkDatabase({ db, config }: Installation): Promise<Finding[]> {
+  const { database } = config
+  if ('dataDir' in database) return checkSqlite(db)
+  if (hasComparableCatalogue(database))
+    await assertVersion(async (text) => (await db.read.raw(text)).rows)
+  return checkPostgres(await findPostgresState(db))
+}
+
+async function checkSqlite(db: Db): Promise<Finding[]> {
+  const check = 'database'
+  const bytes = (await findDatabaseBytes(db)) ?? 0
+  const isChecked = bytes <= MAX_CHECKED_BYTES
+  const damage = isChecked ? await findDamage(db) : undefined
+  if (damage !== undefined)
+    return [
+      problem(
+        check,
+        `The database file is damaged: ${damage}.`,
+        'Stop the service and restore a backup: see "muster backup --help".',
+      ),
+    ]
+  const result = isChecked ? 'without damage' : 'too large to look for damage here'
+  return [ok(check, `SQLite ${await findSqliteVersion(db)}, ${formatBytes(bytes)}, ${result}.`)]
+}
+
+/** Settings that lose data or refuse writes. */
+function checkPostgres({ settings, isStandby }: PostgresState): Finding[] {
+  const check = 'database'
+  const findings: Finding[] = []
+  if (isStandby || settings.transaction_read_only === 'on')
+    findings.push(
+      problem(
+        check,
+        'PostgreSQL accepts no writes: it is a standby or read-only.',
+        'Set DATABASE_URL to the primary server.',
+      ),
+    )
+  for (const name of ['fsync', 'full_page_writes'])
+    if (settings[name] === 'off')
+      findings.push(
+        problem(
+          check,
+          `${name} is off: a crash of the server can damage the database.`,
+          `Set ${name} = on.`,
+        ),
+      )
+  if (settings.synchronous_commit === 'off')
+    findings.push(
+      warning(
+        check,
+        'synchronous_commit is off: a crash of the server loses the changes of the last moments.',
+        'Set synchronous_commit = on.',
+      ),
+    )
+  if (settings.server_encoding !== undefined && settings.server_encoding !== 'UTF8')
+    findings.push(
+      problem(
+        check,
+        `The encoding of the database is ${settings.server_encoding}, which cannot store all text.`,
+        'Create a database with the encoding UTF8, and move the data there with pg_dump.',
+      ),
+    )
+  return findings.length > 0 ? findings : [ok(check, `PostgreSQL ${settings.server_version}.`)]
+}
+
+export async function checkClock({ db }: Installation): Promise<Finding[]> {
+  const check = 'clock'
+  const clock = await Clock.open(db)
+  const findings: Finding[] = []
+  const offsetMs = db.dialect === 'postgres' ? clock.offsetMs() : 0
+  if (Math.abs(offsetMs) > MAX_OFFSET_MS)
+    findings.push(
+      warning(
+        check,
+        `The clock of this machine is ${Math.round(Math.abs(offsetMs) / 1_000)} s ` +
+          `${offsetMs > 0 ? 'ahead of' : 'behind'} that of PostgreSQL, which counts.`,
+        'Synchronise both with NTP.',
+      ),
+    )
+  const doubtMs = doubtLeftMs(await listClockSpans(db.read))
+  if (doubtMs > 0)
+    findings.push(
+      warning(
+        check,
+        `The clock is in doubt for another ${Math.ceil(doubtMs / HOUR_MS)} h: nothing is deleted by its age.`,
+        'If the time is right:  muster doctor --confirm-clock',
+      ),
+    )
+  const whose = db.dialect === 'postgres' ? 'PostgreSQL' : 'this machine'
+  return findings.length > 0
+    ? findings
+    : [ok(check, `The time of ${whose} is ${clock.now().toISOString()}.`)]
+}
+
+export async function checkSchema({ db, config }: Installation): Promise<Finding[]> {
+  const check = 'schema'
+  const pending = await findPendingMigrations(db)
+  if (pending.length > 0)
+    return [
+      warning(
+        check,
+        `${pending.length} migrations have not run.`,
+        'The next start runs them. To run them now:  muster migrate',
+      ),
+    ]
+  const difference = await findSchemaDifference(db)
+  const found = describeSchemaProblem(difference, db.dialect)
+  if (found !== undefined && hasComparableCatalogue(config.database)) return [problem(check, found)]
+  const { additional } = difference
+  if (additional.length > 0)
+    return [
+      warning(check, `Muster does not know these parts of the schema: ${additional.join(', ')}.`),
+    ]
+  return [ok(check, 'All migrations have run, and the schema is the expected one.')]
+}
+
+export async function checkSecretKey({ db, config }: Installation): Promise<Finding[]> {
+  const check = 'secret key'
+  const { secretKeys } = config
+  secretKeys.newest()
+  const found = await findSecretKeyProblem(db, secretKeys)
+  if (found !== undefined) return [problem(check, found)]
+  if ((await findSecretKeyState(db.read))?.previous !== undefined)
+    return [
+      warning(check, 'The rotation of the key has not finished.', 'Run:  muster secret-key rotate'),
+    ]
+  return [ok(check, `${secretKeys.place} fits the database.`)]
+}
+
+/** Whether another node would find enough connections. */
+export async function checkConnections({ db, config }: Installation): Promise<Finding[]> {
+  const check = 'connections'
+  const { database, role } = config
+  if ('dataDir' in database) {
+    const pools = Object.entries(db.pools()).map(([name, { max }]) => `${max} to ${name}`)
+    return [ok(check, `Up to ${pools.join(' and ')}.`)]
+  }
+  const { poolSize, queuePoolSize } = { ...DEFAULT_LIMITS, ...database }
+  // One more listens for notifications, and one is the session of the worker.
+  const needed = poolSize + (role === 'api' ? 0 : queuePoolSize + 2)
+  const { settings, usedConnections } = await findPostgresState(db)
+  const max = Number(settings.max_connections) - Number(settings.superuser_reserved_connections)
+  const free = max - usedConnections
+  const text = `${free} of ${max} connections are free, and a node with these settings uses up to ${needed}`
+  if (!Number.isFinite(free)) return [ok(check, `A node uses up to ${needed} connections.`)]
+  return free < needed
+    ? [warning(check, `${text}.`, 'Raise max_connections, or lower DATABASE_POOL_SIZE.')]
+    : [ok(check, `${text}.`)]
+}
+
+export async function checkDisk({ db, config: { database } }: Installation): Promise<Finding[]> {
+  const check = 'disk'
+  if (!('dataDir' in database)) {
+    const bytes = await findDatabaseBytes(db)
+    return [ok(check, `The database has ${formatBytes(bytes ?? 0)}. Watch the disk of PostgreSQL.`)]
+  }
+  const { dataDir } = database
+  for (const path of [dataDir, sqliteFile(dataDir)])
+    if (existsSync(path)) await access(path, constants.W_OK)
+  const { bavail, bsize } = await statfs(dataDir)
+  const free = bavail * bsize
+  const text = `${formatBytes(free)} are free on the disk of DATA_DIR ${dataDir}.`
+  const remedy = 'Make room: a full disk refuses every change.'
+  if (free < FULL_DISK_BYTES) return [problem(check, text, remedy)]
+  return free < LOW_DISK_BYTES ? [warning(check, text, remedy)] : [ok(check, text)]
+}

@@ -1,0 +1,126 @@
+/** The checks of what waits: accounts, webhooks and deliveries. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Clock } from '../records/database/clock.ts'
+import { acquireFileLock, FileLocked } from '../records/database/lock.ts'
+import { findPausedAt } from '../records/delivery-pause.ts'
+import { countPausedBulkJobs, countUndelivered } from '../records/reports/database-state.ts'
+import { countAccounts, eachSealedSecret, hasLeader } from '../records/reports/installation.ts'
+import { countQueued, findEarliestScheduledAt } from '../records/scheduled-attempts.ts'
+import { openSecret, SecretUnreadable } from '../webhooks/transport/secret.ts'
+import type { Installation } from './doctor-checks.ts'
+import { type Finding, ok, problem, warning } from './doctor-findings.ts'
+import { formatTime } from './shell.ts'
+
+const LATE_MS = 60_000
+const TOO_LATE_MS = 10 * LATE_MS
+const MAX_NAMED_WEBHOOKS = 5
+
+export async function checkAccounts({ db }: Installation): Promise<Finding[]> {
+  const { accounts, suspended, deleting } = await countAccounts(db.read)
+  const text = `${accounts} accounts, ${suspended} of them suspended, ${deleting} being deleted.`
+  return [ok('accounts', text)]
+}
+
+/** Webhooks whose signing secrets no key can read. */
+export async function checkWebhooks({ db, config }: Installation): Promise<Finding[]> {
+  const check = 'webhooks'
+  const unreadable: string[] = []
+  let count = 0
+  for await (const batch of eachSealedSecret(db.read))
+    for (const { id, sealed } of batch) {
+      count++
+      if (!canOpen(config, id, sealed)) unreadable.push(id)
+    }
+  if (unreadable.length === 0)
+    return [ok(check, `${count} webhooks are enabled, and their signing secrets can be read.`)]
+  const names = unreadable.slice(0, MAX_NAMED_WEBHOOKS).join(', ')
+  const others = unreadable.length - MAX_NAMED_WEBHOOKS
+  return [
+    problem(
+      check,
+      `The deliveries of ${unreadable.length} webhooks are paused, because their signing secrets cannot be ` +
+        `read: ${names}${others > 0 ? ` and ${others} more` : ''}.`,
+      'Restore the key, or rotate each secret:  muster webhook rotate ID',
+    ),
+  ]
+}
+
+function canOpen({ secretKeys }: Installation['config'], id: string, sealed: string): boolean {
+  try {
+    openSecret(secretKeys, id, sealed)
+    return true
+  } catch (error) {
+    if (error instanceof SecretUnreadable) return false
+    throw error
+  }
+}
+
+export async function checkDeliveries(installation: Installation): Promise<Finding[]> {
+  const { db } = installation
+  const check = 'deliveries'
+  const now = (await Clock.open(db)).now()
+  const { pending, retrying, failed } = await countUndelivered(db)
+  const queued = [...(await countQueued(db, now)).values()].reduce((sum, one) => sum + one, 0)
+  const earliest = await findEarliestScheduledAt(db)
+  const lateMs = earliest === undefined ? 0 : Math.max(0, now.getTime() - earliest)
+  const counts = `${pending} pending, ${retrying} retrying, ${failed} failed, ${queued} due in the queue`
+  const pausedAt = await findPausedAt(db.read)
+  if (pausedAt !== undefined)
+    return [
+      warning(
+        check,
+        `All deliveries are paused since ${formatTime(pausedAt)}: ${counts}.`,
+        'To continue:  muster deliveries unpause',
+      ),
+    ]
+  const isRunning = await hasWorker(installation)
+  if (!isRunning)
+    return [
+      (lateMs > LATE_MS ? problem : warning)(
+        check,
+        `No worker is running: ${counts}. ${describeLateness(lateMs)}`,
+        'Start one:  muster serve',
+      ),
+    ]
+  if (lateMs <= LATE_MS)
+    return [ok(check, `A worker is running: ${counts}. ${describeLateness(lateMs)}`)]
+  return [
+    (lateMs > TOO_LATE_MS ? problem : warning)(
+      check,
+      `${describeLateness(lateMs)} ${counts}.`,
+      'See "MusterDeliveriesLate" in docs/operations.md.',
+    ),
+  ]
+}
+
+const describeLateness = (lateMs: number): string =>
+  lateMs === 0 ? 'None is late.' : `The oldest has been due for ${Math.ceil(lateMs / 1_000)} s.`
+
+/** SQLite: a service that runs holds its lock. */
+async function hasWorker({ db, config: { database } }: Installation): Promise<boolean> {
+  if (!('dataDir' in database)) return hasLeader(db)
+  const file = join(database.dataDir, 'serve.lock')
+  if (!existsSync(file)) return false
+  try {
+    const lock = await acquireFileLock(file, 0)
+    await lock.release()
+    return false
+  } catch (error) {
+    if (error instanceof FileLocked) return true
+    throw error
+  }
+}
+
+export async function checkBulkJobs({ db }: Installation): Promise<Finding[]> {
+  const paused = await countPausedBulkJobs(db)
+  return paused === 0
+    ? [ok('bulk jobs', 'None is paused.')]
+    : [
+        warning(
+          'bulk jobs',
+          `${paused} bulk jobs are paused.`,
+          'See why:  muster bulk list --account ID',
+        ),
+      ]
+}

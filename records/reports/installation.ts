@@ -1,0 +1,92 @@
+/** What `muster doctor` reads: the server, the connections, and what waits in the tables. */
+import type { Db } from '../database/open.ts'
+import { type Sql, select } from '../database/statements.ts'
+
+export interface PostgresState {
+  /** By name, of those below that the server has. */
+  settings: Record<string, string>
+  /** It replays the changes of another server, and accepts none. */
+  isStandby: boolean
+  usedConnections: number
+}
+
+const SETTINGS = [
+  'server_version',
+  'server_encoding',
+  'fsync',
+  'full_page_writes',
+  'synchronous_commit',
+  'transaction_read_only',
+  'max_connections',
+  'superuser_reserved_connections',
+]
+
+export async function findPostgresState({ read }: Db): Promise<PostgresState> {
+  const rows: { name: string; setting: string }[] = await read('pg_settings')
+    .whereIn('name', SETTINGS)
+    .select('name', 'setting')
+  const [state] = await select<{ standby: boolean; used: number }>(
+    read,
+    `select pg_is_in_recovery() as standby,
+       (select count(*)::int from pg_stat_activity where backend_type = 'client backend') as used`,
+    [],
+  )
+  return {
+    settings: Object.fromEntries(rows.map(({ name, setting }) => [name, setting])),
+    isStandby: state?.standby ?? false,
+    usedConnections: state?.used ?? 0,
+  }
+}
+
+export async function findSqliteVersion({ read }: Db): Promise<string> {
+  const [row] = await select<{ version: string }>(read, 'select sqlite_version() as version', [])
+  return row?.version ?? 'unknown'
+}
+
+/** The first damage of the SQLite file. Undefined: it has none. Reads the whole file. */
+export async function findDamage({ read }: Db): Promise<string | undefined> {
+  const [row] = await select<{ quick_check: string }>(read, 'pragma quick_check(1)', [])
+  return row?.quick_check === 'ok' ? undefined : row?.quick_check
+}
+
+/** Whether a worker leads, by the clock of the database. PostgreSQL only. */
+export async function hasLeader({ read }: Db): Promise<boolean> {
+  const now = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+  return (await read('leases').whereRaw(`expires_at > ${now}`).first('name')) !== undefined
+}
+
+export interface AccountCounts {
+  accounts: number
+  suspended: number
+  deleting: number
+}
+
+export async function countAccounts(sql: Sql): Promise<AccountCounts> {
+  const count = async (query: ReturnType<Sql>): Promise<number> =>
+    Number((await query.count({ rows: '*' }).first())?.rows)
+  return {
+    accounts: await count(sql('accounts')),
+    suspended: await count(sql('accounts').whereNotNull('suspended_at')),
+    deleting: await count(sql('account_deletions').whereNull('completed_at')),
+  }
+}
+
+const BATCH_SECRETS = 500
+
+/** The encrypted signing secrets of all enabled webhooks, in batches. */
+export async function* eachSealedSecret(
+  sql: Sql,
+): AsyncGenerator<{ id: string; sealed: string }[]> {
+  for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
+    const rows: { id: string; sealed: string }[] = await sql('webhooks')
+      .where('id', '>', after)
+      .where({ enabled: true })
+      .whereNull('deleted_at')
+      .orderBy('id')
+      .limit(BATCH_SECRETS)
+      .select('id', 'secret_encrypted as sealed')
+    if (rows.length > 0) yield rows
+    if (rows.length < BATCH_SECRETS) return
+    after = rows.at(-1)?.id ?? after
+  }
+}

@@ -1,0 +1,224 @@
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { damageFile, execute, install, runAsOwner } from './broken.ts'
+import { type Muster, newMuster } from './muster.ts'
+import { startOldPostgres } from './old-postgres.ts'
+
+const KEY = 'a secret key that only tests would ever use'
+
+interface Finding {
+  check: string
+  level: string
+  text: string
+  remedy: string | null
+}
+
+async function examine(
+  muster: Muster,
+  environment: Record<string, string> = {},
+): Promise<{ status: number | null; findings: Finding[] }> {
+  const { status, stdout, stderr } = await muster.run(['doctor', '--json'], { environment })
+  expect(stderr).toBe('')
+  const { healthy, findings } = JSON.parse(stdout)
+  expect(healthy).toBe(status === 0)
+  return { status, findings }
+}
+
+interface Broken {
+  state: string
+  /** Returns settings. */
+  prepare(muster: Muster): Promise<Record<string, string> | undefined>
+  level: 'warning' | 'problem'
+  check: string
+  says: RegExp
+}
+
+const BROKEN: Broken[] = [
+  {
+    state: 'an invalid setting',
+    prepare: async () => ({ PORT: 'http', ROLE: 'boss' }),
+    level: 'problem',
+    check: 'configuration',
+    says: /PORT must be a whole number .* ROLE /,
+  },
+  {
+    state: 'http in production',
+    prepare: async (muster) => {
+      await install(muster)
+      return { NODE_ENV: 'production' }
+    },
+    level: 'warning',
+    check: 'configuration',
+    says: /^BASE_URL is not https/,
+  },
+  {
+    state: 'an unreachable PostgreSQL',
+    prepare: async () => ({ DATABASE_URL: 'postgres://127.0.0.1:1/muster', SECRET_KEY: KEY }),
+    level: 'problem',
+    check: 'database',
+    says: /cannot be reached or is overloaded: .*ECONNREFUSED.* Check DATABASE_URL/,
+  },
+  {
+    state: 'a file that is no database',
+    async prepare(muster) {
+      await install(muster)
+      await damageFile(muster)
+    },
+    level: 'problem',
+    check: 'database',
+    says: /is damaged: .* restore a backup/,
+  },
+  {
+    state: 'damaged pages',
+    async prepare(muster) {
+      await install(muster)
+      await damageFile(muster, 20)
+    },
+    level: 'problem',
+    check: 'database',
+    says: /is damaged: /,
+  },
+  {
+    state: 'a missing column',
+    async prepare(muster) {
+      await install(muster)
+      await execute(muster, 'alter table webhooks drop column description')
+    },
+    level: 'problem',
+    check: 'schema',
+    says: /Missing: column webhooks\.description\. Change the schema back/,
+  },
+  {
+    state: 'a migration that has not run',
+    async prepare(muster) {
+      await install(muster)
+      await execute(muster, "delete from migrations where name like '%account_deletions%'")
+    },
+    level: 'warning',
+    check: 'schema',
+    says: /^1 migrations have not run\./,
+  },
+  {
+    state: 'an additional table',
+    async prepare(muster) {
+      await install(muster)
+      await execute(muster, 'create table notes (id integer)')
+    },
+    level: 'warning',
+    check: 'schema',
+    says: /^Muster does not know these parts of the schema: table notes\.$/,
+  },
+  {
+    state: 'a lost key file',
+    async prepare(muster) {
+      await install(muster)
+      await rm(join(muster.dataDir, 'secret.key'))
+    },
+    level: 'problem',
+    check: 'secret key',
+    says: /secret\.key is missing\. .* Restore the file from your backup/,
+  },
+  {
+    state: 'a clock in doubt',
+    async prepare(muster) {
+      await install(muster)
+      for (const number of [1, 2])
+        await execute(muster, `insert into clock_spans values (${number}, ${number}, ${number}, 0)`)
+    },
+    level: 'warning',
+    check: 'clock',
+    says: /^The clock is in doubt for another 24 h/,
+  },
+  {
+    state: 'a signing secret that no key can read',
+    async prepare(muster) {
+      await newWebhook(muster)
+      await execute(muster, "update webhooks set secret_encrypted = 'v1.x'")
+    },
+    level: 'problem',
+    check: 'webhooks',
+    says: /^The deliveries of 1 webhooks are paused, because their signing secrets cannot be read: /,
+  },
+  {
+    state: 'paused deliveries',
+    async prepare(muster) {
+      await install(muster)
+      await muster.json(['deliveries', 'pause'])
+    },
+    level: 'warning',
+    check: 'deliveries',
+    says: /^All deliveries are paused since /,
+  },
+  {
+    state: 'late deliveries without a worker',
+    async prepare(muster) {
+      await muster.json(['webhook', 'test', await newWebhook(muster)])
+      await execute(muster, 'update deliveries set next_attempt_at = 1')
+    },
+    level: 'problem',
+    check: 'deliveries',
+    says: /^No worker is running: 1 pending, .* The oldest has been due for \d+ s\.$/,
+  },
+]
+
+async function newWebhook(muster: Muster): Promise<string> {
+  const account = await install(muster)
+  const args = ['--account', account, '--url', 'https://example.com/', '--events', '*']
+  return (await muster.json(['webhook', 'create', ...args])).id
+}
+
+describe('doctor', () => {
+  it.each(BROKEN)('$state: a $level of "$check"', async ({ prepare, level, check, says }) => {
+    await using muster = await newMuster()
+    const { status, findings } = await examine(muster, await prepare(muster))
+    const found = findings.filter((finding) => finding.check === check && finding.level === level)
+    expect(found.map(({ text }) => text)).toEqual([expect.stringMatching(says)])
+    expect(status).toBe(level === 'problem' ? 1 : 0)
+    for (const { text, remedy } of findings) expect(`${text}${remedy}`).not.toMatch(/\n|defect/)
+  })
+
+  it('another SECRET_KEY: a problem', async () => {
+    await using muster = await newMuster()
+    await install(muster)
+    const { status, findings } = await examine(muster, { SECRET_KEY: KEY })
+    expect(status).toBe(1)
+    expect(findings.find(({ check }) => check === 'secret key')).toMatchObject({
+      level: 'problem',
+      text: expect.stringContaining('is not the key that encrypted the signing secrets'),
+    })
+  })
+
+  it('a PostgreSQL that is too old: a problem', async () => {
+    await using muster = await newMuster()
+    await using server = await startOldPostgres('120003')
+    const { status, findings } = await examine(muster, {
+      DATABASE_URL: server.url,
+      SECRET_KEY: KEY,
+    })
+    expect([status, findings.at(-1)]).toEqual([
+      1,
+      expect.objectContaining({ check: 'database', level: 'problem' }),
+    ])
+  })
+
+  it.each([
+    ['folder', { folderMode: 0o555 }],
+    ['database file', { folderMode: 0o755, databaseMode: 0o444 }],
+  ])('a read-only %s: a problem', async (_, modes) => {
+    await using muster = await newMuster()
+    await install(muster)
+    const { status, stdout, stderr } = await runAsOwner(muster, ['doctor'], modes)
+    expect([status, stderr]).toEqual([1, ''])
+    expect(stdout).toMatch(/^problem +\w+ +DATA_DIR \S+ cannot be written: .* set DATA_DIR/m)
+  })
+
+  it('changes nothing, and reports an installation without a database', async () => {
+    await using muster = await newMuster()
+    expect(await examine(muster)).toMatchObject({
+      status: 0,
+      findings: [{ level: 'ok' }, { check: 'database', level: 'warning' }],
+    })
+    expect(await readdir(muster.dataDir)).toEqual([])
+  })
+})

@@ -1,0 +1,61 @@
+/** `muster doctor` beside a running service. */
+import { expect, inject, it } from 'vitest'
+import { openDatabase } from '../../records/database/open.ts'
+import { newMuster } from '../cli/muster.ts'
+import { startServing } from '../cli/serving.ts'
+import { newDatabase } from '../helpers.ts'
+
+it('doctor: every check of a healthy service is ok', async () => {
+  await using database = await newDatabase()
+  await using muster = await newMuster()
+  const options = { environment: database.environment }
+  const serving = await startServing(muster, options)
+  const { status, stdout, stderr } = await muster.run(['doctor'], options)
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  const [headings = '', ...lines] = stdout.trimEnd().split('\n')
+  expect(headings).toMatch(/^LEVEL +CHECK +FINDING$/)
+  const column = headings.indexOf('FINDING')
+  expect(lines.map((line) => line.slice(0, column).trim().split(/ {2,}/))).toEqual([
+    ['ok', 'configuration'],
+    ['ok', 'database'],
+    ['ok', 'connections'],
+    ['ok', 'disk'],
+    ['ok', 'schema'],
+    ['ok', 'clock'],
+    ['ok', 'secret key'],
+    ['ok', 'accounts'],
+    ['ok', 'webhooks'],
+    ['ok', 'deliveries'],
+    ['ok', 'bulk jobs'],
+  ])
+  expect(stdout).toContain('1 accounts, 0 of them suspended, 0 being deleted.')
+  expect(stdout).toContain(
+    'A worker is running: 0 pending, 0 retrying, 0 failed, 0 due in the queue.',
+  )
+  serving.process.kill('SIGINT')
+  await serving.ended
+})
+
+it.skipIf(inject('database') !== 'postgres')(
+  'doctor: settings of PostgreSQL that lose data or text',
+  async () => {
+    await using database = await newDatabase('postgres')
+    await using muster = await newMuster()
+    const { environment } = database
+    if (!('DATABASE_URL' in environment)) throw new Error('Not a database of PostgreSQL')
+    const db = openDatabase({ databaseUrl: environment.DATABASE_URL })
+    const name = new URL(environment.DATABASE_URL).pathname.slice(1)
+    await db.write.raw(`alter database ${name} set synchronous_commit = off`)
+    await db.write.raw(`create database ${name}_ascii template template0 encoding 'SQL_ASCII'`)
+    await db.close()
+    const relaxed = await muster.run(['doctor'], { environment })
+    expect(relaxed.status).toBe(0)
+    expect(relaxed.stdout).toMatch(/^warning +database +synchronous_commit is off/m)
+    expect(relaxed.stdout).toMatch(/^warning +schema +\d+ migrations have not run\.$/m)
+
+    const ascii = { ...environment, DATABASE_URL: `${environment.DATABASE_URL}_ascii` }
+    const { status, stdout } = await muster.run(['doctor'], { environment: ascii })
+    expect(status).toBe(1)
+    expect(stdout).toMatch(/^problem +database +The encoding of the database is SQL_ASCII/m)
+  },
+)
