@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { flushCompileCache } from 'node:module'
 import type { Command } from 'commander'
 import type { Logger } from 'pino'
 import { createFirstAccount, type FirstAccount } from '../auth/first-account.ts'
@@ -11,6 +12,7 @@ import { useClockForIds } from '../records/ids.ts'
 import type { Config } from '../server/config.ts'
 import { newLogger } from '../server/log.ts'
 import type { Running } from '../server/main.ts'
+import { startThread } from '../webhooks/queue/pglite.ts'
 import { acquireServeLock } from './serve-lock.ts'
 import { examples, type Shell } from './shell.ts'
 import { listenForStop, type StopSignals } from './stop-signals.ts'
@@ -66,6 +68,10 @@ With --json, the command prints one document {"url", "first_account"} when the s
 }
 
 async function serve(shell: Shell, config: Config, json: boolean): Promise<void> {
+  // Starts while the modules load, which takes about as long.
+  const queueThread = 'dataDir' in config.database ? startThread() : undefined
+  // The engine reports the error.
+  queueThread?.catch(() => undefined)
   // Imported here, because the help must not wait for the modules of the server.
   const { start } = await import('../server/main.ts')
   const log = newLogger(config.logLevel)
@@ -76,16 +82,18 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
 
   const signals = listenForStop()
   const { stopping } = signals
-  const server = await whenReachable(config, { log, stopping }, () => start(config, { log })).catch(
-    (error: unknown) => {
-      if (first && json) shell.print(JSON.stringify(readyDocument(null, first)))
-      if (stopping.aborted) return undefined
-      throw toListenError(error, config) ?? error
-    },
-  )
+  const server = await whenReachable(config, { log, stopping }, () =>
+    start(config, { log, queueThread }),
+  ).catch((error: unknown) => {
+    if (first && json) shell.print(JSON.stringify(readyDocument(null, first)))
+    if (stopping.aborted) return undefined
+    throw toListenError(error, config) ?? error
+  })
   if (!server) return
   const url = config.port === 0 ? server.url : config.baseUrl
   shell.print(json ? JSON.stringify(readyDocument(url, first)) : formatReady(url, first))
+  // Node writes the cache at the exit, and a process that is killed has none.
+  flushCompileCache()
   if (!stopping.aborted) await once(stopping, 'abort')
   await stopServer(server, signals, config.drainMs, log)
 }

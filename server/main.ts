@@ -15,6 +15,7 @@ import { watchInvalidEvents } from '../webhooks/emit.ts'
 import { type Engine, type EngineOptions, startEngine } from '../webhooks/engine/engine.ts'
 import { warnOfPause } from '../webhooks/engine/pause-watch.ts'
 import type { QueuePlace } from '../webhooks/queue/boss.ts'
+import type { Thread } from '../webhooks/queue/pglite.ts'
 import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
 import { type ServerClock, startClock } from './clock.ts'
@@ -55,6 +56,8 @@ export interface ServerOptions {
   log: Logger
   /** Replaces the clock of the database. */
   now?: () => Date
+  /** Embedded PostgreSQL that was started before. */
+  queueThread?: Promise<Thread>
 }
 
 /** What a server consists of. The optional parts have not started yet, or belong to another role. */
@@ -123,7 +126,14 @@ export async function start(config: Config, options: ServerOptions): Promise<Run
       })
     if (isWorker) {
       const onAttempt = newAttemptObserver(metrics.registry)
-      parts.engine = await startDelivery({ db, config, now, log, onAttempt })
+      parts.engine = await startDelivery({
+        db,
+        config,
+        now,
+        log,
+        onAttempt,
+        thread: options.queueThread,
+      })
       reportDeliveries(metrics.registry, parts.engine)
       reportDatabase(metrics.registry, db)
       const hourly = startHousekeeping('hour', { db, config, clock, log, removals })
@@ -183,7 +193,7 @@ async function stopParts(parts: Parts, log: Logger): Promise<void> {
     throw new AggregateError(errors, 'The server could not be stopped in order')
 }
 
-interface DeliveryOptions extends Pick<EngineOptions, 'db' | 'log' | 'onAttempt'> {
+interface DeliveryOptions extends Pick<EngineOptions, 'db' | 'log' | 'onAttempt' | 'thread'> {
   config: Config
   now: () => Date
 }

@@ -6,7 +6,7 @@ import { type ConstructorOptions, fromPglite, PgBoss } from 'pg-boss'
 import type { Logger } from 'pino'
 import type { PoolUse } from '../../records/database/knex-internals.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../../records/database/limits.ts'
-import { type Pglite, type RunningPglite, startPglite } from './pglite.ts'
+import { type Pglite, type RunningPglite, startPglite, type Thread } from './pglite.ts'
 
 /** The database behind DATABASE_URL: pg-boss works around the features that some of them lack. */
 export type QueueBackend = 'postgres' | 'citus' | 'cockroachdb' | 'yugabytedb'
@@ -17,6 +17,8 @@ export interface QueuePlace
   /** Undefined: embedded PostgreSQL. Required when the records are in PostgreSQL. */
   databaseUrl?: string
   backend?: QueueBackend
+  /** Embedded PostgreSQL that was started before. */
+  thread?: Promise<Thread>
 }
 
 export interface BossOptions extends QueuePlace {
@@ -72,7 +74,7 @@ const CONNECTION_LIMITS = {
 const PIPELINED: object = { pipeline: true }
 
 export async function startBoss(options: BossOptions): Promise<Boss> {
-  const { databaseUrl, backend = 'postgres', log } = options
+  const { databaseUrl, backend = 'postgres', thread, log } = options
   const queues = new Map<string, QueueSettings>()
   const rebuild = async (fresh: Pglite): Promise<void> => {
     const jobs = createBoss({ db: fromPglite(fresh), backend: 'pglite' }, log)
@@ -86,7 +88,7 @@ export async function startBoss(options: BossOptions): Promise<Boss> {
   }
   const embedded =
     databaseUrl === undefined
-      ? await startPglite({ settings: SESSION_SETTINGS, rebuild, log })
+      ? await startPglite({ settings: SESSION_SETTINGS, thread, rebuild, log })
       : undefined
   const jobs = createBoss(
     embedded

@@ -2,14 +2,9 @@
  *  request. */
 import { readFile } from 'node:fs/promises'
 import { setFlagsFromString } from 'node:v8'
-import { parentPort, workerData } from 'node:worker_threads'
+import { parentPort } from 'node:worker_threads'
 import { PGlite, parse, protocol, type Results } from '@electric-sql/pglite'
 import { EMPTY_DATABASE, START_OPTIONS } from './empty-database.ts'
-
-export interface PgliteOptions {
-  /** Session settings. */
-  settings: Record<string, string>
-}
 
 /** Without `values` the text is a script of one or more statements. */
 export interface PgliteRequest {
@@ -37,17 +32,10 @@ const port = parentPort
 if (!port) throw new Error('This file must run in a worker thread')
 
 // Module state: this thread runs one database, with one connection and its prepared statements.
-const { settings } = workerData as PgliteOptions
 const pglite = await PGlite.create({
   ...START_OPTIONS,
   loadDataDir: new Blob([await readFile(EMPTY_DATABASE)], { type: 'application/gzip' }),
 })
-await pglite.exec(
-  Object.entries(settings)
-    .map(([name, value]) => `set ${name} = ${value};`)
-    .join(' '),
-)
-
 let last = Promise.resolve()
 port.on('message', (request: PgliteRequest) => {
   // One after the other: a statement must not be closed between its preparation and its execution.

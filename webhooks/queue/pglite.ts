@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import type { PgliteOptions, PgliteRequest, PgliteResponse } from './pglite-worker.ts'
+import type { PgliteRequest, PgliteResponse } from './pglite-worker.ts'
 
 export interface Pglite {
   query<T>(text: string, values?: unknown[]): Promise<{ rows: T[] }>
@@ -17,7 +17,11 @@ export interface RunningPglite extends Pglite {
   stop(): Promise<void>
 }
 
-export interface PgliteStart extends PgliteOptions {
+export interface PgliteStart {
+  /** Session settings. */
+  settings: Record<string, string>
+  /** A thread that was started before. Restarts use threads of their own. */
+  thread?: Promise<Thread>
   /** Creates the schema after a restart. */
   rebuild(fresh: Pglite): Promise<void>
   log: Logger
@@ -29,10 +33,14 @@ const MAX_YOUNG_GENERATION_MB = 12
 
 /** Between the end of a thread and the restart, every statement throws. */
 export async function startPglite({
+  settings,
+  thread: firstThread = startThread(),
   rebuild,
   log,
-  ...options
 }: PgliteStart): Promise<RunningPglite> {
+  const setSettings = Object.entries(settings)
+    .map(([name, value]) => `set ${name} = ${value};`)
+    .join(' ')
   let thread: Thread | undefined
   let restarting: Promise<void> | undefined
   let restarts = 0
@@ -62,8 +70,9 @@ export async function startPglite({
   }
 
   async function startRebuilt(): Promise<Thread | undefined> {
-    const fresh = await startThread(options)
+    const fresh = await startThread()
     try {
+      await fresh.run(setSettings)
       await rebuild(statements(() => fresh))
       if (!stopped) return fresh
     } catch (error) {
@@ -74,7 +83,9 @@ export async function startPglite({
     return undefined
   }
 
-  use(await startThread(options))
+  const first = await firstThread
+  await first.run(setSettings)
+  use(first)
   return {
     ...statements(() => thread),
     restarts: () => restarts,
@@ -101,7 +112,8 @@ function statements(currentThread: () => Thread | undefined): Pglite {
   }
 }
 
-interface Thread {
+/** Embedded PostgreSQL with an empty database. */
+export interface Thread {
   run(text: string, values?: unknown[]): Promise<unknown[][]>
   /** Resolves with the reason when the thread has ended. */
   ended: Promise<Error>
@@ -114,9 +126,8 @@ interface PendingRequest {
 }
 
 /** Rejects when the thread ends before it is ready. */
-async function startThread(options: PgliteOptions): Promise<Thread> {
+export async function startThread(): Promise<Thread> {
   const worker = new Worker(new URL('./pglite-worker.ts', import.meta.url), {
-    workerData: options,
     resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_GENERATION_MB },
   })
   const pending = new Map<number, PendingRequest>()
