@@ -14,7 +14,7 @@ import { type Muster, newMuster } from '../cli/muster.ts'
 import { until } from '../helpers.ts'
 import { type ReceivedRequest, startReceiver } from '../receiver.ts'
 import { readTabs } from './pages.ts'
-import { formatTestName, isInstalled, run } from './runtimes.ts'
+import { formatTestName, isSkipped, run } from './runtimes.ts'
 
 interface ReceiverRuntime {
   language: string
@@ -250,7 +250,7 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
   const name = formatTestName(runtime)
   const { printsId = false, endsUploads = true } = runtime
 
-  it.skipIf(!isInstalled(runtime))(
+  it.skipIf(isSkipped(runtime))(
     `${name}: compiles without warnings`,
     { timeout: TIMEOUT_MS },
     async () => {
@@ -263,7 +263,7 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
     },
   )
 
-  it.skipIf(!isInstalled(runtime))(
+  it.skipIf(isSkipped(runtime))(
     `${name}: processes each real delivery once and follows every rule of check-receiver`,
     { timeout: 2 * TIMEOUT_MS },
     async () => {
@@ -310,7 +310,7 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
     },
   )
 
-  it.skipIf(!isInstalled(runtime))(
+  it.skipIf(isSkipped(runtime))(
     `${name}: responds 405 to other methods`,
     { timeout: TIMEOUT_MS },
     async () => {
@@ -326,7 +326,7 @@ describe.each(RECEIVERS)('the receiver in $language', (runtime) => {
 })
 
 describe.each(RECEIVERS)('the receiver in $language, without a secret', (runtime) => {
-  it.skipIf(!isInstalled(runtime))(
+  it.skipIf(isSkipped(runtime))(
     `${formatTestName(runtime)}: processes nothing`,
     { timeout: TIMEOUT_MS },
     async () => {

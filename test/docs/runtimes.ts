@@ -1,14 +1,17 @@
-/** The languages of the samples. Tests skip those that are not installed. */
+/** The languages of the samples. Tests skip those that are not installed, except for REQUIRED_RUNTIMES. */
 import { spawn, spawnSync } from 'node:child_process'
 
-export interface Runtime {
+interface Language {
   language: string
+  /** A command that succeeds only if the runtime is installed. */
+  probe: string[]
+}
+
+export interface Runtime extends Language {
   /** The file name of a sample. */
   file: string
   /** The command that runs a sample. */
   command(file: string): string[]
-  /** A command that succeeds only if the runtime is installed. */
-  probe: string[]
 }
 
 /** TypeScript runs on the Node of the tests, which strips types. */
@@ -51,15 +54,18 @@ export const RUNTIMES: Runtime[] = [
   },
 ]
 
-export function isInstalled({ probe: [command = '', ...args] }: { probe: string[] }): boolean {
-  return spawnSync(command, args, { stdio: 'ignore' }).status === 0
+const REQUIRED = (process.env.REQUIRED_RUNTIMES ?? '').split(',')
+
+/** The tests of a required language fail if it is not installed. */
+export function isSkipped({ language, probe: [command = '', ...args] }: Language): boolean {
+  return !REQUIRED.includes(language) && spawnSync(command, args, { stdio: 'ignore' }).status !== 0
 }
 
 /** The name of a test: the language, and the reason if it is skipped. */
-export function formatTestName(runtime: { language: string; probe: string[] }): string {
-  return isInstalled(runtime)
-    ? runtime.language
-    : `${runtime.language} (skipped: ${runtime.probe[0]} is not installed)`
+export function formatTestName(runtime: Language): string {
+  return isSkipped(runtime)
+    ? `${runtime.language} (skipped: ${runtime.probe[0]} is not installed)`
+    : runtime.language
 }
 
 /** Runs the command and resolves when it has exited. */

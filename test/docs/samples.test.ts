@@ -7,7 +7,7 @@ import { type OperationId, operations } from '../../generated/operations.ts'
 import { operationIds, startApp, type TestApp, until } from '../helpers.ts'
 import { createOneOfEach } from '../resources.ts'
 import { readTabs } from './pages.ts'
-import { formatTestName, isInstalled, RUNTIMES, run } from './runtimes.ts'
+import { formatTestName, isSkipped, RUNTIMES, run } from './runtimes.ts'
 
 /** One operation of each kind: the compiler takes about a second for each sample. */
 const COMPILED_OPERATIONS: OperationId[] = [
@@ -79,7 +79,7 @@ describe.each(RUNTIMES)('$language', (runtime) => {
   const { language, file, command } = runtime
   const ids = language === 'go' ? COMPILED_OPERATIONS : operationIds
 
-  it.skipIf(!isInstalled(runtime))(
+  it.skipIf(isSkipped(runtime))(
     `${formatTestName(runtime)}: samples run unchanged and succeed`,
     { timeout: 300_000 },
     async () => {
@@ -102,7 +102,7 @@ describe.each(RUNTIMES)('$language', (runtime) => {
     },
   )
 
-  it.skipIf(!isInstalled(runtime) || language === 'curl')(
+  it.skipIf(isSkipped(runtime) || language === 'curl')(
     `${formatTestName(runtime)}: samples report an error response`,
     { timeout: 60_000 },
     async () => {

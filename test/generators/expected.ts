@@ -1,7 +1,7 @@
 /** What the program of each client must report. */
 import assert from 'node:assert/strict'
 import type { Generator } from './generators.ts'
-import { NEW_STATUS } from './service.ts'
+import { NEW_EVENT_TYPE, NEW_STATUS } from './service.ts'
 
 export interface Report {
   /** The active and inactive participants, one on each page. */
@@ -13,8 +13,12 @@ export interface Report {
   /** Above 2^31. */
   amount_minor: number
   event_types: string[]
+  /** The screening questions of a new job, as the client read them. */
+  questions: object[]
   /** The status that only the proxy knows, or the error of the client. */
   new_status: string | { error: string }
+  /** The event type of the oldest event, which only the proxy knows, or the error of the client. */
+  new_event_type: string | { error: string }
   /** The message of the 429. */
   too_many_requests: string
   /** The headers of the 429, with the types that the client gives them. */
@@ -47,10 +51,10 @@ export function assertDelivery(report: DeliveryReport): void {
 /** Throws if the report of a client differs from what the service sent, or the guide lacks its error. */
 export function assertReport(
   report: Report,
-  { name, newStatus = NEW_STATUS }: Generator,
+  { name, newStatus = NEW_STATUS, newEventType = NEW_EVENT_TYPE }: Generator,
   guide: string,
 ): void {
-  const { headers, new_status, too_many_requests, ...rest } = report
+  const { headers, new_status, new_event_type, too_many_requests, ...rest } = report
   assert.deepEqual(
     { ...rest, event_types: new Set(report.event_types) },
     {
@@ -58,7 +62,23 @@ export function assertReport(
       not_found: 'There is no such participant.',
       invalid: { email: ['is used by another participant.'] },
       amount_minor: 3_000_000_000,
-      event_types: new Set(['participant.created', 'payment.created']),
+      event_types: new Set(['participant.created', 'payment.created', 'job.created']),
+      questions: [
+        {
+          key: 'years',
+          label: 'Years?',
+          requirement: 'must_have',
+          operator: 'at_least',
+          expected: 5,
+        },
+        {
+          key: 'city',
+          label: 'City?',
+          requirement: 'nice_to_have',
+          operator: 'one_of',
+          expected: ['Lyon', 'Paris'],
+        },
+      ],
     },
   )
   assert.match(too_many_requests, /^Too many requests/)
@@ -68,11 +88,21 @@ export function assertReport(
   assert.match(String(headers.RateLimit), /^"default";r=0;t=\d+$/)
   assert.equal(headers['RateLimit-Policy'], '"default";q=60;w=60')
 
-  if (typeof newStatus === 'string') {
-    assert.equal(new_status, newStatus)
+  assertNewValue('a new status', new_status, newStatus, { name, guide })
+  assertNewValue('a new event type', new_event_type, newEventType, { name, guide })
+}
+
+function assertNewValue(
+  what: string,
+  actual: string | { error: string },
+  expected: string | { error: string },
+  { name, guide }: { name: string; guide: string },
+): void {
+  if (typeof expected === 'string') {
+    assert.equal(actual, expected)
     return
   }
-  assert(typeof new_status === 'object', `${name} accepts a new status: update the guide`)
-  assert(new_status.error.includes(newStatus.error), new_status.error)
-  assert(guide.includes(newStatus.error), `The guide lacks the error of ${name}`)
+  assert(typeof actual === 'object', `${name} accepts ${what}: update the guide`)
+  assert(actual.error.includes(expected.error), actual.error)
+  assert(guide.includes(expected.error), `The guide lacks the error of ${name} for ${what}`)
 }

@@ -1,5 +1,5 @@
 /** The generators of clients, their commands, and what they do with a new value of an enumeration. */
-import { NEW_STATUS } from './service.ts'
+import { type NEW_EVENT_TYPE, NEW_STATUS } from './service.ts'
 
 export interface Language {
   /** Fails if the toolchain is missing. */
@@ -33,6 +33,8 @@ export interface Generator {
   run: string
   /** What the client makes of a status that the contract does not know, or a part of its error. */
   newStatus?: typeof NEW_STATUS | 'unknown_default_open_api' | { error: string }
+  /** What the client makes of an event type that the contract does not know, or a part of its error. */
+  newEventType?: typeof NEW_EVENT_TYPE | { error: string }
 }
 
 const TSC =
@@ -57,6 +59,7 @@ export const generators: Generator[] = [
     compile: 'go vet ./ogen/...',
     run: 'go run ./ogen',
     newStatus: { error: 'invalid value: frozen' },
+    newEventType: { error: 'unknown type participant.frozen' },
   },
   {
     name: 'openapi-python-client',
@@ -66,6 +69,7 @@ export const generators: Generator[] = [
     compile: '.venv/bin/mypy --strict program.py',
     run: '.venv/bin/python program.py',
     newStatus: { error: "'frozen' is not a valid ParticipantStatus" },
+    newEventType: { error: "'participant.frozen' is not a valid ExportEventType" },
   },
   {
     name: '@hey-api/openapi-ts',
@@ -107,6 +111,7 @@ export const generators: Generator[] = [
     compile: 'mvn -q -B compile',
     run: 'mvn -q -B exec:java',
     newStatus: 'unknown_default_open_api',
+    newEventType: { error: 'Failed deserialization for Event: 6 classes match result' },
   },
   {
     name: 'openapi-generator for Rust',

@@ -7,11 +7,15 @@ import { type Muster, newMuster, PASSWORD } from '../cli/muster.ts'
 /** A status that no contract knows. */
 export const NEW_STATUS = 'frozen'
 
+/** An event type that no contract knows, for participants. */
+export const NEW_EVENT_TYPE = 'participant.frozen'
+
 const SETTINGS = { WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8' }
 
 export interface Service extends AsyncDisposable {
   url: string
-  /** The URL of a proxy that gives each participant `NEW_STATUS`. */
+  /** The URL of a proxy that gives each participant `NEW_STATUS`, and the events about participants
+   *  `NEW_EVENT_TYPE`. */
   proxyUrl: string
   /** Creates an account, because each user has a rate limit. Returns a Full Access key of its Owner. */
   newKey(name: string): Promise<string>
@@ -63,12 +67,15 @@ async function newAccount(muster: Muster, name: string): Promise<{ id: string; k
   return { id, key: token }
 }
 
-/** Forwards GET requests, and replaces the status of each participant in the response. */
+/** Forwards GET requests, and changes the statuses and event types of participants in the response. */
 async function startProxy(target: string): Promise<Server> {
   const proxy = createServer(async (request, response) => {
     const authorization = request.headers.authorization ?? ''
     const answer = await fetch(target + request.url, { headers: { authorization } })
-    const body = (await answer.text()).replaceAll(/"status":"\w+"/g, `"status":"${NEW_STATUS}"`)
+    const text = await answer.text()
+    const body = text
+      .replaceAll(/"status":"\w+"/g, `"status":"${NEW_STATUS}"`)
+      .replaceAll(/"event_type":"participant.\w+"/g, `"event_type":"${NEW_EVENT_TYPE}"`)
     response.writeHead(answer.status, { 'Content-Type': 'application/json' }).end(body)
   }).listen(0, '127.0.0.1')
   await once(proxy, 'listening')

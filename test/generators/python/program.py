@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 from muster import AuthenticatedClient
 from muster.api.events import list_events
+from muster.api.jobs import create_job
 from muster.api.participants import (
     create_participant,
     get_participant,
@@ -17,7 +18,13 @@ from muster.models import (
     ApiValidationError,
     Currency,
     EventList,
+    Job,
+    JobCreate,
     NewParticipantStatus,
+    NumberOperator,
+    NumberQuestion,
+    OneOfOperator,
+    OneOfQuestion,
     Participant,
     ParticipantCreate,
     ParticipantList,
@@ -25,6 +32,7 @@ from muster.models import (
     ParticipantStatus,
     PaymentCreate,
     PaymentList,
+    ScreeningRequirement,
 )
 
 HEADERS = (
@@ -84,6 +92,27 @@ def pay(client: AuthenticatedClient, participant: UUID) -> int:
     return payments.data[0].amount_minor
 
 
+def ask(client: AuthenticatedClient) -> list[dict[str, object]]:
+    years = NumberQuestion(
+        key="years",
+        label="Years?",
+        requirement=ScreeningRequirement.MUST_HAVE,
+        operator=NumberOperator.AT_LEAST,
+        expected=5,
+    )
+    city = OneOfQuestion(
+        key="city",
+        label="City?",
+        requirement=ScreeningRequirement.NICE_TO_HAVE,
+        operator=OneOfOperator.ONE_OF,
+        expected=["Lyon", "Paris"],
+    )
+    body = JobCreate(title="Interpreter", screening_questions=[years, city])
+    job = create_job.sync(client=client, body=body)
+    assert isinstance(job, Job)
+    return [question.to_dict() for question in job.screening_questions]
+
+
 def list_event_types(client: AuthenticatedClient) -> list[str]:
     events = list_events.sync(client=client)
     assert isinstance(events, EventList)
@@ -97,6 +126,13 @@ def read_new_status(proxy: AuthenticatedClient) -> object:
         return {"error": str(error)}
     assert isinstance(page, ParticipantList)
     return page.data[0].status
+
+
+def read_new_event_type(proxy: AuthenticatedClient) -> object:
+    try:
+        return list_event_types(proxy)[0]
+    except (ValueError, TypeError) as error:
+        return {"error": str(error)}
 
 
 def reach_limit(client: AuthenticatedClient) -> Report:
@@ -118,12 +154,15 @@ def main() -> None:
     create(client, "Ada", NewParticipantStatus.ACTIVE)
     create(client, "Grace", NewParticipantStatus.INACTIVE)
     participant = create(client, "Alan", NewParticipantStatus.ARCHIVED)
+    proxy = new_client(os.environ["MUSTER_PROXY_URL"])
     report: Report = {
         "names": list_names(client),
         **cause_errors(client),
         "amount_minor": pay(client, participant),
+        "questions": ask(client),
         "event_types": list_event_types(client),
-        "new_status": read_new_status(new_client(os.environ["MUSTER_PROXY_URL"])),
+        "new_status": read_new_status(proxy),
+        "new_event_type": read_new_event_type(proxy),
         **reach_limit(client),
     }
     print(json.dumps(report))

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import {
+  createJob,
   createParticipant,
   createPayment,
   getParticipant,
@@ -54,8 +55,32 @@ await createPayment({
   body: { participant_id, amount_minor: 3_000_000_000, currency: 'VND' },
 })
 const payments = await listPayments({ client })
+const job = await createJob({
+  client,
+  body: {
+    title: 'Interpreter',
+    screening_questions: [
+      {
+        key: 'years',
+        label: 'Years?',
+        requirement: 'must_have',
+        operator: 'at_least',
+        expected: 5,
+      },
+      {
+        key: 'city',
+        label: 'City?',
+        requirement: 'nice_to_have',
+        operator: 'one_of',
+        expected: ['Lyon', 'Paris'],
+      },
+    ],
+  },
+})
 const events = await listEvents({ client })
-const changed = await listParticipants({ client: createClient({ baseUrl: proxyUrl, headers }) })
+const proxy = createClient({ baseUrl: proxyUrl, headers })
+const changed = await listParticipants({ client: proxy })
+const changedEvents = await listEvents({ client: proxy })
 
 let limited = await listParticipants({ client })
 while (limited.response?.status !== 429) limited = await listParticipants({ client })
@@ -67,7 +92,9 @@ console.log(
     invalid: invalid.error.errors,
     amount_minor: payments.data?.data[0]?.amount_minor,
     event_types: events.data?.data.map(({ event_type }) => event_type),
+    questions: job.data?.screening_questions,
     new_status: changed.data?.data[0]?.status,
+    new_event_type: changedEvents.data?.data[0]?.event_type,
     too_many_requests: limited.error?.message,
     headers: rateLimit(limited.response.headers),
   }),

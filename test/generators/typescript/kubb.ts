@@ -5,6 +5,7 @@ import { setConfig } from '@kubb/plugin-client/clients/fetch'
 import {
   type ApiError,
   type ApiValidationError,
+  createJob,
   createParticipant,
   createPayment,
   getParticipant,
@@ -51,8 +52,28 @@ assert(invalid.status === 422)
 
 await createPayment({ participant_id, amount_minor: 3_000_000_000, currency: 'VND' })
 const payments = await listPayments()
+const job = await createJob({
+  title: 'Interpreter',
+  screening_questions: [
+    {
+      key: 'years',
+      label: 'Years?',
+      requirement: 'must_have',
+      operator: 'at_least',
+      expected: 5,
+    },
+    {
+      key: 'city',
+      label: 'City?',
+      requirement: 'nice_to_have',
+      operator: 'one_of',
+      expected: ['Lyon', 'Paris'],
+    },
+  ],
+})
 const events = await listEvents()
 const changed = await listParticipants({}, { baseURL: proxyUrl })
+const changedEvents = await listEvents({}, { baseURL: proxyUrl })
 
 let limited: { status: number; data: unknown; headers: Headers } = await listParticipants()
 while (limited.status !== 429) limited = await listParticipants()
@@ -64,7 +85,9 @@ console.log(
     invalid: (invalid.data as ApiValidationError).errors,
     amount_minor: payments.data.data[0]?.amount_minor,
     event_types: events.data.data.map(({ event_type }) => event_type),
+    questions: job.data.screening_questions,
     new_status: changed.data.data[0]?.status,
+    new_event_type: changedEvents.data.data[0]?.event_type,
     too_many_requests: (limited.data as ApiError).message,
     headers: rateLimit(limited.headers),
   }),

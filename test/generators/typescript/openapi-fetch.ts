@@ -48,10 +48,33 @@ assert(invalid.error && 'errors' in invalid.error)
 await client.POST('/public/v1/payments', {
   body: { participant_id, amount_minor: 3_000_000_000, currency: 'VND' },
 })
+const job = await client.POST('/public/v1/jobs', {
+  body: {
+    title: 'Interpreter',
+    screening_questions: [
+      {
+        key: 'years',
+        label: 'Years?',
+        requirement: 'must_have',
+        operator: 'at_least',
+        expected: 5,
+      },
+      {
+        key: 'city',
+        label: 'City?',
+        requirement: 'nice_to_have',
+        operator: 'one_of',
+        expected: ['Lyon', 'Paris'],
+      },
+    ],
+  },
+})
 const payments = await client.GET('/public/v1/payments')
-const events = await client.GET('/public/v1/events')
 const proxy = createClient<paths>({ baseUrl: proxyUrl, headers })
 const changed = await proxy.GET('/public/v1/participants')
+const changedEvents = await proxy.GET('/public/v1/events')
+
+const events = await client.GET('/public/v1/events')
 
 // A field with a default is optional in a request.
 const task: components['schemas']['TaskCreate'] = { title: 'Call Ada' }
@@ -67,7 +90,9 @@ console.log(
     invalid: invalid.error.errors,
     amount_minor: payments.data?.data[0]?.amount_minor,
     event_types: events.data?.data.map(({ event_type }) => event_type),
+    questions: job.data?.screening_questions,
     new_status: changed.data?.data[0]?.status,
+    new_event_type: changedEvents.data?.data[0]?.event_type,
     too_many_requests: limited.error?.message,
     headers: rateLimit(limited.response.headers),
   }),

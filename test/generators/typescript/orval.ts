@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import {
+  createJob,
   createParticipant,
   createPayment,
   getParticipant,
@@ -44,10 +45,32 @@ assert(invalid.status === 422)
 await createPayment({ participant_id, amount_minor: 3_000_000_000, currency: 'VND' })
 const payments = await listPayments()
 assert(payments.status === 200)
+const job = await createJob({
+  title: 'Interpreter',
+  screening_questions: [
+    {
+      key: 'years',
+      label: 'Years?',
+      requirement: 'must_have',
+      operator: 'at_least',
+      expected: 5,
+    },
+    {
+      key: 'city',
+      label: 'City?',
+      requirement: 'nice_to_have',
+      operator: 'one_of',
+      expected: ['Lyon', 'Paris'],
+    },
+  ],
+})
+assert(job.status === 201)
 const events = await listEvents()
 assert(events.status === 200)
 const changed = await listParticipants({}, { baseUrl: proxyUrl })
 assert(changed.status === 200)
+const changedEvents = await listEvents({}, { baseUrl: proxyUrl })
+assert(changedEvents.status === 200)
 
 let limited = await listParticipants()
 while (limited.status !== 429) limited = await listParticipants()
@@ -59,7 +82,9 @@ console.log(
     invalid: invalid.data.errors,
     amount_minor: payments.data.data[0]?.amount_minor,
     event_types: events.data.data.map(({ event_type }) => event_type),
+    questions: job.data.screening_questions,
     new_status: changed.data.data[0]?.status,
+    new_event_type: changedEvents.data.data[0]?.event_type,
     too_many_requests: limited.data.message,
     headers: rateLimit(limited.headers),
   }),

@@ -56,6 +56,12 @@ func main() {
 	payments := must(client.ListPaymentsWithResponse(ctx, nil))
 	report["amount_minor"] = payments.JSON200.Data[0].AmountMinor
 
+	job := must(client.CreateJobWithResponse(ctx, nil, muster.JobCreate{
+		Title:              "Interpreter",
+		ScreeningQuestions: &[]muster.ScreeningQuestionInput{yearsQuestion(), cityQuestion()},
+	}))
+	report["questions"] = job.JSON201.ScreeningQuestions
+
 	events := must(client.ListEventsWithResponse(ctx, nil))
 	var types []string
 	for _, event := range events.JSON200.Data {
@@ -68,6 +74,12 @@ func main() {
 		report["new_status"] = map[string]string{"error": err.Error()}
 	} else {
 		report["new_status"] = changed.JSON200.Data[0].Status
+	}
+
+	if changed, err := proxy.ListEventsWithResponse(ctx, nil); err != nil {
+		report["new_event_type"] = map[string]string{"error": err.Error()}
+	} else {
+		report["new_event_type"] = must(changed.JSON200.Data[0].Discriminator())
 	}
 
 	limited := must(client.ListParticipantsWithResponse(ctx, nil))
@@ -86,6 +98,31 @@ func main() {
 	fmt.Println(string(must(json.Marshal(report))))
 }
 
+func yearsQuestion() (question muster.ScreeningQuestionInput) {
+	check(question.FromNumberQuestion(muster.NumberQuestion{
+		Key:         "years",
+		Label:       "Years?",
+		Requirement: muster.MustHave,
+		Operator:    muster.AtLeast,
+		Expected:    5,
+	}))
+	return question
+}
+
+func cityQuestion() (question muster.ScreeningQuestionInput) {
+	cities := make([]muster.AnswerValue, 2)
+	check(cities[0].FromAnswerValue0("Lyon"))
+	check(cities[1].FromAnswerValue0("Paris"))
+	check(question.FromOneOfQuestion(muster.OneOfQuestion{
+		Key:         "city",
+		Label:       "City?",
+		Requirement: muster.NiceToHave,
+		Operator:    muster.OneOf,
+		Expected:    cities,
+	}))
+	return question
+}
+
 func newClient(url string) *muster.ClientWithResponses {
 	authorize := func(_ context.Context, request *http.Request) error {
 		request.Header.Set("Authorization", "Bearer "+os.Getenv("MUSTER_API_KEY"))
@@ -95,8 +132,12 @@ func newClient(url string) *muster.ClientWithResponses {
 }
 
 func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	return value
 }

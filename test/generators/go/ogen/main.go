@@ -62,6 +62,30 @@ func main() {
 	payments := must(client.ListPayments(ctx, muster.ListPaymentsParams{}))
 	report["amount_minor"] = payments.(*muster.PaymentListHeaders).Response.Data[0].AmountMinor
 
+	job := must(client.CreateJob(ctx, &muster.JobCreate{
+		Title: "Interpreter",
+		ScreeningQuestions: []muster.ScreeningQuestionInput{
+			muster.NewNumberQuestionScreeningQuestionInput(muster.NumberQuestion{
+				Key:         "years",
+				Label:       "Years?",
+				Requirement: muster.ScreeningRequirementMustHave,
+				Operator:    muster.NumberOperatorAtLeast,
+				Expected:    5,
+			}),
+			muster.NewOneOfQuestionScreeningQuestionInput(muster.OneOfQuestion{
+				Key:         "city",
+				Label:       "City?",
+				Requirement: muster.ScreeningRequirementNiceToHave,
+				Operator:    muster.OneOfOperatorOneOf,
+				Expected: []muster.AnswerValue{
+					muster.NewStringAnswerValue("Lyon"),
+					muster.NewStringAnswerValue("Paris"),
+				},
+			}),
+		},
+	}, muster.CreateJobParams{}))
+	report["questions"] = job.(*muster.JobCreatedHeaders).Response.ScreeningQuestions
+
 	var types []muster.EventType
 	events := must(client.ListEvents(ctx, muster.ListEventsParams{}))
 	for _, event := range events.(*muster.EventListHeaders).Response.Data {
@@ -74,6 +98,12 @@ func main() {
 		report["new_status"] = map[string]string{"error": err.Error()}
 	} else {
 		report["new_status"] = changed.(*muster.ParticipantListHeaders).Response.Data[0].Status
+	}
+
+	if changed, err := proxy.ListEvents(ctx, muster.ListEventsParams{}); err != nil {
+		report["new_event_type"] = map[string]string{"error": err.Error()}
+	} else {
+		report["new_event_type"] = changed.(*muster.EventListHeaders).Response.Data[0].Type
 	}
 
 	for {

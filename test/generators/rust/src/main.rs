@@ -1,17 +1,21 @@
 //! Calls the API with a client that openapi-generator generated, and reports what it saw as JSON.
+#![deny(warnings)]
+
 use std::env;
 use std::error::Error as StdError;
 
 use muster::apis::Error;
 use muster::apis::configuration::Configuration;
 use muster::apis::events_api::list_events;
+use muster::apis::jobs_api::create_job;
 use muster::apis::participants_api::{
     ListParticipantsError, create_participant, get_participant, list_participants,
 };
 use muster::apis::payments_api::{create_payment, list_payments};
 use muster::models::{
-    ApiError, ApiValidationError, Event, NewParticipantStatus, ParticipantCreate, ParticipantList,
-    ParticipantSort, PaymentCreate,
+    AnswerValue, ApiError, ApiValidationError, Event, JobCreate, NewParticipantStatus,
+    NumberQuestion, OneOfOperator, OneOfQuestion, ParticipantCreate, ParticipantList,
+    ParticipantSort, PaymentCreate, ScreeningQuestion, ScreeningQuestionInput,
 };
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -43,13 +47,16 @@ async fn main() -> Outcome<()> {
     let invalid = create_participant(&client, twin, None).await;
     let invalid: ApiValidationError = serde_json::from_str(&error_body(invalid)?)?;
 
+    let proxy = configure("MUSTER_PROXY_URL")?;
     let mut report = json!({
         "names": list_names(&client).await?,
         "not_found": missing.message,
         "invalid": invalid.errors,
         "amount_minor": pay(&client, participant).await?,
+        "questions": ask(&client).await?,
         "event_types": list_event_types(&client).await?,
-        "new_status": read_new_status(&configure("MUSTER_PROXY_URL")?).await,
+        "new_status": read_new_status(&proxy).await,
+        "new_event_type": list_event_types(&proxy).await?[0],
     });
     let limited = reach_limit(&client).await?;
     report["too_many_requests"] = json!(limited.message);
@@ -117,11 +124,35 @@ async fn pay(client: &Configuration, participant: Uuid) -> Outcome<i64> {
     Ok(payments.data[0].amount_minor)
 }
 
+async fn ask(client: &Configuration) -> Outcome<Vec<ScreeningQuestion>> {
+    let years = NumberQuestion::new(
+        "years".into(),
+        "Years?".into(),
+        "must_have".into(),
+        "at_least".into(),
+        5.0,
+    );
+    let city = OneOfQuestion::new(
+        "city".into(),
+        "City?".into(),
+        "nice_to_have".into(),
+        OneOfOperator::OneOf,
+        ["Lyon", "Paris"].map(|city| AnswerValue::String(city.into())).into(),
+    );
+    let mut job = JobCreate::new("Interpreter".into());
+    job.screening_questions = Some(vec![
+        ScreeningQuestionInput::NumberQuestion(Box::new(years)),
+        ScreeningQuestionInput::OneOfQuestion(Box::new(city)),
+    ]);
+    Ok(create_job(client, job, None).await?.screening_questions)
+}
+
 async fn list_event_types(client: &Configuration) -> Outcome<Vec<String>> {
     let events = list_events(client, None, None, None, None, None, None, None).await?;
     let types = events.data.iter().map(|event| match event {
         Event::ParticipantEvent(event) => event.event_type.clone(),
         Event::PaymentEvent(event) => event.event_type.clone(),
+        Event::JobEvent(event) => event.event_type.clone(),
         _ => "another".into(),
     });
     Ok(types.collect())

@@ -10,13 +10,21 @@ import java.util.stream.Collectors;
 import org.openapitools.client.ApiClient;
 import org.openapitools.client.ApiException;
 import org.openapitools.client.api.EventsApi;
+import org.openapitools.client.api.JobsApi;
 import org.openapitools.client.api.ParticipantsApi;
 import org.openapitools.client.api.PaymentsApi;
+import org.openapitools.client.model.AnswerValue;
 import org.openapitools.client.model.ApiError;
 import org.openapitools.client.model.ApiValidationError;
 import org.openapitools.client.model.Currency;
 import org.openapitools.client.model.Event;
+import org.openapitools.client.model.JobCreate;
+import org.openapitools.client.model.JobEvent;
 import org.openapitools.client.model.NewParticipantStatus;
+import org.openapitools.client.model.NumberOperator;
+import org.openapitools.client.model.NumberQuestion;
+import org.openapitools.client.model.OneOfOperator;
+import org.openapitools.client.model.OneOfQuestion;
 import org.openapitools.client.model.ParticipantCreate;
 import org.openapitools.client.model.ParticipantEvent;
 import org.openapitools.client.model.ParticipantList;
@@ -24,6 +32,9 @@ import org.openapitools.client.model.ParticipantSort;
 import org.openapitools.client.model.ParticipantStatus;
 import org.openapitools.client.model.PaymentCreate;
 import org.openapitools.client.model.PaymentEvent;
+import org.openapitools.client.model.ScreeningQuestion;
+import org.openapitools.client.model.ScreeningQuestionInput;
+import org.openapitools.client.model.ScreeningRequirement;
 
 /** Calls the API with a client that openapi-generator generated, and reports what it saw as JSON. */
 public final class Program {
@@ -67,10 +78,13 @@ public final class Program {
             .currency(Currency.VND);
     payments.createPayment(payment, null);
     report.put("amount_minor", listPayments(payments));
+    report.put("questions", ask(new JobsApi(client)));
     report.put("event_types", listEventTypes(new EventsApi(client)));
 
-    ParticipantsApi changed = new ParticipantsApi(newClient(System.getenv("MUSTER_PROXY_URL")));
+    ApiClient proxy = newClient(System.getenv("MUSTER_PROXY_URL"));
+    ParticipantsApi changed = new ParticipantsApi(proxy);
     report.put("new_status", list(changed, null, null, null, null).getData().get(0).getStatus());
+    report.put("new_event_type", readNewEventType(new EventsApi(proxy)));
 
     ApiException limited =
         failure(
@@ -133,12 +147,45 @@ public final class Program {
     return payments.listPayments(null, null, null, null, null, null).getData().get(0).getAmountMinor();
   }
 
+  private static List<ScreeningQuestion> ask(JobsApi jobs) throws ApiException {
+    NumberQuestion years =
+        new NumberQuestion()
+            .key("years")
+            .label("Years?")
+            .requirement(ScreeningRequirement.MUST_HAVE)
+            .operator(NumberOperator.AT_LEAST)
+            .expected(5.0);
+    OneOfQuestion city =
+        new OneOfQuestion()
+            .key("city")
+            .label("City?")
+            .requirement(ScreeningRequirement.NICE_TO_HAVE)
+            .operator(OneOfOperator.ONE_OF)
+            .expected(List.of(new AnswerValue("Lyon"), new AnswerValue("Paris")));
+    JobCreate job =
+        new JobCreate()
+            .title("Interpreter")
+            .screeningQuestions(
+                List.of(new ScreeningQuestionInput(years), new ScreeningQuestionInput(city)));
+    return jobs.createJob(job, null).getScreeningQuestions();
+  }
+
+  private static Object readNewEventType(EventsApi events) {
+    try {
+      return listEventTypes(events).get(0);
+    } catch (ApiException exception) {
+      return Map.of("error", exception.getMessage());
+    }
+  }
+
   private static List<String> listEventTypes(EventsApi api) throws ApiException {
     List<String> types = new ArrayList<>();
     for (Event event : api.listEvents(null, null, null, null, null, null, null).getData()) {
       if (event.getActualInstance() instanceof ParticipantEvent created)
         types.add(created.getEventType().getValue());
       if (event.getActualInstance() instanceof PaymentEvent created)
+        types.add(created.getEventType().getValue());
+      if (event.getActualInstance() instanceof JobEvent created)
         types.add(created.getEventType().getValue());
     }
     return types;
