@@ -5,6 +5,7 @@ import type { EventMessage } from '../model/events.ts'
 import { dereference } from '../model/references.ts'
 import { mapValues, type Schema, toJsonSchema } from '../model/schema.ts'
 import { isObject, type Sources } from '../model/source.ts'
+import { type Schemas, withDistinctFields, withRules } from './rules-31.ts'
 import { listPayloadSchemas } from './types.ts'
 
 const WEBHOOKS_TAG = { name: 'Webhooks', description: 'Deliveries of events to your endpoint.' }
@@ -13,22 +14,30 @@ export function openapi31(contract: Contract): object {
   const {
     openapi: _version,
     tags,
-    paths,
+    paths = {},
     components,
     ...rest
   } = toOpenapi31(contract.openapi.root) as Record<string, Record<string, object>>
   const webhooks = Object.fromEntries(
     contract.events.map((event) => [event.type, toWebhook(contract.sources, event)]),
   )
-  const schemas = { ...listPayloadSchemas(contract), ...components?.schemas }
+  const schemas = withRules(contract, { ...listPayloadSchemas(contract), ...components?.schemas })
   return {
     openapi: '3.1.0',
     ...rest,
     tags: [...((tags ?? []) as object[]), WEBHOOKS_TAG],
-    paths,
+    paths: mapValues(paths, (item) => withListRules(item, schemas)),
     webhooks,
     components: { ...components, schemas },
   }
+}
+
+/** The Path Item Object with the rules of its list's parameters. */
+function withListRules(item: object, schemas: Schemas): object {
+  const { get } = item as { get?: { parameters?: object[] } }
+  if (!get?.parameters) return item
+  const parameters = get.parameters.map((parameter) => withDistinctFields(parameter, schemas))
+  return { ...item, get: { ...get, parameters } }
 }
 
 /** A copy of the document's node with its schemas in JSON Schema 2020-12. */

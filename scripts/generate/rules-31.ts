@@ -1,0 +1,79 @@
+/** Rules of the contract that OpenAPI 3.0 cannot say, or only in a form that generators refuse: the keywords of
+ *  JSON Schema 2020-12 that say them in generated/openapi-3.1.json. The service checks the same rules:
+ *  operations/request-rules.ts and operations/storable.ts. */
+import type { Contract } from '../model/contract.ts'
+import type { Operation } from '../model/operations.ts'
+import { mapSubschemas, mapValues, type Schema, TEXT_PATTERN } from '../model/schema.ts'
+import { isObject } from '../model/source.ts'
+
+export type Schemas = Readonly<Record<string, Schema>>
+
+/** Component schemas with the rules, in JSON Schema 2020-12. */
+export function withRules({ operations }: Contract, schemas: Schemas): Schemas {
+  return mapValues(schemas, (schema) =>
+    withNamePatterns(
+      withFiltersOfResource(operations, schemas, withNullAlternative(schemas, schema)),
+    ),
+  )
+}
+
+/** An enumeration and null, as two alternatives: generators make an ordinary type with a name of it. */
+function withNullAlternative(schemas: Schemas, schema: Schema): Schema {
+  if (!schema.enum?.includes(null)) return schema
+  const options = schema.enum.filter((option) => option !== null)
+  const hasOptions = (other: Schema): boolean =>
+    JSON.stringify(other.enum) === JSON.stringify(options)
+  const [name] = Object.entries(schemas).find(([, other]) => hasOptions(other)) ?? []
+  if (name === undefined) return schema
+  return {
+    description: schema.description,
+    oneOf: [{ $ref: `#/components/schemas/${name}` }, { type: 'null' }],
+  }
+}
+
+/** The names of an object with open names are text, too. */
+function withNamePatterns(schema: Schema): Schema {
+  const whole = mapSubschemas(schema, withNamePatterns)
+  return isObject(whole.additionalProperties) && whole.properties === undefined
+    ? { ...whole, propertyNames: { pattern: TEXT_PATTERN } }
+    : whole
+}
+
+/** If `filters` belong to the list of `resource`, each resource has the names of its own filters. */
+function withFiltersOfResource(operations: Operation[], schemas: Schemas, schema: Schema): Schema {
+  const { resource, filters } = schema.properties ?? {}
+  if (!resource || !filters || schema.additionalProperties !== false) return schema
+  const options = schemas[resource.$ref?.split('/').at(-1) ?? '']?.enum ?? []
+  // Some validators refuse properties that a subschema does not name.
+  const all = mapValues(schema.properties ?? {}, () => ({}))
+  const choice = options.reduceRight<Schema>((otherwise, option) => {
+    const propertyNames = { enum: listFilters(operations, option) }
+    return {
+      if: { properties: { ...all, resource: { const: option } } },
+      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+      then: { properties: { ...all, filters: { propertyNames } } },
+      else: otherwise,
+    }
+  }, {})
+  return { ...schema, ...choice }
+}
+
+/** The names of the filters of the list, for example `status` for `filter[status]`. */
+function listFilters(operations: Operation[], resource: unknown): string[] {
+  const path = `/${String(resource).replaceAll('_', '-')}`
+  const list = operations.find((one) => one.method === 'get' && one.path.endsWith(path))
+  const names = list?.parameters.map(({ name }) => /^filter\[(.+)\]$/.exec(name)?.[1])
+  return (names ?? []).filter((name) => name !== undefined)
+}
+
+/** A parameter object. A sort does not name a field in both orders. */
+export function withDistinctFields(parameter: object, schemas: Schemas): object {
+  const { name, schema } = parameter as { name?: string; schema?: Schema }
+  const options = schemas[schema?.items?.$ref?.split('/').at(-1) ?? '']?.enum ?? []
+  const fields = options.map(String).filter((option) => options.includes(`-${option}`))
+  if (name !== 'sort' || fields.length === 0) return parameter
+  const both = fields.map((field) => ({
+    allOf: [{ contains: { const: field } }, { contains: { const: `-${field}` } }],
+  }))
+  return { ...parameter, schema: { ...schema, not: both.length === 1 ? both[0] : { anyOf: both } } }
+}

@@ -1,0 +1,80 @@
+/** generated/openapi-3.1.json has the rules that OpenAPI 3.0 cannot say. */
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { describe, expect, test } from 'vitest'
+import contract from '../../generated/openapi-3.1.json' with { type: 'json' }
+import { operations } from '../../generated/operations.ts'
+import { assertDistinctSorts } from '../../operations/request-rules.ts'
+import { assertExportFilters, type ExportResource } from '../../records/exports.ts'
+
+const ajv = new Ajv2020({ strict: false, discriminator: false })
+addFormats.default(ajv)
+ajv.addSchema(contract, 'contract')
+
+const paths: Record<string, object> = contract.paths
+
+const isValid = (pointer: string, value: unknown): boolean =>
+  ajv.validate({ $ref: `contract#${pointer}` }, value)
+
+function isAccepted(check: () => void): boolean {
+  try {
+    check()
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe('a sort: valid if the service accepts it', () => {
+  const lists = Object.values(operations).filter(({ sorts }) => sorts.length > 0)
+  test.each(lists)('$path', ({ path, sorts }) => {
+    const { get = {} } = paths[path] as { get?: { parameters?: object[] } }
+    const { parameters = [] } = get
+    const index = parameters.findIndex(
+      (parameter) => 'name' in parameter && parameter.name === 'sort',
+    )
+    const pointer = `/paths/${path.replaceAll('/', '~1')}/get/parameters/${index}/schema`
+    const descending = sorts.map((name) => `-${name}`)
+    const combinations = [sorts, descending, ...sorts.map((name) => [name, `-${name}`])]
+    for (const sort of combinations) {
+      const accepted = isAccepted(() => assertDistinctSorts(sort, 'sort'))
+      expect({ sort, valid: isValid(pointer, sort) }).toEqual({ sort, valid: accepted })
+    }
+  })
+})
+
+const exportable = contract.components.schemas.ExportResource.enum as ExportResource[]
+const SAMPLES: Record<string, string> = {
+  status: 'archived',
+  email: 'ada@example.com',
+  search: 'a',
+  due_before: '2026-03-02T09:30:00Z',
+  currency: 'EUR',
+  screening_outcome: 'meets_all',
+}
+
+describe('the names of the filters of an export: valid if the service accepts them', () => {
+  test.each(exportable)('%s', (resource) => {
+    for (const [name, text] of Object.entries(SAMPLES)) {
+      const isKnown = isAccepted(() => assertExportFilters({ resource, filters: { [name]: text } }))
+      const valid = isValid('/components/schemas/ExportCreate', {
+        resource,
+        format: 'csv',
+        filters: { [name]: text },
+      })
+      // A name of the list with a status of another resource is valid by name only.
+      if (name !== 'status') expect({ name, valid }).toEqual({ name, valid: isKnown })
+      else expect(valid).toBe(true)
+    }
+  })
+})
+
+test('the names of answers: without NUL', () => {
+  const pointer = '/components/schemas/Answers'
+  expect([isValid(pointer, { 'a\0b': 1 }), isValid(pointer, { a: 1 })]).toEqual([false, true])
+})
+
+test('a nullable enumeration: an alternative of two schemas', () => {
+  const { oneOf } = contract.components.schemas.ScreeningOutcome
+  expect(oneOf).toEqual([{ $ref: '#/components/schemas/ScreeningResult' }, { type: 'null' }])
+})
