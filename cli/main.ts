@@ -77,7 +77,7 @@ const COMMANDS: Record<string, Entry> = {
     load: async () => (await import('./secret-key.ts')).addSecretKey,
   },
   doctor: {
-    summary: 'confirm the time after the clock was in doubt',
+    summary: 'check the installation, and say what to do',
     load: async () => (await import('./doctor.ts')).addDoctor,
   },
   mock: {

@@ -3,7 +3,6 @@ import { lockAccount } from './accounts.ts'
 import { resumeInterruptedJobs } from './bulk-jobs.ts'
 import type { Scope, WriteScope } from './database/scope.ts'
 import { type Sql, select } from './database/statements.ts'
-import type { Trx } from './database/transaction.ts'
 import { endScheduledDeliveries } from './delivery-commands.ts'
 import { newId } from './ids.ts'
 
@@ -33,13 +32,7 @@ export interface Webhook {
 export const orderings = ['none', 'by_resource'] as const
 export type Ordering = (typeof orderings)[number]
 
-/** The encrypted secrets of a webhook. */
-export interface SealedSecrets {
-  current: string
-  next: string | null
-}
-
-interface WebhookRow {
+export interface WebhookRow {
   id: string
   account_id: string
   url: string
@@ -80,13 +73,6 @@ export class TooManyWebhooks extends Refused {
   override name = 'TooManyWebhooks'
   constructor() {
     super(`An account may have at most ${MAX_WEBHOOKS_PER_ACCOUNT} webhooks. Delete one first.`)
-  }
-}
-
-export class NoNextSecret extends Refused {
-  override name = 'NoNextSecret'
-  constructor() {
-    super('There is no next secret. Prepare one first.')
   }
 }
 
@@ -193,61 +179,11 @@ export async function findAccountOfWebhook(sql: Sql, id: string): Promise<string
   return row?.account_id
 }
 
-/** The encrypted current secret of each enabled webhook, by ID. */
-export async function listEnabledSecrets(scope: Scope): Promise<Map<string, string>> {
-  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted'>[] = await notDeleted(scope)
-    .where({ enabled: true })
-    .select('id', 'secret_encrypted')
-  return new Map(rows.map((row) => [row.id, row.secret_encrypted]))
-}
-
-export async function findSealedSecrets(
-  scope: Scope,
-  id: string,
-): Promise<SealedSecrets | undefined> {
-  const row: Pick<WebhookRow, 'secret_encrypted' | 'next_secret_encrypted'> | undefined =
-    await notDeleted(scope).where({ id }).first('secret_encrypted', 'next_secret_encrypted')
-  return row && { current: row.secret_encrypted, next: row.next_secret_encrypted }
-}
-
-/** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. On PostgreSQL the
- *  rows stay locked until the transaction ends. */
-export async function listSealedSecrets(
-  { dialect, sql }: Pick<Trx, 'dialect' | 'sql'>,
-  afterId: string,
-  limit: number,
-): Promise<(SealedSecrets & { id: string })[]> {
-  const query = sql('webhooks')
-    .whereNull('deleted_at')
-    .where('id', '>', afterId)
-    .orderBy('id')
-    .limit(limit)
-    .select('id', 'secret_encrypted', 'next_secret_encrypted')
-  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted' | 'next_secret_encrypted'>[] =
-    await (dialect === 'postgres' ? query.forUpdate() : query)
-  return rows.map((row) => ({
-    id: row.id,
-    current: row.secret_encrypted,
-    next: row.next_secret_encrypted,
-  }))
-}
-
 export async function countWebhooks(sql: Sql): Promise<number> {
   const [row]: { webhooks: number }[] = await sql('webhooks')
     .whereNull('deleted_at')
     .count({ webhooks: '*' })
   return Number(row?.webhooks)
-}
-
-/** Stores the same secrets, encrypted with another key. */
-export async function updateSealedSecrets(
-  sql: Sql,
-  id: string,
-  { current, next }: SealedSecrets,
-): Promise<void> {
-  await sql('webhooks')
-    .where({ id })
-    .update({ secret_encrypted: current, next_secret_encrypted: next })
 }
 
 export interface WebhookChange {
@@ -263,7 +199,7 @@ export async function updateWebhook(
   change: WebhookChange,
   now: Date,
 ): Promise<Webhook | undefined> {
-  return write(scope, id, now, {
+  return writeColumns(scope, id, now, {
     ...(change.url === undefined ? {} : { url: change.url }),
     ...(change.description === undefined ? {} : { description: change.description }),
     ...(change.eventTypes === undefined ? {} : { event_types: JSON.stringify(change.eventTypes) }),
@@ -277,7 +213,7 @@ export async function enableWebhook(
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  const webhook = await write(scope, id, now, { enabled: true })
+  const webhook = await writeColumns(scope, id, now, { enabled: true })
   if (webhook) await resumeInterruptedJobs(scope, id, now)
   return webhook
 }
@@ -290,7 +226,7 @@ export async function disableWebhook(
 ): Promise<Webhook | undefined> {
   // Disabling a disabled webhook must not change the start of its missed events.
   const disabledAt = scope.sql.raw('case when enabled then ? else disabled_at end', [now.getTime()])
-  const webhook = await write(scope, id, now, { enabled: false, disabled_at: disabledAt })
+  const webhook = await writeColumns(scope, id, now, { enabled: false, disabled_at: disabledAt })
   if (webhook) await endScheduledDeliveries(scope, id, 'webhook_disabled', now)
   return webhook
 }
@@ -302,7 +238,7 @@ export async function deleteWebhook(
   id: string,
   now: Date,
 ): Promise<Webhook | undefined> {
-  const webhook = await write(scope, id, now, {
+  const webhook = await writeColumns(scope, id, now, {
     enabled: false,
     deleted_at: now.getTime(),
     secret_encrypted: '',
@@ -321,36 +257,8 @@ export async function updateSuspendedAt(
   await scope.rows('webhooks').update({ suspended_at: suspendedAt })
 }
 
-/** Stores the next secret beside the current one. Replaces an earlier next secret. */
-export async function prepareSecret(
-  scope: WriteScope,
-  id: string,
-  sealed: string,
-  now: Date,
-): Promise<Webhook | undefined> {
-  return write(scope, id, now, { next_secret_encrypted: sealed })
-}
-
-/** The next secret signs from the next attempt on. Throws `NoNextSecret`. */
-export async function activateSecret(
-  scope: WriteScope,
-  id: string,
-  now: Date,
-): Promise<Webhook | undefined> {
-  const updated = await notDeleted(scope)
-    .where({ id })
-    .whereNotNull('next_secret_encrypted')
-    .update({
-      secret_encrypted: scope.sql.raw('next_secret_encrypted'),
-      next_secret_encrypted: null,
-      updated_at: now.getTime(),
-    })
-  const webhook = await findWebhook(scope, id)
-  if (webhook && updated === 0) throw new NoNextSecret()
-  return webhook
-}
-
-async function write(
+/** Undefined: the webhook does not exist, or was deleted. */
+export async function writeColumns(
   scope: WriteScope,
   id: string,
   now: Date,
@@ -363,6 +271,6 @@ async function write(
   return row && webhookFromRow(row)
 }
 
-function notDeleted(scope: Scope): ReturnType<Scope['rows']> {
+export function notDeleted(scope: Scope): ReturnType<Scope['rows']> {
   return scope.rows('webhooks').whereNull('webhooks.deleted_at')
 }

@@ -3,7 +3,8 @@ import { Refused } from '../errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import { updateSecretKeyState } from '../records/secret-keys.ts'
-import { countWebhooks, listSealedSecrets, updateSealedSecrets } from '../records/webhooks.ts'
+import { listSealedSecrets, updateSealedSecrets } from '../records/webhook-secrets.ts'
+import { countWebhooks } from '../records/webhooks.ts'
 import { FIRST_ID, findSealingKey, findSecretKeyProblem, lockSecretKeys } from './secret-keys.ts'
 import {
   checkValueOf,

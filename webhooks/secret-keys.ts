@@ -7,7 +7,7 @@ import {
   insertFirstSecretKey,
   type SecretKeyState,
 } from '../records/secret-keys.ts'
-import { listSealedSecrets } from '../records/webhooks.ts'
+import { listSealedSecrets } from '../records/webhook-secrets.ts'
 import { checkValueOf, listKeys, openWithKey, type SecretKeys } from './transport/secret.ts'
 
 type TrxSql = Pick<Trx, 'dialect' | 'sql'>

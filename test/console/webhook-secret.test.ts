@@ -1,7 +1,7 @@
 /** The signing secret of a webhook in the console. */
 import { createHmac } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { activateSecret, prepareSecret } from '../../records/webhooks.ts'
+import { activateSecret, prepareSecret } from '../../records/webhook-secrets.ts'
 import { newSecret, sealSecret } from '../../webhooks/transport/secret.ts'
 import { startApp, type TestApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'

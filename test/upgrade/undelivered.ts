@@ -2,7 +2,7 @@
 import { Webhook } from 'standardwebhooks'
 import { expect } from 'vitest'
 import { accountScope } from '../../records/database/scope.ts'
-import { findSealedSecrets } from '../../records/webhooks.ts'
+import { findSealedSecrets } from '../../records/webhook-secrets.ts'
 import { openSecret } from '../../webhooks/transport/secret.ts'
 import { type TestApp, until } from '../helpers.ts'
 import type { Receiver } from '../receiver.ts'

@@ -2,12 +2,8 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { findSecretKeyState } from '../../records/secret-keys.ts'
-import {
-  activateSecret,
-  findSealedSecrets,
-  insertWebhook,
-  prepareSecret,
-} from '../../records/webhooks.ts'
+import { activateSecret, findSealedSecrets, prepareSecret } from '../../records/webhook-secrets.ts'
+import { insertWebhook } from '../../records/webhooks.ts'
 import {
   abandonLostKey,
   isRotated,

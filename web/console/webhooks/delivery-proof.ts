@@ -1,7 +1,8 @@
 /** The exact request of a delivery, with commands that verify its signature and send it again. */
 import type { RecordedAttempt } from '../../../records/attempts.ts'
 import type { Delivery } from '../../../records/deliveries.ts'
-import { findSealedSecrets, type Webhook } from '../../../records/webhooks.ts'
+import { findSealedSecrets } from '../../../records/webhook-secrets.ts'
+import type { Webhook } from '../../../records/webhooks.ts'
 import { openSecret, SecretUnreadable, signingKeys } from '../../../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../../../webhooks/transport/sign.ts'
 import { deliveryCurlCommand } from '../../shared/curl.ts'

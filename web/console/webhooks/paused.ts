@@ -1,5 +1,5 @@
 /** Webhooks whose deliveries are paused, because their signing secrets cannot be read. */
-import { listEnabledSecrets } from '../../../records/webhooks.ts'
+import { listEnabledSecrets } from '../../../records/webhook-secrets.ts'
 import { openSecret, SecretUnreadable } from '../../../webhooks/transport/secret.ts'
 import { type Html, html } from '../../shared/html.ts'
 import type { Visit } from '../page.ts'

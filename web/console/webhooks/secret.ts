@@ -5,8 +5,8 @@ import {
   findSealedSecrets,
   prepareSecret,
   type SealedSecrets,
-  type Webhook,
-} from '../../../records/webhooks.ts'
+} from '../../../records/webhook-secrets.ts'
+import type { Webhook } from '../../../records/webhooks.ts'
 import { findSealingKey } from '../../../webhooks/secret-keys.ts'
 import {
   newSecret,

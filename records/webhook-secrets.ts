@@ -1,0 +1,98 @@
+/** The signing secrets of webhooks, encrypted. */
+import { Refused } from '../errors.ts'
+import type { Scope, WriteScope } from './database/scope.ts'
+import type { Sql } from './database/statements.ts'
+import type { Trx } from './database/transaction.ts'
+import { findWebhook, notDeleted, type Webhook, type WebhookRow, writeColumns } from './webhooks.ts'
+
+/** The encrypted secrets of a webhook. */
+export interface SealedSecrets {
+  current: string
+  next: string | null
+}
+
+export class NoNextSecret extends Refused {
+  override name = 'NoNextSecret'
+  constructor() {
+    super('There is no next secret. Prepare one first.')
+  }
+}
+
+/** The encrypted current secret of each enabled webhook, by ID. */
+export async function listEnabledSecrets(scope: Scope): Promise<Map<string, string>> {
+  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted'>[] = await notDeleted(scope)
+    .where({ enabled: true })
+    .select('id', 'secret_encrypted')
+  return new Map(rows.map((row) => [row.id, row.secret_encrypted]))
+}
+
+export async function findSealedSecrets(
+  scope: Scope,
+  id: string,
+): Promise<SealedSecrets | undefined> {
+  const row: Pick<WebhookRow, 'secret_encrypted' | 'next_secret_encrypted'> | undefined =
+    await notDeleted(scope).where({ id }).first('secret_encrypted', 'next_secret_encrypted')
+  return row && { current: row.secret_encrypted, next: row.next_secret_encrypted }
+}
+
+/** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. On PostgreSQL the
+ *  rows stay locked until the transaction ends. */
+export async function listSealedSecrets(
+  { dialect, sql }: Pick<Trx, 'dialect' | 'sql'>,
+  afterId: string,
+  limit: number,
+): Promise<(SealedSecrets & { id: string })[]> {
+  const query = sql('webhooks')
+    .whereNull('deleted_at')
+    .where('id', '>', afterId)
+    .orderBy('id')
+    .limit(limit)
+    .select('id', 'secret_encrypted', 'next_secret_encrypted')
+  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted' | 'next_secret_encrypted'>[] =
+    await (dialect === 'postgres' ? query.forUpdate() : query)
+  return rows.map((row) => ({
+    id: row.id,
+    current: row.secret_encrypted,
+    next: row.next_secret_encrypted,
+  }))
+}
+
+/** Stores the same secrets, encrypted with another key. */
+export async function updateSealedSecrets(
+  sql: Sql,
+  id: string,
+  { current, next }: SealedSecrets,
+): Promise<void> {
+  await sql('webhooks')
+    .where({ id })
+    .update({ secret_encrypted: current, next_secret_encrypted: next })
+}
+
+/** Stores the next secret beside the current one. Replaces an earlier next secret. */
+export async function prepareSecret(
+  scope: WriteScope,
+  id: string,
+  sealed: string,
+  now: Date,
+): Promise<Webhook | undefined> {
+  return writeColumns(scope, id, now, { next_secret_encrypted: sealed })
+}
+
+/** The next secret signs from the next attempt on. Throws `NoNextSecret`. */
+export async function activateSecret(
+  scope: WriteScope,
+  id: string,
+  now: Date,
+): Promise<Webhook | undefined> {
+  const updated = await notDeleted(scope)
+    .where({ id })
+    .whereNotNull('next_secret_encrypted')
+    .update({
+      secret_encrypted: scope.sql.raw('next_secret_encrypted'),
+      next_secret_encrypted: null,
+      updated_at: now.getTime(),
+    })
+  const webhook = await findWebhook(scope, id)
+  if (webhook && updated === 0) throw new NoNextSecret()
+  return webhook
+}
