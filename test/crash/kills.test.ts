@@ -21,7 +21,7 @@ const MAX_LATENESS_MS = 3_000
 /** Tests that run beside this one slow the service down. On a machine of its own a start takes 0.7 s. */
 const QUICK_START_MS = 1_000
 /** A slow service gets fewer changes, so that it has no growing backlog. */
-const MAX_REQUESTS = 20
+const MAX_REQUESTS = 100
 
 interface Load {
   /** Sends no more changes, and resolves when each has succeeded. */
