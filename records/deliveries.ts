@@ -32,6 +32,8 @@ export interface Delivery {
   /** Epoch milliseconds, like all times of records. Null: no attempt is scheduled. */
   nextAttemptAt: number | null
   nextTrigger: Trigger | null
+  /** The trace of the request that caused the event. */
+  traceparent: string | null
   createdAt: number
   /** The last change of the state or end of an attempt. */
   updatedAt: number
@@ -48,6 +50,7 @@ export interface DeliveryRow {
   attempts: number
   next_attempt_at: number | null
   next_trigger: Trigger | null
+  traceparent: string | null
   created_at: number
   updated_at: number
 }
@@ -64,6 +67,7 @@ export const DELIVERY_COLUMNS = [
   'attempts',
   'next_attempt_at',
   'next_trigger',
+  'traceparent',
   'created_at',
   'updated_at',
 ].map((column) => `deliveries.${column}`)
@@ -80,6 +84,7 @@ export function deliveryFromRow(row: DeliveryRow): Delivery {
     attempts: row.attempts,
     nextAttemptAt: row.next_attempt_at,
     nextTrigger: row.next_trigger,
+    traceparent: row.traceparent,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   }

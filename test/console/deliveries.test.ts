@@ -115,6 +115,11 @@ describe('a delivery', () => {
     expect(second?.body).toEqual(first?.body)
     const kept = ['content-type', 'user-agent', 'x-service-signature', 'webhook-id']
     for (const name of kept) expect(second?.headers[name], name).toBe(first?.headers[name])
+    const traceIds = [first, second].map((request) =>
+      String(request?.headers.traceparent).slice(3, 35),
+    )
+    expect(traceIds[1]).toBe(traceIds[0])
+    expect(text).toContain(`<code>${traceIds[0]}</code>`)
   })
 
   it('attempt now, cancel, retry, resend', async () => {

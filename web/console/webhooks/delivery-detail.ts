@@ -3,6 +3,7 @@ import type { Phases, Trigger } from '../../../records/attempt.ts'
 import { listLastAttempts, type RecordedAttempt } from '../../../records/attempts.ts'
 import { type Delivery, type FailureReason, findDeliveryBody } from '../../../records/deliveries.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
+import { traceIdOf, traceparentOfDelivery } from '../../../webhooks/transport/traceparent.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { type RowView, rowHeading } from '../expandable-row.ts'
 import { counted, duration } from '../format.ts'
@@ -50,6 +51,7 @@ export async function deliveryDetail(
           'Event',
           delivery.eventId === null ? 'Test event (not stored)' : copyableId(delivery.eventId),
         ],
+        ['Trace ID', copyableId(traceIdOf(traceparentOfDelivery(delivery, delivery.traceparent)))],
         ['Created', timeElement(delivery.createdAt, now)],
       ])}
     </div>

@@ -5,6 +5,10 @@ import { findSealedSecrets } from '../../../records/webhook-secrets.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
 import { openSecret, SecretUnreadable, signingKeys } from '../../../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../../../webhooks/transport/sign.ts'
+import {
+  newChildTraceparent,
+  traceparentOfDelivery,
+} from '../../../webhooks/transport/traceparent.ts'
 import { deliveryCurlCommand } from '../../shared/curl.ts'
 import { type Content, type Html, html } from '../../shared/html.ts'
 import { BASH_NOTE, needsBash, quoteForShell } from '../../shared/shell.ts'
@@ -34,11 +38,12 @@ export async function deliveryProof(
       'warn',
       'The signature cannot be shown because the signing secret cannot be read. Rotate the secret.',
     )
+  const trace = traceparentOfDelivery(delivery, delivery.traceparent)
   const text = body.toString('utf8')
   return [
     headersPart(sentHeaders, last),
     verifyPart(text, body.length, sentHeaders['x-service-signature'] ?? ''),
-    sendPart(webhook.url, freshHeaders, text),
+    sendPart(webhook.url, { ...freshHeaders, traceparent: newChildTraceparent(trace) }, text),
   ]
 }
 
