@@ -39,7 +39,7 @@ export async function isSpaceReturned(db: Pick<Db, 'dialect' | 'read'>): Promise
 
 /** Returns free pages in small steps, until few are left or `signal` aborts. */
 export async function returnFreeSpace(db: Db, signal: AbortSignal): Promise<void> {
-  if (!(await isSpaceReturned(db)) || db.dialect === 'postgres') return
+  if (db.dialect === 'postgres' || !(await isSpaceReturned(db))) return
   let hasReturned = false
   for (let left = await readPages(db); !signal.aborted; hasReturned = true) {
     if (left.free - STEP_PAGES <= left.pages * FREE_PART) break
