@@ -5,15 +5,15 @@ import { startHousekeeping } from '../server/housekeeping.ts'
 import { newLogger } from '../server/log.ts'
 import type { TestApp } from './helpers.ts'
 
-/** Runs the rules of one schedule once. Returns the number of removed rows by table. */
+/** Runs the rules of one schedule once. Returns the number of removed rows by table. `isInDoubt`: the clock is. */
 export async function runHousekeeping(
   { db, config }: TestApp,
   every: RemovalRule['every'],
-  now: () => Date = () => new Date(),
+  { now = () => new Date(), isInDoubt = false }: { now?: () => Date; isInDoubt?: boolean } = {},
 ): Promise<Record<string, number>> {
   const removed: Record<string, number> = {}
   const { promise: ended, resolve, reject } = Promise.withResolvers<void>()
-  const times = [new DeletionTime(now())]
+  const times = [isInDoubt ? undefined : new DeletionTime(now())]
   const housekeeping = startHousekeeping(every, {
     db,
     config,
@@ -21,9 +21,8 @@ export async function runHousekeeping(
       now,
       // The second run asks after the first one has ended.
       async findDeletionTime() {
-        const time = times.pop()
-        if (time === undefined) resolve()
-        return time
+        if (times.length === 0) resolve()
+        return times.pop()
       },
     },
     log: newLogger('warn', { write: (line) => reject(new Error(line)) }),

@@ -332,10 +332,10 @@ describe('getExportFile', () => {
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({ status: 200 })
     clock += 1
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({ status: 410 })
-    await runHousekeeping(idle, 'minute', now)
+    await runHousekeeping(idle, 'minute', { now })
     expect(await countChunks(idle.db, id)).toBe(1)
     clock += 60 * 60 * SECOND_MS
-    await runHousekeeping(idle, 'minute', now)
+    await runHousekeeping(idle, 'minute', { now })
     expect(await countChunks(idle.db, id)).toBe(0)
     expect((await client.get(`/exports/${id}`)).body).toEqual(completed)
     expect(await client.get(`/exports/${id}/file`)).toMatchObject({ status: 410 })
