@@ -1,11 +1,14 @@
 /** Attempts that a clock which was ahead has scheduled too late. */
 import type { Db } from './database/open.ts'
-import { type Trx, transaction } from './database/transaction.ts'
+import { select } from './database/statements.ts'
+import { transaction } from './database/transaction.ts'
 import { ATTEMPTS_SCHEDULED } from './due-work.ts'
 import { UNQUEUED } from './index-predicates.ts'
+import type { Condition } from './list.ts'
 
 /** The clocks of processes that work on one database differ by less. */
 const TOLERANCE_MS = 2_000
+const BATCH_ROWS = 1_000
 
 export interface Schedule {
   now: Date
@@ -15,60 +18,64 @@ export interface Schedule {
 
 /** Reschedules the attempts that are later than their delay from now. Returns how many. Reads every scheduled
  *  attempt. */
-export function rescheduleLateAttempts(db: Db, schedule: Schedule): Promise<number> {
+export async function rescheduleLateAttempts(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS
   const isLate = `next_attempt_at > cast(? as bigint) + ${delayOf(schedule)}`
-  return rescheduleAll(db, schedule, [
-    { sql: `${UNQUEUED} and next_attempt_at > ? and ${isLate}`, bindings: [latest, latest] },
-    // With a mark in the future, the repair would wait for that time before it adds a lost job again.
-    {
-      sql: `queued_at is not null and next_attempt_at is not null and (${isLate} or queued_at > ?)`,
-      bindings: [latest, latest],
-    },
-  ])
+  const unqueued = {
+    sql: `${UNQUEUED} and next_attempt_at > ? and ${isLate}`,
+    bindings: [latest, latest],
+  }
+  // With a mark in the future, the repair would wait for that time before it adds a lost job again.
+  const queued = {
+    sql: `queued_at is not null and next_attempt_at is not null and (${isLate} or queued_at > ?)`,
+    bindings: [latest, latest],
+  }
+  return (await reschedule(db, schedule, unqueued)) + (await reschedule(db, schedule, queued))
 }
 
 /** Reschedules the attempts that are later than every delay from now. Normally reads no row. */
 export function rescheduleLatestAttempts(db: Db, schedule: Schedule): Promise<number> {
   const latest = schedule.now.getTime() + TOLERANCE_MS + Math.max(0, ...schedule.delaysMs)
-  return rescheduleAll(db, schedule, [
-    { sql: `${UNQUEUED} and next_attempt_at > ?`, bindings: [latest] },
-  ])
-}
-
-interface Condition {
-  sql: string
-  bindings: number[]
-}
-
-async function rescheduleAll(db: Db, schedule: Schedule, late: Condition[]): Promise<number> {
-  return transaction(db, async (trx) => {
-    let changed = 0
-    for (const condition of late) changed += await reschedule(trx, schedule, condition)
-    if (changed > 0) trx.announce(ATTEMPTS_SCHEDULED)
-    return changed
+  return reschedule(db, schedule, {
+    sql: `${UNQUEUED} and next_attempt_at > ?`,
+    bindings: [latest],
   })
 }
 
-async function reschedule(
-  { dialect, sql }: Trx,
-  schedule: Schedule,
-  late: Condition,
-): Promise<number> {
-  const isPostgres = dialect === 'postgres'
-  // Skips locked rows: waiting for them in another order than the transactions that store results
-  // would deadlock.
-  const result = await sql.raw(
-    `update deliveries
-     set next_attempt_at =
-         ${isPostgres ? 'least' : 'min'}(next_attempt_at, cast(? as bigint) + ${delayOf(schedule)}),
-       queued_at = null
-     where id in (
-       select id from deliveries where ${late.sql} ${isPostgres ? 'for update skip locked' : ''})
-     returning id`,
-    [schedule.now.getTime(), ...late.bindings],
-  )
-  return (isPostgres ? result.rows : result).length
+async function reschedule(db: Db, schedule: Schedule, late: Condition): Promise<number> {
+  const isPostgres = db.dialect === 'postgres'
+  let rescheduled = 0
+  for (;;) {
+    // Outside of the transaction: with SQLite, nobody else could write while this reads.
+    const rows = await select<{ id: string }>(
+      db.read,
+      `select id from deliveries where ${late.sql} limit ${BATCH_ROWS}`,
+      late.bindings,
+    )
+    if (rows.length === 0) return rescheduled
+    const ids = rows.map(({ id }) => id)
+    const changed = await transaction(db, async ({ sql, announce }) => {
+      // Skips locked rows: waiting for them in another order than the transactions that store results
+      // would deadlock.
+      const found = sql('deliveries').whereIn('id', ids).whereRaw(late.sql, late.bindings)
+      const changeable: string[] = await (isPostgres
+        ? found.forUpdate().skipLocked()
+        : found
+      ).pluck('id')
+      announce(ATTEMPTS_SCHEDULED)
+      return sql('deliveries')
+        .whereIn('id', changeable)
+        .update({
+          next_attempt_at: sql.raw(
+            `${isPostgres ? 'least' : 'min'}(next_attempt_at, cast(? as bigint) + ${delayOf(schedule)})`,
+            [schedule.now.getTime()],
+          ),
+          queued_at: null,
+        })
+    })
+    rescheduled += changed
+    if (changed === 0 || rows.length < BATCH_ROWS) return rescheduled
+  }
 }
 
 /** The delay before the next attempt of a delivery, as SQL. First and manual attempts have none. */

@@ -34,12 +34,16 @@ export async function startClock(db: Db, log: Logger, now?: () => Date): Promise
   const clock = await Clock.open(db, now)
   if (now === undefined) useClockForIds(clock.now)
   const watch = new ClockWatch(db, log, clock)
-  await watch.check({ mustMark: true })
-  const check = (): void => {
+  const check = (): Promise<void> =>
     watch
       .check({})
-      .catch((error: unknown) => log.warn({ err: error }, 'The time could not be read or marked'))
-  }
+      .catch((error: unknown) =>
+        log.warn(
+          { err: error },
+          'The time could not be read or marked. No row is deleted by its age meanwhile.',
+        ),
+      )
+  await check()
   const timer = setInterval(check, READ_EVERY_MS[db.dialect]).unref()
   return {
     now: clock.now,
@@ -72,8 +76,9 @@ class ClockWatch {
     this.#clock = clock
   }
 
+  /** Also before the first mark: without one, nobody knows how far the clock has jumped. */
   get isInDoubt(): boolean {
-    return doubtLeftMs(this.spans) > 0
+    return this.#markedAtMs === undefined || doubtLeftMs(this.spans) > 0
   }
 
   /** Reads the time, and marks it when that is due. A time after a jump counts only once it is marked, so no

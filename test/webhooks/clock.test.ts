@@ -11,25 +11,21 @@ const REALIGNED_MS = 20_000
 test.each([
   ['3 hours', 3 * HOUR_MS],
   ['100 days', 100 * DAY_MS],
-])(
-  'the clock goes back by %s: attempts keep their delay, and due ones are made',
-  async (_, ahead) => {
-    await using bench = await newBench()
-    await using receiver = await startReceiver({ answers: [500, 500, 204] })
-    const tenant = await newTenant(bench)
-    await tenant.subscribe(receiver.url)
-    let offset = ahead
-    const now = (): Date => new Date(Date.now() + offset)
-    await bench.start({ now, delays: '1,5,600,600,600,600,600,600,600' })
-    const { id } = await tenant.emitOne()
-    const failed = await tenant.reached(id, 'retrying')
-    expect(failed.nextAttemptAt).toBeGreaterThan(Date.now() + ahead - HOUR_MS)
-    await receiver.received(2)
-    offset = 0
-    await receiver.received(3, REALIGNED_MS)
-    expect(await tenant.reached(id, 'delivered')).toMatchObject({ attempts: 3 })
-  },
-)
+])('the clock goes back by %s: the next attempt is made after its delay', async (_, ahead) => {
+  await using bench = await newBench()
+  await using receiver = await startReceiver({ answers: [500, 204] })
+  const tenant = await newTenant(bench)
+  await tenant.subscribe(receiver.url)
+  let offset = ahead
+  const now = (): Date => new Date(Date.now() + offset)
+  await bench.start({ now, delays: '5,600,600,600,600,600,600,600,600' })
+  const { id } = await tenant.emitOne()
+  const failed = await tenant.reached(id, 'retrying')
+  expect(failed.nextAttemptAt).toBeGreaterThan(Date.now() + ahead - HOUR_MS)
+  offset = 0
+  await receiver.received(2, REALIGNED_MS)
+  expect(await tenant.reached(id, 'delivered')).toMatchObject({ attempts: 2 })
+})
 
 test('the clock went back while no worker ran: the next one reschedules within seconds', async () => {
   await using bench = await newBench()

@@ -111,6 +111,7 @@ export class Enqueuer {
 
   async stop(): Promise<void> {
     await this.#loop.stop()
+    await this.#realignment.stop()
     for (const timer of this.#timers.values()) clearTimeout(timer)
     await this.#leader.stop()
   }
@@ -241,7 +242,7 @@ export class Enqueuer {
     if (performance.now() - this.#repairedAtMs < REPAIR_MS) return
     this.#repairedAtMs = performance.now()
     const { db, queue, log, now, worker } = this.#options
-    await this.#realignment.run()
+    this.#realignment.wake()
     const repaired = await repair({ db, jobs: queue.attempts, log }, now())
     if (repaired > 0) worker.wake()
   }

@@ -2,12 +2,11 @@ import type { Logger } from 'pino'
 import type { Db } from '../../records/database/open.ts'
 import { rescheduleLateAttempts, rescheduleLatestAttempts } from '../../records/late-attempts.ts'
 import type { Queue } from '../queue/queue.ts'
+import { RunLoop } from '../run-loop.ts'
 
 export interface RealignOptions {
   db: Db
   queue: Queue
-  /** How far ahead attempts are enqueued. */
-  horizonMs: number
   delaysMs: number[]
   now: () => Date
   log: Logger
@@ -23,29 +22,45 @@ const THOROUGH_MS = 30_000
  *  have to wait until the clock is there again. */
 export class Realignment {
   readonly #options: RealignOptions
+  readonly #loop: RunLoop
   /** The time of the last run, and when that was by the monotonic clock. */
   #last: { timeMs: number; atMs: number } | undefined
   #thoroughUntilMs = Number.NEGATIVE_INFINITY
 
   constructor(options: RealignOptions) {
     this.#options = options
+    this.#loop = new RunLoop(
+      () => this.#run(),
+      (error) =>
+        options.log.warn({ err: error }, 'The schedule could not be realigned; trying again'),
+    )
   }
+
+  /** Runs in the background: a run may read every scheduled attempt. */
+  readonly wake = (): void => this.#loop.wake()
 
   /** The next run is the first of a new leader: the clock may have gone back before. */
   readonly restart = (): void => {
     this.#last = undefined
   }
 
-  async run(): Promise<void> {
-    const { db, queue, horizonMs, delaysMs, now, log } = this.#options
+  stop(): Promise<void> {
+    return this.#loop.stop()
+  }
+
+  async #run(): Promise<void> {
+    const { db, queue, delaysMs, now, log } = this.#options
     const at = now()
     if (this.#hasGoneBack(at)) this.#thoroughUntilMs = performance.now() + THOROUGH_MS
     const isThorough = performance.now() < this.#thoroughUntilMs
-    if (isThorough) await queue.realign(horizonMs)
     const reschedule = isThorough ? rescheduleLateAttempts : rescheduleLatestAttempts
     const rescheduled = await reschedule(db, { now: at, delaysMs })
     if (rescheduled > 0)
-      log.warn({ attempts: rescheduled }, 'The clock went back: attempts were rescheduled')
+      log.warn(
+        { attempts: rescheduled },
+        'Attempts were rescheduled: the clock went back, or the delays are shorter now',
+      )
+    if (isThorough) await queue.realign()
     this.#last = { timeMs: at.getTime(), atMs: performance.now() }
   }
 

@@ -29,9 +29,9 @@ export interface Queue {
   isReady(): Promise<boolean>
   /** The connection pools by name. Embedded PostgreSQL has none. */
   pools(): Record<string, PoolUse>
-  /** After the clock of the queue went back: jobs that start more than `horizonMs` from now start at once, and
-   *  no lease or round of pg-boss is from the future. */
-  realign(horizonMs: number): Promise<void>
+  /** After the clock of the queue went back: no job waits for a time of the clock before, and no lease or
+   *  round of pg-boss is from the future. */
+  realign(): Promise<void>
   stop(graceMs: number): Promise<void>
 }
 
@@ -46,17 +46,16 @@ const VACUUM = ['vacuum pgboss.job_common', 'checkpoint']
 const VACUUM_AFTER_JOBS = 10_000
 const VACUUM_INTERVAL_MS = 60_000
 
-/** Times in the tables of pg-boss that are later than this are wrong. The minute is for clocks that differ. */
-const future = (ms = 0): string => `now() + interval '1 minute' + ${ms} * interval '1 millisecond'`
-
-/** Corrects times in the tables of pg-boss that a clock which was ahead has left. */
-const realignment = (horizonMs: number): string[] => [
+/** Corrects times in the tables of pg-boss that a clock which was ahead has left. A job starts when it is added,
+ *  or at the time of its attempt. */
+const REALIGNMENT = [
   `update pgboss.job set start_after = now()
-   where state in ('created', 'retry') and start_after > ${future(horizonMs)}`,
+   where state in ('created', 'retry') and start_after > now() + interval '1 second'
+     and start_after > to_timestamp(coalesce((data ->> 'dueAt')::float8, 0) / 1000) + interval '1 second'`,
   `update pgboss.job set started_on = now(), heartbeat_on = now()
-   where state = 'active' and greatest(started_on, heartbeat_on) > ${future()}`,
+   where state = 'active' and greatest(started_on, heartbeat_on) > now() + interval '1 second'`,
   `update pgboss.queue set monitor_on = now(), monitor_claim_on = now(), maintain_on = now()
-   where greatest(monitor_on, monitor_claim_on, maintain_on) > ${future()}`,
+   where greatest(monitor_on, monitor_claim_on, maintain_on) > now() + interval '1 second'`,
 ]
 
 export async function startQueue(options: QueueOptions): Promise<Queue> {
@@ -91,8 +90,8 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
       await boss.jobs.getDb().executeSql('select 1')
       return true
     },
-    async realign(horizonMs) {
-      for (const statement of realignment(horizonMs)) await boss.jobs.getDb().executeSql(statement)
+    async realign() {
+      for (const statement of REALIGNMENT) await boss.jobs.getDb().executeSql(statement)
     },
     pools: () => boss.pools(),
     async stop(graceMs) {
