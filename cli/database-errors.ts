@@ -23,6 +23,11 @@ const EMBEDDED: Case[] = [
       'muster.sqlite-wal and muster.sqlite-shm to another folder, and restore a backup: see "muster backup --help".',
   },
   {
+    codes: /^SQLITE_(BUSY|LOCKED)/,
+    describe: (dataDir, reason) =>
+      `Another process writes to DATA_DIR ${dataDir}: ${reason}. Run the command again.`,
+  },
+  {
     codes: /^(SQLITE_FULL|ENOSPC)/,
     describe: (dataDir, reason) => `The disk of DATA_DIR ${dataDir} is full: ${reason}. Make room.`,
   },
@@ -61,6 +66,8 @@ export function describeDatabaseError(
 
 /** knex begins a message with the statement. An error for a name with several IP addresses has no message. */
 function reasonOf(error: Error): string {
+  // Its message is for the developer of a program that uses knex.
+  if (error.name === 'KnexTimeoutError') return 'no connection in time'
   return error.message.split(' - ').at(-1) || errorCode(error)
 }
 
