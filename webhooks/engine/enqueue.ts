@@ -230,9 +230,12 @@ export class Enqueuer {
   }
 
   async #releaseEnded(): Promise<void> {
-    const { db, worker } = this.#options
-    const released = (await this.#endedWorkers?.releaseAttempts()) ?? 0
-    if (released === 0) return
+    const { db, worker, log } = this.#options
+    const released = await this.#endedWorkers?.releaseAttempts().catch((error: unknown) => {
+      // Without it, their leases expire.
+      log.warn({ err: error }, 'The attempts of ended workers could not be released; trying again')
+    })
+    if (!released) return
     worker.wake()
     db.notifyOtherNodes(ATTEMPTS_QUEUED.name)
   }

@@ -55,8 +55,8 @@ export class Leader {
   /** Whether this process has the lease now. */
   get isLeader(): boolean {
     if (this.#db.dialect === 'sqlite') return true
-    this.#checkSession()
-    return this.#isLeader && performance.now() - this.#renewedAtMs <= LEASE_MS
+    const isValid = performance.now() - this.#renewedAtMs <= LEASE_MS
+    return this.#isLeader && isValid && this.#holder?.id === this.#currentId
   }
 
   async stop(): Promise<void> {
@@ -65,9 +65,13 @@ export class Leader {
       await releaseLease(this.#db, LEASE_NAME, this.#holder).catch(() => undefined)
   }
 
+  get #currentId(): string | undefined {
+    return this.#session ? this.#session.id : this.#processId
+  }
+
   /** A lost session ends the leadership: another worker may lead already. */
   #checkSession(): void {
-    const id = this.#session ? this.#session.id : this.#processId
+    const id = this.#currentId
     if (id === this.#holder?.id) return
     this.#holder = id === undefined ? undefined : { id, isSession: this.#session !== undefined }
     this.#renewedAtMs = Number.NEGATIVE_INFINITY
