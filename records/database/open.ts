@@ -60,8 +60,8 @@ const NO_LOG = {
 const SQLITE_READERS = 4
 /** Each connection has its own page cache. The operating system caches the file as well, so a miss is
  *  cheap. */
-const WRITER_CACHE_KIB = 32_000
-const READER_CACHE_KIB = 8_000
+const WRITER_CACHE_KIB = 16_000
+const READER_CACHE_KIB = 4_000
 /** pg sends statements before earlier ones have completed. knex's types do not declare this setting of pg. */
 const PIPELINED: object = { pipeline: true }
 const ACQUIRE_TIMEOUT_MS = 5_000

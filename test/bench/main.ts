@@ -4,6 +4,7 @@ import { parseList } from '../../cli/shell.ts'
 import { consolePages } from './console.ts'
 import { contract } from './contract.ts'
 import { drain } from './drain.ts'
+import { footprint } from './footprint.ts'
 import { horizon } from './horizon.ts'
 import { isolation } from './isolation.ts'
 import { latency } from './latency.ts'
@@ -39,6 +40,7 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
   horizon: { run: horizon, about: 'lease and sweep with a million later attempts' },
   lateness: { run: lateness, about: 'how late scheduled attempts start' },
   memory: { run: memory, about: 'memory over 200,000 deliveries' },
+  footprint: { run: footprint, about: 'the memory of "muster serve", compared with bare Koa' },
   latency: {
     run: latency,
     about: 'from a change through the API to its webhook request, at 25 per second',

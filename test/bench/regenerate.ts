@@ -5,10 +5,10 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
+import { freePort } from '../postgres.ts'
 import { copyRepository, withPing } from '../repository.ts'
 import { figure, median, type Result } from './result.ts'
 import { type Bench, type Environment, newAccount, withRecords } from './set-up.ts'
-import { freePort } from './startup.ts'
 
 const LOOK_MS = 10
 const WITHIN_MS = 60_000

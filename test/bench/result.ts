@@ -5,7 +5,7 @@ export type Goal = { atMost: number } | { atLeast: number }
 
 export interface Result {
   what: string
-  unit: 'µs' | 'ms' | 's' | '/s' | ''
+  unit: 'µs' | 'ms' | 's' | '/s' | 'MB' | ''
   muster: number
   /** The value of the comparison, in the same unit. */
   reference?: { name: string; value: number }
