@@ -1,15 +1,13 @@
 /** Converts an embedded database of an earlier version, so that its file returns free space. */
-import { join } from 'node:path'
 import {
   type ConversionSpace,
   convertFile,
   findConversionSpace,
   isSpaceReturned,
 } from '../records/database/free-space.ts'
-import { acquireFileLock, type FileLock, FileLocked } from '../records/database/lock.ts'
 import type { Db } from '../records/database/open.ts'
+import { tryServeLock } from './serve-lock.ts'
 
-const LOCK_TIMEOUT_MS = 500
 const PROGRESS_MS = 5_000
 
 const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_000_000)} MB`
@@ -22,7 +20,7 @@ export async function convertIfNeeded(
   print: (line: string) => void,
 ): Promise<string | undefined> {
   if (await isSpaceReturned(db)) return undefined
-  const lock = await acquireServeLock(dataDir)
+  const lock = await tryServeLock(dataDir)
   if (lock === undefined)
     return 'The file does not return the space of deleted rows yet. To convert it, stop muster serve and run this again.'
   try {
@@ -33,16 +31,6 @@ export async function convertIfNeeded(
     return `The file was converted and has ${megabytes(fileBytes)} now. It returns the space of deleted rows.`
   } finally {
     await lock.release()
-  }
-}
-
-/** Undefined while the service runs. */
-async function acquireServeLock(dataDir: string): Promise<FileLock | undefined> {
-  try {
-    return await acquireFileLock(join(dataDir, 'serve.lock'), LOCK_TIMEOUT_MS)
-  } catch (error) {
-    if (error instanceof FileLocked) return undefined
-    throw error
   }
 }
 
