@@ -2,6 +2,8 @@
  *  is cut repeats no attempt. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, test } from 'vitest'
+import { transaction } from '../../records/database/transaction.ts'
+import { pauseDeliveries, unpauseDeliveries } from '../../records/delivery-pause.ts'
 import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
@@ -9,6 +11,8 @@ import { startReceiver } from '../receiver.ts'
 /** Well below the expiry of a lease, which takes 10 to 17 s. The machine may be busy. */
 const SOON_MS = 8_000
 const RESPONSE_MS = 5_000
+/** PostgreSQL ends a transaction that waits this long for its worker. */
+const MAX_WAIT_MS = 10_000
 
 async function createParticipant({ token }: Cluster, { url }: Node): Promise<void> {
   const response = await fetch(`${url}/public/v1/participants`, {
@@ -74,6 +78,42 @@ test.skipIf(inject('database') !== 'postgres')(
     await delay(1_500)
     expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(2)
     expect(receiver.requests).toHaveLength(2)
+  },
+  120_000,
+)
+
+test.skipIf(inject('database') !== 'postgres')(
+  'a worker freezes within a lease: PostgreSQL ends its transaction, and another worker makes the attempt',
+  async () => {
+    await using cluster = await openCluster({ kind: 'postgres' })
+    await using receiver = await startReceiver()
+    const { db } = cluster
+    await cluster.addWebhook(receiver.url, ['participant.created'])
+    const api = await cluster.addNode('api', 'api')
+    const frozen = await cluster.addNode('frozen', 'worker')
+    await pauseDeliveries(db, new Date())
+    await createParticipant(cluster, api)
+    await until('the attempt is queued', () =>
+      db.read('pgboss.job').where({ name: 'deliveries' }).first(),
+    )
+    await transaction(db, async ({ sql }) => {
+      await sql.raw('lock table pgboss.job in exclusive mode')
+      await unpauseDeliveries(db)
+      await until('the session of the worker waits for the lock', async () => {
+        const sessions = db.read('pg_locks').where({ locktype: 'advisory', granted: true })
+        const waiting = db.read('pg_stat_activity').where({ wait_event_type: 'Lock' })
+        return waiting.whereIn('pid', sessions.select('pid')).first()
+      })
+      frozen.freeze()
+    })
+    const frozenAt = Date.now()
+    await cluster.addNode('live', 'worker')
+    await receiver.received(1, MAX_WAIT_MS + SOON_MS)
+    console.log(`Another worker made the attempt after ${Date.now() - frozenAt} ms`)
+    frozen.thaw()
+    await until('all is delivered', () => isDelivered(cluster))
+    expect(receiver.requests).toHaveLength(1)
+    expect(await frozen.stop()).toBe(0)
   },
   120_000,
 )

@@ -44,6 +44,8 @@ export interface QueueSettings {
 
 /** A lease expires when it is not renewed for this long. pg-boss allows no less than 10. */
 const LEASE_SECONDS = 10
+/** A worker that hangs must not keep the attempts locked that it is leasing. */
+const LEASING_SETTINGS = { idle_in_transaction_session_timeout: LEASE_SECONDS * 1_000 }
 /** How often pg-boss looks for expired leases. It takes up to twice as long after the process that
  *  did so has died. */
 const SUPERVISE_SECONDS = 2
@@ -126,7 +128,7 @@ function connection({
 }: QueuePlace) {
   return {
     connectionString: databaseUrl,
-    onConnect: applySessionSettings,
+    onConnect: (client: pg.Client) => applySettings(client, SESSION_SETTINGS),
     application_name: 'muster-queue',
     max: queuePoolSize,
     keepAlive: true,
@@ -138,9 +140,9 @@ function connection({
 }
 
 /** After the connection: poolers in session mode refuse settings among the startup parameters. */
-function applySessionSettings(client: pg.Client): Promise<unknown> {
-  const settings = Object.entries(SESSION_SETTINGS).map(([name, value]) => `set ${name}=${value}`)
-  return client.query(settings.join(';'))
+function applySettings(client: pg.Client, settings: Record<string, unknown>): Promise<unknown> {
+  const statements = Object.entries(settings).map(([name, value]) => `set ${name}=${value}`)
+  return client.query(statements.join(';'))
 }
 
 /** A client for the session of a worker, on the connection of the queue. Undefined: the database has no
@@ -151,7 +153,8 @@ export function sessionClient(place: QueuePlace): (() => pg.Client) | undefined 
   return () => {
     const client = new PreparingClient({ ...connection(place), ...PIPELINED })
     // Only a pool calls `onConnect`. Sent before the statements that follow `connect()`.
-    client.once('connect', () => applySessionSettings(client).catch(() => undefined))
+    const settings = { ...SESSION_SETTINGS, ...LEASING_SETTINGS }
+    client.once('connect', () => applySettings(client, settings).catch(() => undefined))
     return client
   }
 }
