@@ -51,6 +51,7 @@ export class Realignment {
   async #run(): Promise<void> {
     const { db, queue, delaysMs, now, log } = this.#options
     const at = now()
+    const atMs = performance.now()
     if (this.#hasGoneBack(at)) this.#thoroughUntilMs = performance.now() + THOROUGH_MS
     const isThorough = performance.now() < this.#thoroughUntilMs
     const reschedule = isThorough ? rescheduleLateAttempts : rescheduleLatestAttempts
@@ -61,7 +62,7 @@ export class Realignment {
         'Attempts were rescheduled: the clock went back, or the delays are shorter now',
       )
     if (isThorough) await queue.realign()
-    this.#last = { timeMs: at.getTime(), atMs: performance.now() }
+    this.#last = { timeMs: at.getTime(), atMs }
   }
 
   #hasGoneBack(at: Date): boolean {
