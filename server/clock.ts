@@ -125,8 +125,8 @@ class ClockWatch {
     if (doubtLeftMs(before) > 0 && before.at(-1)?.number === newest?.number) return
     this.#log.warn(
       {
-        time_before: new Date(last?.markedAt ?? 0),
-        time: new Date(newest?.markedAt ?? 0),
+        last_mark: new Date(last?.markedAt ?? 0),
+        now: new Date(newest?.markedAt ?? 0),
         hours_left: Math.ceil(leftMs / HOUR_MS),
       },
       'The clock is in doubt: it has jumped, or the service was stopped for more than an hour. ' +
