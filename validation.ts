@@ -112,7 +112,7 @@ function toMessage(
     case 'if':
       return undefined
     case 'oneOf':
-      return formatTypes(alternativeTypes ?? [])
+      return alternativeTypes ? formatTypes(alternativeTypes) : 'is not valid.'
     case 'enum':
       return `must be one of ${params.allowedValues.map(String).join(', ')}.`
     case 'format':

@@ -49,6 +49,8 @@ export async function startFaultyProxy(
     const changed = { ...response, ...answer?.(response, changedRequest) }
     outgoing.writeHead(changed.status, changed.headers).end(changed.body)
   })
+  // The suite computes random data for seconds, and would send its next request on a closed connection.
+  server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
