@@ -4,6 +4,7 @@ import {
   errorCode,
   isLoginRefused,
   isPermissionDenied,
+  isTlsFailure,
   isUnavailable,
 } from '../records/database/errors.ts'
 import { sqliteFile } from '../records/database/open.ts'
@@ -59,6 +60,8 @@ export function describeDatabaseError(
     return `PostgreSQL refuses the user or the password of DATABASE_URL: ${reason}. Correct it.`
   if (isPermissionDenied(error))
     return `PostgreSQL refuses the user of DATABASE_URL: ${reason}. Make this user the owner of the database.`
+  if (isTlsFailure(error))
+    return `TLS to PostgreSQL failed: ${reason}. Correct sslmode in DATABASE_URL, or the certificate of the server.`
   if (isUnavailable(error))
     return `The database cannot be reached or is overloaded: ${reason}. Check DATABASE_URL, the server and the network.`
   return undefined

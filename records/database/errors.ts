@@ -48,6 +48,16 @@ export function isLoginRefused(error: unknown): boolean {
   return /^28...$/.test(errorCode(error))
 }
 
+/** Has TLS to PostgreSQL failed? The message is of pg; the codes are of Node.js, for certificates. */
+export function isTlsFailure(error: unknown): boolean {
+  return (
+    /^(CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_|ERR_(TLS|SSL)_)/.test(
+      errorCode(error),
+    ) ||
+    (error instanceof Error && /does not support SSL connections/.test(error.message))
+  )
+}
+
 /** Does the user of PostgreSQL lack a right? 42501 is insufficient_privilege. */
 export function isPermissionDenied(error: unknown): boolean {
   return errorCode(error) === '42501'
