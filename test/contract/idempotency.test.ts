@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { transaction } from '../../records/database/transaction.ts'
-import { type Answer, startApp } from '../helpers.ts'
+import { type Answer, startApp, until } from '../helpers.ts'
 import { type Http, PARTICIPANTS, startHttp } from './http.ts'
 
 let http: Http
@@ -110,13 +110,14 @@ describe('Idempotency-Key', () => {
         })
       const changes = await blockChanges(http)
       const lost = postSlow('key-8')
-      await delay(300)
+      const blocked = "pg_locks where relation = 'participants'::regclass and not granted"
+      await until('the first request is blocked', async () => {
+        const { rows } = await db.read.raw(`select pid from ${blocked}`)
+        return rows.length > 0
+      })
       expect((await repeat()).status).toBe(409)
-      // The connections of the first request end, as if its process had been killed.
-      await db.read.raw(
-        `select pg_terminate_backend(pid) from pg_locks
-         where relation = 'participants'::regclass and not granted`,
-      )
+      // The connection of the first request ends, as if its process had been killed.
+      await db.read.raw(`select pg_terminate_backend(pid) from ${blocked}`)
       expect((await lost).status).toBe(503)
       await changes.unblock()
       expect(await repeat()).toMatchObject({ status: 201, body: { full_name: 'Slow' } })
