@@ -17,7 +17,6 @@ import {
   findDamage,
   findPostgresState,
   findSqliteVersion,
-  type PostgresState,
 } from '../records/reports/installation.ts'
 import { findSecretKeyState } from '../records/secret-keys.ts'
 import type { Config } from '../server/config.ts'
@@ -66,7 +65,8 @@ export async function checkDatabase({ db, config }: Installation): Promise<Findi
   if ('dataDir' in database) return checkSqlite(db)
   if (hasComparableCatalogue(database))
     await assertVersion(async (text) => (await db.read.raw(text)).rows)
-  return checkPostgres(await findPostgresState(db))
+  const { settings } = await findPostgresState(db)
+  return [ok('database', `PostgreSQL ${settings.server_version}.`)]
 }
 
 async function checkSqlite(db: Db): Promise<Finding[]> {
@@ -86,9 +86,11 @@ async function checkSqlite(db: Db): Promise<Finding[]> {
   return [ok(check, `SQLite ${await findSqliteVersion(db)}, ${formatBytes(bytes)}, ${result}.`)]
 }
 
-/** Settings that lose data or refuse writes. */
-function checkPostgres({ settings, isStandby }: PostgresState): Finding[] {
+/** Settings of PostgreSQL that lose data or refuse writes. */
+export async function checkSettings({ db }: Installation): Promise<Finding[]> {
   const check = 'database'
+  if (db.dialect === 'sqlite') return []
+  const { settings, isStandby } = await findPostgresState(db)
   const findings: Finding[] = []
   if (isStandby || settings.transaction_read_only === 'on')
     findings.push(
@@ -123,7 +125,7 @@ function checkPostgres({ settings, isStandby }: PostgresState): Finding[] {
         'Create a database with the encoding UTF8, and move the data there with pg_dump.',
       ),
     )
-  return findings.length > 0 ? findings : [ok(check, `PostgreSQL ${settings.server_version}.`)]
+  return findings
 }
 
 export async function checkClock({ db }: Installation): Promise<Finding[]> {
@@ -162,7 +164,7 @@ export async function checkSchema({ db, config }: Installation): Promise<Finding
     return [
       warning(
         check,
-        `${pending.length} migrations have not run.`,
+        `Migrations that have not run: ${pending.length}.`,
         'The next start runs them. To run them now:  muster migrate',
       ),
     ]

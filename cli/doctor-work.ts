@@ -18,7 +18,7 @@ const MAX_NAMED_WEBHOOKS = 5
 
 export async function checkAccounts({ db }: Installation): Promise<Finding[]> {
   const { accounts, suspended, deleting } = await countAccounts(db.read)
-  const text = `${accounts} accounts, ${suspended} of them suspended, ${deleting} being deleted.`
+  const text = `Accounts: ${accounts}, suspended: ${suspended}, being deleted: ${deleting}.`
   return [ok('accounts', text)]
 }
 
@@ -33,14 +33,14 @@ export async function checkWebhooks({ db, config }: Installation): Promise<Findi
       if (!canOpen(config, id, sealed)) unreadable.push(id)
     }
   if (unreadable.length === 0)
-    return [ok(check, `${count} webhooks are enabled, and their signing secrets can be read.`)]
+    return [ok(check, `Enabled webhooks: ${count}. All signing secrets can be read.`)]
   const names = unreadable.slice(0, MAX_NAMED_WEBHOOKS).join(', ')
   const others = unreadable.length - MAX_NAMED_WEBHOOKS
   return [
     problem(
       check,
-      `The deliveries of ${unreadable.length} webhooks are paused, because their signing secrets cannot be ` +
-        `read: ${names}${others > 0 ? ` and ${others} more` : ''}.`,
+      'Webhooks whose deliveries are paused, because their signing secrets cannot be read: ' +
+        `${names}${others > 0 ? ` and ${others} more` : ''}.`,
       'Restore the key, or rotate each secret:  muster webhook rotate ID',
     ),
   ]
@@ -119,7 +119,7 @@ export async function checkBulkJobs({ db }: Installation): Promise<Finding[]> {
     : [
         warning(
           'bulk jobs',
-          `${paused} bulk jobs are paused.`,
+          `Paused bulk jobs: ${paused}.`,
           'See why:  muster bulk list --account ID',
         ),
       ]

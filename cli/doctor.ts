@@ -102,6 +102,7 @@ async function runAll(
     runCheck(name, environment, () => check(installation))
   const findings = await run('database', checks.checkDatabase)
   if (findings.some(({ level }) => level === 'problem')) return findings
+  findings.push(...(await run('database', checks.checkSettings)))
   findings.push(...(await run('connections', checks.checkConnections)))
   findings.push(...(await run('disk', checks.checkDisk)))
   const schema = await run('schema', checks.checkSchema)
