@@ -76,7 +76,8 @@ export async function findConversionSpace(db: Db, dataDir: string): Promise<Conv
 export async function convertFile({ write }: Db, dataDir: string): Promise<void> {
   // Otherwise the copy would be on another disk, which may be too small, and in a folder of all users.
   await write.raw(`pragma temp_store_directory = '${dataDir.replaceAll("'", "''")}'`)
-  // The connection has set `auto_vacuum`, which takes effect now.
+  // The only connection of the writer: the second statement needs the setting of the first.
+  await write.raw('pragma auto_vacuum = incremental')
   await write.raw('vacuum')
   await write.raw('pragma wal_checkpoint(truncate)')
 }

@@ -1,5 +1,6 @@
 /** The database: one SQLite file (the embedded default) or PostgreSQL, both through knex. The only file
  *  that creates a knex. */
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import knex, { type Knex } from 'knex'
 import pg from 'pg'
@@ -149,6 +150,12 @@ function notify(pool: Knex, messages: string[]): Promise<unknown> {
   )
 }
 
+/** First, because the other pragmas may wait for a lock. */
+const BUSY_TIMEOUT = 'busy_timeout = 10000'
+/** Before the first write: a file with tables takes it only when it is converted. It locks the file for
+ *  writing, so a connection to a file with tables must not set it. */
+const AUTO_VACUUM = 'auto_vacuum = INCREMENTAL'
+
 function openSqlite(filename: string): Db {
   const open = (max: number, pragmas: string[]): Knex =>
     knex({
@@ -166,18 +173,13 @@ function openSqlite(filename: string): Db {
           connection: { exec(sql: string, done: (error: Error | null) => void): void },
           done: (error: Error | null) => void,
         ) {
-          connection.exec(pragmas.map((pragma) => `PRAGMA ${pragma};`).join(''), done)
+          const isEmpty = (statSync(filename, { throwIfNoEntry: false })?.size ?? 0) === 0
+          const all = [BUSY_TIMEOUT, ...(isEmpty ? [AUTO_VACUUM] : []), ...pragmas]
+          connection.exec(all.map((pragma) => `PRAGMA ${pragma};`).join(''), done)
         },
       },
     })
-  const common = [
-    // First: an empty file takes it, and a file with tables only when it is converted.
-    'auto_vacuum = INCREMENTAL',
-    'journal_mode = WAL',
-    'synchronous = FULL',
-    'foreign_keys = ON',
-    'busy_timeout = 10000',
-  ]
+  const common = ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON']
   const cached = (kibibytes: number): string => `cache_size = -${kibibytes}`
   const write = open(1, [...common, cached(WRITER_CACHE_KIB)])
   const read = open(SQLITE_READERS, [...common, cached(READER_CACHE_KIB), 'query_only = ON'])
