@@ -145,7 +145,8 @@ export const removalRules: RemovalRule[] = [
 
 /** The tables without a rule, and why their rows stay. */
 export const permanentTables: Record<string, string> = {
-  account_deletions: 'All that remains of a deleted account: its ID and the time',
+  account_deletions:
+    'One row for each deleted account, without personal data: the ID, two times and the number of rows',
   accounts: 'An operator deletes accounts',
   users: 'Users are deactivated; they are deleted with their account',
   participants: 'Clients and users delete records',
