@@ -62,11 +62,13 @@ function nodeArguments() {
 /** Node.js takes the options only at its start. A new program in the same process has the same process ID and
  *  needs no parent. It would lose the IPC channel, and Windows cannot do it: there the options are missing. */
 function canReplaceProcess() {
+  const nodeOptions = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
   return (
     typeof process.execve === 'function' &&
     process.platform !== 'win32' &&
     !process.channel &&
-    !process.execArgv.includes(SERVE_OPTIONS[0])
+    // The options are set already, by this function or by the operator.
+    !nodeOptions.includes('--max-semi-space-size')
   )
 }
 

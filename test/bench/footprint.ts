@@ -29,7 +29,6 @@ export async function footprint(bench: Bench): Promise<Result[]> {
   for (let round = 1; round <= (bench.quick ? 1 : 3); round++) {
     bench.progress(`round ${round}`)
     rounds.push(await measure(bench))
-    bench.progress(JSON.stringify(rounds.at(-1)))
   }
   const reference = { name: 'bare Koa', value: median(rounds.map(({ bare }) => bare)) }
   const peak = (when: keyof Peaks, what: string): Result => {
