@@ -78,10 +78,19 @@ async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
     let removed = 0
     for (const [, remove] of STEPS)
       for (let rows = await remove(trx, id); rows > 0; rows = await remove(trx, id)) removed += rows
-    removed += await trx.sql('accounts').where({ id }).delete()
+    removed += await deleteAccountRow(trx, id)
     await addRemovedRows(trx.sql, id, removed)
     await completeAccountDeletion(trx.sql, id, now)
   })
+}
+
+const MAX_DELETE_MS = 60 * 60_000
+
+/** Without the limit of other statements: the database searches every table for references to the account, and
+ *  reads all deliveries for it, because no index finds those of an account. */
+async function deleteAccountRow({ dialect, sql }: Trx, id: string): Promise<number> {
+  if (dialect === 'postgres') await sql.raw(`set local statement_timeout = ${MAX_DELETE_MS}`)
+  return sql('accounts').where({ id }).delete().options({ query_timeout: MAX_DELETE_MS })
 }
 
 /** `key`: the columns of the primary key. */

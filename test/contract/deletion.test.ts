@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, inject, it } from 'vitest'
 import { createFirstAccount } from '../../auth/first-account.ts'
 import { ERASED_TABLES } from '../../records/account-erasure.ts'
+import { deleteAccount } from '../../records/account-suspension.ts'
 import { type Db, openDatabase } from '../../records/database/open.ts'
 import { readExpectedSchema } from '../../records/database/schema.ts'
 import { writeScope } from '../../records/database/scope.ts'
@@ -228,3 +229,23 @@ it('account delete: Ctrl-C ends only the command, and after SIGKILL the next sta
     await db.close()
   }
 }, 120_000)
+
+it.skipIf(inject('database') !== 'postgres')(
+  'account delete: erases the account also when PostgreSQL needs longer than the limit of a statement',
+  async () => {
+    const environment = { DATABASE_STATEMENT_TIMEOUT_MS: '500' }
+    await using app = await startApp({ role: 'all', environment })
+    const { accountId } = await app.newAccount()
+    // PostgreSQL also looks for references to the account in every table. This stands for large ones.
+    await app.db.write.raw(`create function wait() returns trigger language plpgsql
+      as 'begin perform pg_sleep(2); return old; end'`)
+    await app.db.write.raw(
+      'create trigger slow before delete on accounts for each row execute function wait()',
+    )
+    await transaction(app.db, (trx) => deleteAccount(writeScope(trx, accountId), new Date()))
+    const isErased = async () =>
+      (await app.db.read('account_deletions').where({ id: accountId }).first())?.completed_at !==
+      null
+    await until('the account is erased', isErased, 10_000)
+  },
+)
