@@ -78,7 +78,7 @@ async function orderDeletion(
   return id
 }
 
-/** Resolves when the account is erased, at Ctrl-C, or when nothing happens any more. */
+/** Resolves when the account is erased, at Ctrl-C, or when no worker makes progress. */
 async function waitForDeletion(
   db: Db,
   id: string,

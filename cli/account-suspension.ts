@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { listAccountDeletions } from '../records/account-deletions.ts'
 import { resumeAccount, suspendAccount } from '../records/account-suspension.ts'
-import { type Account, findAccounts, listAccounts } from '../records/accounts.ts'
+import { type Account, listAccounts } from '../records/accounts.ts'
 import { insertAuditEntry } from '../records/audit-log.ts'
 import { type WriteScope, writeScope } from '../records/database/scope.ts'
 import { transaction } from '../records/database/transaction.ts'
@@ -110,7 +110,7 @@ function changeSuspension(
       await insertAuditEntry(scope, { user: null, action, target, ip: null }, now())
       return true
     })
-    const [changed = account] = await findAccounts(db.read, { id })
+    const [changed = account] = await listAccounts(db.read, { id })
     return { document: toDocument(changed), text: describe(account, isChanged) }
   })
 }

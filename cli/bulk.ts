@@ -181,15 +181,15 @@ export function addBulkOptions(command: Command): Command {
 
 /** Starts a bulk job, or counts its deliveries. */
 export async function startOrPreview(
-  db: Db,
-  accountId: string,
+  { db, accountId, now }: { db: Db; accountId: string; now: () => Date },
   selection: BulkSelection,
   { rate, preview }: BulkOptions,
-  now: Date,
 ): Promise<Output> {
   if (preview)
     return formatPreview(selection, await countSelected(readScope(db, accountId), selection))
-  return formatStarted(await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now))
+  return formatStarted(
+    await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now()),
+  )
 }
 
 /** Parses an option that takes deliveries per second. */

@@ -1,4 +1,4 @@
-/** What an operator can do about an error of the database or of DATA_DIR. */
+/** Tells operators what to do about an error of the database or of DATA_DIR. */
 import { resolve } from 'node:path'
 import {
   errorCode,
@@ -8,8 +8,7 @@ import {
   isUnavailable,
 } from '../records/database/errors.ts'
 import { sqliteFile } from '../records/database/open.ts'
-
-type Environment = Record<string, string | undefined>
+import type { Environment } from './shell.ts'
 
 interface Case {
   codes: RegExp

@@ -126,7 +126,7 @@ function retryFailed(shell: Shell, options: RetryFailedOptions): Promise<Output>
     if (account !== undefined) await assertAccount(db, account)
     const accountId = account ?? (await lookUpWebhookAccount(db, webhook ?? ''))
     const selection = selectFailedDeliveries(webhook ?? null, types ?? null, options, now())
-    return startOrPreview(db, accountId, selection, options, now())
+    return startOrPreview({ db, accountId, now }, selection, options)
   })
 }
 

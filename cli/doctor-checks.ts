@@ -22,23 +22,19 @@ import { findSecretKeyState } from '../records/secret-keys.ts'
 import type { Config } from '../server/config.ts'
 import { findSecretKeyProblem } from '../webhooks/secret-keys.ts'
 import { type Finding, ok, problem, warning } from './doctor-findings.ts'
+import { formatBytes, GIGABYTE, MEGABYTE } from './shell.ts'
 
 export interface Installation {
   db: Db
   config: Config
 }
 
-const MEGABYTE = 1_000_000
-const GIGABYTE = 1_000 * MEGABYTE
 /** Reading a larger file takes minutes. */
 const MAX_CHECKED_BYTES = 2 * GIGABYTE
 const LOW_DISK_BYTES = 2 * GIGABYTE
 const FULL_DISK_BYTES = 200 * MEGABYTE
 const MAX_OFFSET_MS = 1_000
 const HOUR_MS = 3_600_000
-
-export const formatBytes = (bytes: number): string =>
-  bytes >= GIGABYTE ? `${(bytes / GIGABYTE).toFixed(1)} GB` : `${Math.ceil(bytes / MEGABYTE)} MB`
 
 export function checkConfiguration(config: Config): Finding[] {
   const check = 'configuration'
@@ -47,13 +43,17 @@ export function checkConfiguration(config: Config): Finding[] {
   const findings = [ok(check, `${mode}, ROLE ${role}, BASE_URL ${baseUrl}.`)]
   if (isProduction && !baseUrl.startsWith('https:'))
     findings.push(
-      warning(check, 'BASE_URL is not https, so cookies are sent in clear.', 'Set BASE_URL.'),
+      warning(
+        check,
+        'BASE_URL is not https, so cookies are sent without encryption.',
+        'Set BASE_URL.',
+      ),
     )
   if (isProduction && webhookAllowedRanges.length > 0)
     findings.push(
       warning(
         check,
-        'WEBHOOK_ALLOW_ADDRESSES permits webhooks to reach private addresses.',
+        'WEBHOOK_ALLOW_ADDRESSES permits webhooks to reach private IP addresses.',
         'Remove it, unless your receivers are there.',
       ),
     )

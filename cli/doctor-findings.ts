@@ -1,17 +1,16 @@
 /** The result of one check of `muster doctor`. */
 import { Refused } from '../errors.ts'
 import { describeDatabaseError } from './database-errors.ts'
+import type { Environment } from './shell.ts'
 
 export interface Finding {
   check: string
   /** A warning can wait. A problem keeps the service from working, or loses data. */
   level: 'ok' | 'warning' | 'problem'
   text: string
-  /** What to do. Null: nothing, or the text says it. */
+  /** An instruction. Null: none is necessary, or the text contains it. */
   remedy: string | null
 }
-
-export type Environment = Record<string, string | undefined>
 
 export const ok = (check: string, text: string): Finding => ({
   check,

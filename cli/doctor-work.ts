@@ -1,8 +1,5 @@
-/** The checks of what waits: accounts, webhooks and deliveries. */
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+/** The checks of accounts and of pending work: webhooks, deliveries and bulk jobs. */
 import { Clock } from '../records/database/clock.ts'
-import { acquireFileLock, FileLocked } from '../records/database/lock.ts'
 import { findPausedAt } from '../records/delivery-pause.ts'
 import { countPausedBulkJobs, countUndelivered } from '../records/reports/database-state.ts'
 import { countAccounts, eachSealedSecret, hasLeader } from '../records/reports/installation.ts'
@@ -10,6 +7,7 @@ import { countQueued, findEarliestScheduledAt } from '../records/scheduled-attem
 import { openSecret, SecretUnreadable } from '../webhooks/transport/secret.ts'
 import type { Installation } from './doctor-checks.ts'
 import { type Finding, ok, problem, warning } from './doctor-findings.ts'
+import { isServing } from './serve-lock.ts'
 import { formatTime } from './shell.ts'
 
 const LATE_MS = 60_000
@@ -97,19 +95,9 @@ export async function checkDeliveries(installation: Installation): Promise<Findi
 const describeLateness = (lateMs: number): string =>
   lateMs === 0 ? 'None is late.' : `The oldest has been due for ${Math.ceil(lateMs / 1_000)} s.`
 
-/** SQLite: a service that runs holds its lock. */
+/** In embedded mode the service itself is the worker. */
 async function hasWorker({ db, config: { database } }: Installation): Promise<boolean> {
-  if (!('dataDir' in database)) return hasLeader(db)
-  const file = join(database.dataDir, 'serve.lock')
-  if (!existsSync(file)) return false
-  try {
-    const lock = await acquireFileLock(file, 0)
-    await lock.release()
-    return false
-  } catch (error) {
-    if (error instanceof FileLocked) return true
-    throw error
-  }
+  return 'dataDir' in database ? isServing(database.dataDir) : hasLeader(db)
 }
 
 export async function checkBulkJobs({ db }: Installation): Promise<Finding[]> {

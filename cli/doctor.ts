@@ -33,9 +33,9 @@ export function addDoctor(program: Command, shell: Shell): void {
 
 function confirmTime(shell: Shell): Promise<Output> {
   return shell.withDatabase(async ({ db, now }): Promise<Output> => {
-    const records = await import('../records/clock-spans.ts')
+    const { confirmClock } = await import('../records/clock-spans.ts')
     const time = now()
-    await records.confirmClock(db, time)
+    await confirmClock(db, time)
     return {
       document: { time: time.toISOString(), in_doubt: false },
       text:
@@ -98,7 +98,7 @@ async function runAll(
   const work = await import('./doctor-work.ts')
   const { findPendingMigrations } = await import('../records/database/migrate.ts')
   const installation = { db, config }
-  const run = (name: string, check: (of: typeof installation) => Promise<Finding[]>) =>
+  const run = (name: string, check: (input: typeof installation) => Promise<Finding[]>) =>
     runCheck(name, environment, () => check(installation))
   const findings = await run('database', checks.checkDatabase)
   if (findings.some(({ level }) => level === 'problem')) return findings

@@ -7,12 +7,11 @@ import {
 } from '../records/database/free-space.ts'
 import type { Db } from '../records/database/open.ts'
 import { tryServeLock } from './serve-lock.ts'
+import { formatBytes } from './shell.ts'
 
 const PROGRESS_MS = 5_000
 
-const megabytes = (bytes: number): string => `${Math.ceil(bytes / 1_000_000)} MB`
-
-/** Returns what the operator should know: undefined when the file needed no conversion. `print` gets the
+/** Returns a message for the operator, or undefined if the file needs no conversion. `print` gets the
  *  progress. The service works without the conversion, so nothing here is an error. */
 export async function convertIfNeeded(
   db: Db,
@@ -28,7 +27,7 @@ export async function convertIfNeeded(
     if (space.freeBytes < space.neededBytes) return formatTooFull(space, dataDir)
     await convertWithProgress(db, dataDir, space, print)
     const { fileBytes } = await findConversionSpace(db, dataDir)
-    return `The file was converted and has ${megabytes(fileBytes)} now. It returns the space of deleted rows.`
+    return `The file was converted and has ${formatBytes(fileBytes)} now. It returns the space of deleted rows.`
   } finally {
     await lock.release()
   }
@@ -37,7 +36,7 @@ export async function convertIfNeeded(
 function formatTooFull({ neededBytes, freeBytes }: ConversionSpace, dataDir: string): string {
   return (
     'The file does not return the space of deleted rows yet. Its conversion needs ' +
-    `${megabytes(neededBytes)} of free space in DATA_DIR ${dataDir}, which has ${megabytes(freeBytes)}. ` +
+    `${formatBytes(neededBytes)} of free space in DATA_DIR ${dataDir}, which has ${formatBytes(freeBytes)}. ` +
     'Make room and run this again.'
   )
 }
@@ -48,7 +47,7 @@ async function convertWithProgress(
   { fileBytes }: ConversionSpace,
   print: (line: string) => void,
 ): Promise<void> {
-  print(`Converting the file of ${megabytes(fileBytes)}, so that it returns free space.`)
+  print(`Converting the file of ${formatBytes(fileBytes)}, so that it returns free space.`)
   const startedAtMs = performance.now()
   const timer = setInterval(() => {
     const seconds = Math.round((performance.now() - startedAtMs) / 1_000)

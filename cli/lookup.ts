@@ -1,7 +1,7 @@
 /** Looks up the records that a command names. Throws `Refused` if one does not exist. */
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
-import { type Account, findAccounts, isAccount } from '../records/accounts.ts'
+import { type Account, isAccount, listAccounts } from '../records/accounts.ts'
 import { findAccountOfBulkJob } from '../records/bulk-jobs.ts'
 import type { Db } from '../records/database/open.ts'
 import { accountScope, type Scope } from '../records/database/scope.ts'
@@ -15,7 +15,7 @@ export async function assertAccount(db: Db, id: string): Promise<void> {
 /** `account`: an ID, or a name that only one account has. */
 export async function lookUpAccount(db: Db, account: string): Promise<Account> {
   const by = isUuid(account) ? { id: account } : { name: account }
-  const [found, ...others] = await findAccounts(db.read, by)
+  const [found, ...others] = await listAccounts(db.read, by)
   if (!found) throw new Refused(`There is no account ${account}`)
   if (others.length > 0)
     throw new Refused(

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { validate as isUuid } from 'uuid'
 import { Refused } from '../errors.ts'
-import { newShell, type Shell, UsageError } from './shell.ts'
+import { type Environment, newShell, type Shell, UsageError } from './shell.ts'
 
 interface Entry {
   summary: string
@@ -97,8 +97,6 @@ const COMMANDS: Record<string, Entry> = {
 const OK = 0
 const REFUSED = 1
 const WRONG_USAGE = 2
-
-type Environment = Record<string, string | undefined>
 
 /** Runs one command. Returns the exit status: 0 for success, 1 for an error, 2 for wrong usage. */
 export async function main(args: string[], environment: Environment): Promise<number> {

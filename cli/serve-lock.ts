@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refused } from '../errors.ts'
 import { acquireFileLock, type FileLock, FileLocked } from '../records/database/lock.ts'
@@ -14,11 +15,25 @@ export async function acquireServeLock(dataDir: string, remedy: string): Promise
 }
 
 /** Undefined while a service runs on the folder. */
-export async function tryServeLock(dataDir: string): Promise<FileLock | undefined> {
+export async function tryServeLock(
+  dataDir: string,
+  timeoutMs = LOCK_TIMEOUT_MS,
+): Promise<FileLock | undefined> {
   try {
-    return await acquireFileLock(join(dataDir, 'serve.lock'), LOCK_TIMEOUT_MS)
+    return await acquireFileLock(lockFile(dataDir), timeoutMs)
   } catch (error) {
     if (error instanceof FileLocked) return undefined
     throw error
   }
 }
+
+/** Whether a service runs on the folder. */
+export async function isServing(dataDir: string): Promise<boolean> {
+  // Otherwise the attempt to lock would create the file.
+  if (!existsSync(lockFile(dataDir))) return false
+  const lock = await tryServeLock(dataDir, 0)
+  await lock?.release()
+  return lock === undefined
+}
+
+const lockFile = (dataDir: string): string => join(dataDir, 'serve.lock')

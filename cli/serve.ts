@@ -92,7 +92,7 @@ async function serve(shell: Shell, config: Config, json: boolean): Promise<void>
   if (!server) return
   const url = config.port === 0 ? server.url : config.baseUrl
   shell.print(json ? JSON.stringify(readyDocument(url, first)) : formatReady(url, first))
-  // Node writes the cache at the exit, and a process that is killed has none.
+  // Otherwise Node writes the cache only at the exit, which a killed process does not reach.
   flushCompileCache()
   if (!stopping.aborted) await once(stopping, 'abort')
   await stopServer(server, signals, config.drainMs, log)

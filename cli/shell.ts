@@ -21,8 +21,10 @@ export interface CommandDatabase {
   appliedMigrations: string[]
 }
 
+export type Environment = Record<string, string | undefined>
+
 export interface Shell {
-  environment: Record<string, string | undefined>
+  environment: Environment
   config(): Promise<Config>
   /** Opens the database, runs pending migrations and then `work`, and closes the database. */
   withDatabase<T>(work: (records: CommandDatabase) => Promise<T>): Promise<T>
@@ -35,10 +37,10 @@ export interface Shell {
   exitStatus: 0 | 1
 }
 
-export function newShell(environment: Record<string, string | undefined>): Shell {
+export function newShell(environment: Environment): Shell {
   const print = (text: string): void => void process.stdout.write(`${text}\n`)
   const config: Shell['config'] = async () => {
-    // What a command with settings writes is for its user only: databases, keys, backups.
+    // The databases, keys and backups that a command creates are for its user only.
     process.umask(0o077)
     const { readConfig } = await import('../server/config.ts')
     return readConfig(environment)
@@ -93,6 +95,12 @@ export function formatTime(epochMs: number | null): string | null
 export function formatTime(epochMs: number | null): string | null {
   return epochMs === null ? null : new Date(epochMs).toISOString()
 }
+
+export const MEGABYTE = 1_000_000
+export const GIGABYTE = 1_000 * MEGABYTE
+
+export const formatBytes = (bytes: number): string =>
+  bytes >= GIGABYTE ? `${(bytes / GIGABYTE).toFixed(1)} GB` : `${Math.ceil(bytes / MEGABYTE)} MB`
 
 /** Each column is as wide as its widest cell. */
 export function formatTable(headings: string[], rows: string[][]): string {

@@ -8,8 +8,7 @@ export async function auditWebhook(
   scope: WriteScope,
   webhook: Webhook | undefined,
   verb: string,
-  now: Date,
-  details = {},
+  { now, details = {} }: { now: Date; details?: Record<string, unknown> },
 ): Promise<void> {
   if (!webhook) return
   const target = { type: 'webhook', id: webhook.id, name: webhookName(webhook) } as const

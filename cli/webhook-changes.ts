@@ -70,7 +70,11 @@ function changeWebhook(shell: Shell, id: string, options: UpdateOptions): Promis
       const after = await updateWebhook(scope, id, change, now())
       if (!before || !after) throw new Refused(`There is no webhook ${id}`)
       const differences = changesBetween(toAuditDetails(before), toAuditDetails(after))
-      if (differences) await auditWebhook(scope, after, 'updated', now(), { changes: differences })
+      if (differences)
+        await auditWebhook(scope, after, 'updated', {
+          now: now(),
+          details: { changes: differences },
+        })
       return differences ?? {}
     })
     const names = Object.keys(changes).map((name) => name.replace('_', ' '))
@@ -102,7 +106,10 @@ export function addDelete(webhook: Command, shell: Shell): void {
           const deleted = await transaction(db, async (trx) => {
             const scope = writeScope(trx, accountId)
             const webhook = await deleteWebhook(scope, id, now())
-            await auditWebhook(scope, webhook, 'deleted', now(), { url: webhook?.url })
+            await auditWebhook(scope, webhook, 'deleted', {
+              now: now(),
+              details: { url: webhook?.url },
+            })
             return webhook
           })
           if (!deleted) throw new Refused(`There is no webhook ${id}`)

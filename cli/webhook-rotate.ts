@@ -42,7 +42,7 @@ function prepareNextSecret(shell: Shell, id: string): Promise<Output> {
       const sealed = sealSecret(await findSealingKey(trx, config.secretKeys), id, secret)
       const webhook = await prepareSecret(scope, id, sealed, now())
       if (!webhook) throw new Refused(`There is no webhook ${id}`)
-      await auditWebhook(scope, webhook, 'secret_prepared', now())
+      await auditWebhook(scope, webhook, 'secret_prepared', { now: now() })
     })
     return {
       document: { id, next_secret: secret },
@@ -64,7 +64,7 @@ function activateNextSecret(shell: Shell, id: string): Promise<Output> {
     await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)
       const activated = await activateSecret(scope, id, now())
-      await auditWebhook(scope, activated, 'secret_activated', now())
+      await auditWebhook(scope, activated, 'secret_activated', { now: now() })
     })
     return {
       document: { id, activated: true },

@@ -104,7 +104,10 @@ function createWebhook(shell: Shell, options: CreateOptions): Promise<Output> {
         (id) => sealSecret(key, id, secret),
         now(),
       )
-      await auditWebhook(scope, created, 'created', now(), { url, event_types: eventTypes })
+      await auditWebhook(scope, created, 'created', {
+        now: now(),
+        details: { url, event_types: eventTypes },
+      })
       return created
     })
     return {
@@ -214,7 +217,7 @@ function setEnabled(shell: Shell, id: string, enabled: boolean): Promise<Output>
     await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)
       const changed = await change(scope, id, now())
-      await auditWebhook(scope, changed, enabled ? 'enabled' : 'disabled', now())
+      await auditWebhook(scope, changed, enabled ? 'enabled' : 'disabled', { now: now() })
     })
     const text = enabled
       ? `Enabled webhook ${id}. It receives events from now on.\n` +
@@ -259,7 +262,7 @@ function sendMissed(shell: Shell, id: string, options: MissedOptions): Promise<O
     const webhook = await findWebhook(readScope(db, accountId), id)
     if (!webhook) throw new Refused(`There is no webhook ${id}`)
     const selection = selectMissedEvents(webhook, options, now())
-    return startOrPreview(db, accountId, selection, options, now())
+    return startOrPreview({ db, accountId, now }, selection, options)
   })
 }
 
@@ -282,8 +285,9 @@ function sendTest(shell: Shell, id: string): Promise<Output> {
     const deliveryId = await transaction(db, async (trx) => {
       const scope = writeScope(trx, accountId)
       const created = await emitTest(scope, id, now())
-      await auditWebhook(scope, await findWebhook(scope, id), 'test_sent', now(), {
-        delivery_id: created,
+      await auditWebhook(scope, await findWebhook(scope, id), 'test_sent', {
+        now: now(),
+        details: { delivery_id: created },
       })
       return created
     })

@@ -113,20 +113,14 @@ const accountsWithOwners = (sql: Sql) =>
       'accounts.created_at',
     )
 
-/** Oldest first. */
-export async function listAccounts(sql: Sql): Promise<Account[]> {
-  const rows: AccountRow[] = await accountsWithOwners(sql)
-  return rows.map(accountFromRow)
-}
-
-/** Several accounts may have the same name. Oldest first. */
-export async function findAccounts(
+/** All accounts, or those with the ID or the name. Several may have the same name. Oldest first. */
+export async function listAccounts(
   sql: Sql,
-  by: { id: string } | { name: string },
+  filter: { id: string } | { name: string } | undefined = undefined,
 ): Promise<Account[]> {
-  const rows: AccountRow[] = await accountsWithOwners(sql).where(
-    'id' in by ? { 'accounts.id': by.id } : by,
-  )
+  const query = accountsWithOwners(sql)
+  if (filter) query.where('id' in filter ? { 'accounts.id': filter.id } : filter)
+  const rows: AccountRow[] = await query
   return rows.map(accountFromRow)
 }
 
