@@ -11,7 +11,7 @@ const TAG_BYTES = 32
 export const MIN_LENGTH = 8
 const MAX_LENGTH = 200
 /** A hash takes about 60 ms, so the last one in the queue waits for about two seconds. */
-const MAX_WAITING = 30
+const MAX_QUEUED_HASHES = 30
 const RETRY_AFTER_SECONDS = 5
 const IDLE_THREAD_MS = 30_000
 
@@ -21,13 +21,13 @@ const hashing = new Piscina<Argon2Parameters, Uint8Array>({
   filename: fileURLToPath(new URL('./password-worker.ts', import.meta.url)),
   minThreads: 0,
   maxThreads: Math.max(1, availableParallelism() - 1),
-  maxQueue: MAX_WAITING,
+  maxQueue: MAX_QUEUED_HASHES,
   idleTimeout: IDLE_THREAD_MS,
 })
 
 /** Throws 503 while the queue of passwords to hash is full. */
 export function assertCanHash(): void {
-  if (hashing.queueSize >= MAX_WAITING)
+  if (hashing.queueSize >= MAX_QUEUED_HASHES)
     throw new StatusError(503, 'The service is busy. Try again in a few seconds.', {
       'Retry-After': String(RETRY_AFTER_SECONDS),
     })

@@ -1,4 +1,4 @@
-/** The deletions of accounts. Their entries remain for ever, and contain no personal data. */
+/** The deletions of accounts. Their entries are never deleted, and contain no personal data. */
 import type { Scope, WriteScope } from './database/scope.ts'
 import type { Sql } from './database/statements.ts'
 import { JOBS_DUE } from './due-work.ts'

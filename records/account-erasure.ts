@@ -15,7 +15,7 @@ const BATCH_PAUSE_MS = 50
 /** Removes at most one batch of a table, and returns the number of its rows. */
 type RemoveBatch = (trx: Trx, accountId: string) => Promise<number>
 
-/** By table, in the order of the removal: first what works in the background, then users and their requests. A
+/** By table, in the order of the removal: first the background work, then users and their requests. A
  *  table comes before those that it refers to. */
 const STEPS: [table: string, remove: RemoveBatch][] = [
   ['bulk_jobs', ownRows('bulk_jobs', 'id')],
@@ -70,8 +70,8 @@ function removeBatch(db: Db, id: string, remove: RemoveBatch): Promise<number> {
   })
 }
 
-/** Also removes what requests that began before the suspension have stored meanwhile. The lock on the account
- *  prevents more. */
+/** Also removes rows that requests from before the suspension have stored meanwhile. The lock on the account
+ *  prevents further rows. */
 async function removeAccount(db: Db, id: string, now: Date): Promise<void> {
   await transaction(db, async (trx) => {
     await lockAccount(writeScope(trx, id))

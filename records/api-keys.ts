@@ -186,7 +186,8 @@ export interface Principal {
   finance: Permission
 }
 
-/** Rejected: the key is revoked, its owner is deactivated, or only the suspension of its account stops it. */
+/** Rejected: the key is revoked, its owner is deactivated or its account is suspended. `isSuspended`: the
+ *  suspension is the only reason. */
 export type KeyStatus = { principal: Principal } | { rejected: Principal; isSuspended: boolean }
 
 interface PrincipalRow extends Principal {

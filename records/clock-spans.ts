@@ -70,7 +70,7 @@ export interface Mark {
 export function markTime(db: Db, mark: Mark): Promise<ClockSpan[]> {
   return transaction(db, async (trx) => {
     await lockSpans(trx)
-    return store(trx.sql, mark)
+    return storeMark(trx.sql, mark)
   })
 }
 
@@ -78,7 +78,7 @@ export function markTime(db: Db, mark: Mark): Promise<ClockSpan[]> {
 export function confirmClock(db: Db, now: Date): Promise<ClockSpan[]> {
   return transaction(db, async (trx) => {
     await lockSpans(trx)
-    const spans = await store(trx.sql, { now, elapsedMs: undefined, hasJumped: false })
+    const spans = await storeMark(trx.sql, { now, elapsedMs: undefined, hasJumped: false })
     const newest = spans.at(-1)
     await trx.sql('clock_spans').where({ number: newest?.number }).update({ steady_ms: STEADY_MS })
     return listClockSpans(trx.sql)
@@ -90,7 +90,7 @@ async function lockSpans({ dialect, sql }: Trx): Promise<void> {
   if (dialect === 'postgres') await sql.raw('select pg_advisory_xact_lock(?)', [LOCK_KEY])
 }
 
-async function store(sql: Sql, mark: Mark): Promise<ClockSpan[]> {
+async function storeMark(sql: Sql, mark: Mark): Promise<ClockSpan[]> {
   const spans = await listClockSpans(sql)
   const newest = spans.at(-1)
   const at = mark.now.getTime()
@@ -98,7 +98,7 @@ async function store(sql: Sql, mark: Mark): Promise<ClockSpan[]> {
     const number = (newest?.number ?? 0) + 1
     await sql('clock_spans').insert({ number, starts_at: at, marked_at: at, steady_ms: 0 })
   } else {
-    // Other nodes add their part of the same time.
+    // Several nodes mark the same span, and each adds only the time since the last mark.
     const ranMs = Math.round(mark.elapsedMs ?? 0)
     const addedMs = Math.max(0, Math.min(at - newest.markedAt, ranMs))
     await sql('clock_spans')

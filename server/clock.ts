@@ -55,7 +55,7 @@ export async function startClock(db: Db, log: Logger, now?: () => Date): Promise
     },
     async stop() {
       clearInterval(timer)
-      await watch.settle()
+      await watch.finish()
     },
   }
 }
@@ -76,7 +76,7 @@ class ClockWatch {
     this.#clock = clock
   }
 
-  /** Also before the first mark: without one, nobody knows how far the clock has jumped. */
+  /** True before the first mark, because the clock may have jumped before it. */
   get isInDoubt(): boolean {
     return this.#markedAtMs === undefined || doubtLeftMs(this.spans) > 0
   }
@@ -97,7 +97,7 @@ class ClockWatch {
     return this.#last
   }
 
-  async settle(): Promise<void> {
+  async finish(): Promise<void> {
     await this.#last.catch(() => undefined)
   }
 

@@ -27,7 +27,7 @@ const SCHEDULES = {
   },
 } as const
 
-export interface Repeated {
+export interface BackgroundWork {
   /** Runs now. */
   wake(): void
   stop(): Promise<void>
@@ -37,7 +37,7 @@ function repeat(
   intervalMs: number,
   work: (stopping: AbortSignal) => Promise<void>,
   onError: (error: unknown) => void,
-): Repeated {
+): BackgroundWork {
   const stopping = new AbortController()
   const loop = new RunLoop(() => work(stopping.signal), onError)
   const timer = setInterval(loop.wake, intervalMs).unref()
@@ -73,7 +73,7 @@ export interface HousekeepingOptions {
 export function startHousekeeping(
   every: RemovalRule['every'],
   { db, config, clock, log, removals }: HousekeepingOptions,
-): Repeated {
+): BackgroundWork {
   const { kind, intervalMs, lockKey, failure } = SCHEDULES[every]
   const rules = removalRules.filter((rule) => rule.every === every)
   async function removeOutdated(signal: AbortSignal): Promise<void> {
@@ -88,7 +88,7 @@ export function startHousekeeping(
       onRemoved: removals.onRemoved,
     })
     let hasFailed = false
-    // A table whose rows cannot be removed must not keep the others from becoming smaller.
+    // An error in one table must not stop the removal in the others.
     for (const { table, remove } of rules)
       await remove(run).catch((error: unknown) => {
         if (isUnavailable(error)) throw error

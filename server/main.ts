@@ -20,7 +20,7 @@ import { proveSecretKeys } from '../webhooks/secret-keys.ts'
 import { createApp, createMetricsApp } from './app.ts'
 import { type ServerClock, startClock } from './clock.ts'
 import type { Config } from './config.ts'
-import { type Repeated, startHousekeeping, warnOfFixedSize } from './housekeeping.ts'
+import { type BackgroundWork, startHousekeeping, warnOfFixedSize } from './housekeeping.ts'
 import { type HttpServer, listen } from './http.ts'
 import { newMetrics } from './metrics.ts'
 import {
@@ -60,7 +60,7 @@ export interface ServerOptions {
   queueThread?: Promise<Thread>
 }
 
-/** What a server consists of. The optional parts have not started yet, or belong to another role. */
+/** The parts of a server. The optional ones have not started yet, or belong to another role. */
 interface Parts {
   db: Db
   unwatch: () => void
@@ -72,7 +72,7 @@ interface Parts {
   engine?: Engine
   /** Set when the engine is stopping. */
   engineStopped?: Promise<void>
-  housekeeping: Repeated[]
+  housekeeping: BackgroundWork[]
 }
 
 /** Starts a server on a migrated database. Throws when the port is in use, the database is not reachable,

@@ -32,7 +32,7 @@ export function reportPools(registry: Registry, pools: () => Record<string, Pool
   )
 }
 
-/** What all nodes share: reported by workers only. */
+/** Metrics of the database, which all nodes share. Only workers report them. */
 export function reportDatabase(registry: Registry, db: Db): void {
   addLabelledGauge(
     registry,

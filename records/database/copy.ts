@@ -47,7 +47,7 @@ export async function copyRows(
     (table) => table in sourceSchema && !NOT_COPIED.includes(table),
   )
   const copied = await transaction(source, async (from) => {
-    // Locks out other commands: what they write meanwhile would be missing in the copy.
+    // Locks out other commands, whose changes would be missing in the copy.
     await from.sql('write_checks').increment('checks')
     return transaction(target, async (to) => {
       await assertEmpty(to, tables)
@@ -56,7 +56,7 @@ export async function copyRows(
       return counts
     })
   })
-  // Without figures, PostgreSQL plans the first queries badly.
+  // Without statistics, PostgreSQL plans the first queries badly.
   await target.write.raw('analyze')
   return copied
 }

@@ -1,4 +1,4 @@
-/** What `muster doctor` reads: the server, the connections, and what waits in the tables. */
+/** The queries of `muster doctor`: the server, its connections, and pending work. */
 import type { Db } from '../database/open.ts'
 import { type Sql, select } from '../database/statements.ts'
 

@@ -41,7 +41,7 @@ export function fieldList(
   return html`<ul class="fields">${fields}</ul>`
 }
 
-/** The fields of an alternative. Those of a component are folded below its name. */
+/** The fields of an alternative. The fields of a component are folded below its name. */
 function alternative(context: SchemaContext, branch: Schema, path: Schema[]): Content {
   const fields = fieldList(context, branch, path)
   const name = componentName(branch)

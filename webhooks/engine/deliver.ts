@@ -85,7 +85,7 @@ async function startAttempts(
       else if (request.endpoint.paused) batch.paused.push(attempt)
       else if (!request.endpoint.enabled) skip(options, attempt, request, request.endpoint)
       else {
-        const keys = openEndpoint(options, request.endpoint)
+        const keys = openKeysUnlessSuspended(options, request.endpoint)
         if (keys) batch.started.push(makeAttempt(options, attempt, request, request.endpoint, keys))
         else batch.paused.push(attempt)
       }
@@ -120,7 +120,10 @@ async function keepLeased(
 }
 
 /** Undefined: the webhook is paused in this process, and no attempt is made. */
-function openEndpoint(options: DeliverOptions, endpoint: Endpoint): SigningKeys | undefined {
+function openKeysUnlessSuspended(
+  options: DeliverOptions,
+  endpoint: Endpoint,
+): SigningKeys | undefined {
   const { suspended } = options.inFlight
   if (endpoint.suspended) suspended.add(endpoint.id)
   else suspended.remove(endpoint.id)

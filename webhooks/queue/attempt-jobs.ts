@@ -120,7 +120,7 @@ export class AttemptJobs {
     await this.releaseJobs(attempts.map(jobKey))
   }
 
-  /** The same for the leases of another process. Those that have ended meanwhile are ignored. */
+  /** The same for the leases of another process. Ignores leases that have ended meanwhile. */
   async releaseJobs(jobs: LeasedJob[]): Promise<void> {
     if (jobs.length > 0) await this.#boss.jobs.fail(QUEUE, jobs)
   }

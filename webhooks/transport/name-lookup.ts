@@ -22,10 +22,11 @@ export interface NameLookupOptions {
 const TIMEOUT_MS = 2_000
 const TRIES = 3
 /** A new resolver reads resolv.conf again. */
-const RESOLVER_MS = 30_000
-const HOSTS_MS = 5_000
+const RESOLVER_LIFETIME_MS = 30_000
+/** How often the hosts file is checked for a change. */
+const HOSTS_CHECK_MS = 5_000
 /** The deliveries of a webhook do not repeat the look-up of a name that has just failed. */
-const FAILURE_MS = 2_000
+const FAILURE_LIFETIME_MS = 2_000
 const MAX_FAILURES = 10_000
 
 /** A look-up with the errors of `dns.lookup`: ENOTFOUND for a name without an IP address, EAI_AGAIN when
@@ -34,18 +35,21 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
   const findInHosts = hostsReader(options.hostsFile ?? '/etc/hosts')
   const resolve = resolverOf(options.servers)
   const running = new Map<string, Promise<LookupAddress[]>>()
-  const failures = new Map<string, { error: Error; until: number }>()
+  const failures = new Map<string, { error: Error; untilMs: number }>()
 
   async function find(name: string): Promise<LookupAddress[]> {
     const local = await findInHosts(name)
     if (local.length > 0) return local
     const failure = failures.get(name)
-    if (failure && performance.now() < failure.until) throw failure.error
+    if (failure && performance.now() < failure.untilMs) throw failure.error
     try {
       return await resolve(name)
     } catch (error) {
       if (failures.size >= MAX_FAILURES) failures.clear()
-      failures.set(name, { error: error as Error, until: performance.now() + FAILURE_MS })
+      failures.set(name, {
+        error: error as Error,
+        untilMs: performance.now() + FAILURE_LIFETIME_MS,
+      })
       throw error
     }
   }
@@ -57,12 +61,12 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
       search = find(name).finally(() => running.delete(name))
       running.set(name, search)
     }
-    const wanted = Number(String(family ?? 0).replace('IPv', ''))
+    const wantedFamily = Number(String(family ?? 0).replace('IPv', ''))
     search.then(
       (addresses) =>
         callback(
           null,
-          addresses.filter((each) => !wanted || each.family === wanted),
+          addresses.filter((each) => !wantedFamily || each.family === wantedFamily),
         ),
       (error) => callback(error, []),
     )
@@ -71,12 +75,12 @@ export function newNameLookup(options: NameLookupOptions = {}): Lookup {
 
 function resolverOf(servers: string[] | undefined): (name: string) => Promise<LookupAddress[]> {
   let resolver: Resolver | undefined
-  let createdAt = 0
+  let createdAtMs = 0
   const current = (): Resolver => {
-    if (resolver && performance.now() - createdAt < RESOLVER_MS) return resolver
+    if (resolver && performance.now() - createdAtMs < RESOLVER_LIFETIME_MS) return resolver
     resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
     if (servers) resolver.setServers(servers)
-    createdAt = performance.now()
+    createdAtMs = performance.now()
     return resolver
   }
   return async (name) => {
@@ -86,9 +90,9 @@ function resolverOf(servers: string[] | undefined): (name: string) => Promise<Lo
     )
     if (addresses.length > 0) return addresses.map(withFamily)
     const codes = results.map((result) => result.status === 'rejected' && result.reason.code)
-    const isKnown = codes.every((code) => ['ENOTFOUND', 'ENODATA', false].includes(code))
+    const isAbsent = codes.every((code) => ['ENOTFOUND', 'ENODATA', false].includes(code))
     throw Object.assign(new Error(`The look-up of ${name} failed: ${codes.join(', ')}`), {
-      code: isKnown ? 'ENOTFOUND' : 'EAI_AGAIN',
+      code: isAbsent ? 'ENOTFOUND' : 'EAI_AGAIN',
     })
   }
 }
@@ -98,17 +102,18 @@ const withFamily = (address: string): LookupAddress => ({ address, family: isIP(
 /** The IP addresses of a name in a hosts file, which is read again after a change. */
 function hostsReader(file: string): (name: string) => Promise<LookupAddress[]> {
   let hosts = new Map<string, LookupAddress[]>()
-  let changedAt: number | undefined
-  let checkedAt = Number.NEGATIVE_INFINITY
+  let changedAtMs: number | undefined
+  let checkedAtMs = Number.NEGATIVE_INFINITY
   return async (name) => {
-    if (performance.now() - checkedAt > HOSTS_MS) {
-      checkedAt = performance.now()
-      const modifiedAt = await stat(file).then(
+    if (performance.now() - checkedAtMs > HOSTS_CHECK_MS) {
+      checkedAtMs = performance.now()
+      const modifiedAtMs = await stat(file).then(
         ({ mtimeMs }) => mtimeMs,
         () => undefined,
       )
-      if (modifiedAt !== changedAt) hosts = parseHosts(await readFile(file, 'utf8').catch(() => ''))
-      changedAt = modifiedAt
+      if (modifiedAtMs !== changedAtMs)
+        hosts = parseHosts(await readFile(file, 'utf8').catch(() => ''))
+      changedAtMs = modifiedAtMs
     }
     return hosts.get(name) ?? []
   }

@@ -59,7 +59,7 @@ export async function deliveryDetail(
   </div>`
 }
 
-/** What happens next to the delivery, or why nothing does. */
+/** Tells the user how the delivery continues, or why it does not. */
 function stateNote(
   { user, now }: Visit,
   webhook: Webhook,

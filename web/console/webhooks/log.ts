@@ -62,7 +62,7 @@ function retryFailedLink({ id }: Webhook, { input }: LogQuery): Html {
   return buttonLink(to, 'Retry failed deliveries', 'quiet')
 }
 
-/** What the user should know first: the webhook is disabled, it missed events, a bulk job is running. */
+/** The most important notes for the user: the webhook is disabled, it missed events, a bulk job is running. */
 async function notices({ scope, user, now }: Visit, webhook: Webhook): Promise<Content> {
   const { id, enabled, disabledAt } = webhook
   const canManage = mayManage(user, {})
