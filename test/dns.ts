@@ -4,10 +4,12 @@ import { isIPv4 } from 'node:net'
 import packet, { type Answer, type DecodedPacket } from 'dns-packet'
 import { type Lookup, newNameLookup } from '../webhooks/transport/name-lookup.ts'
 
-/** The response to a query: IP addresses of both families, an alias with IP addresses, an error, or none. */
+/** The response to a query of a type, `A` or `AAAA`: IP addresses of both families, an alias with IP addresses,
+ *  an error, or none. */
 export type Zone = (
   name: string,
   query: number,
+  type: string,
 ) => string[] | { cname: string; addresses: string[] } | 'no such name' | 'silence'
 
 export interface NameServer extends AsyncDisposable {
@@ -28,12 +30,12 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
     const query = packet.decode(message)
     const [question] = query.questions ?? []
     if (!question) return
-    // Both families of one look-up get the same response.
+    // Both families of one look-up get the same number.
     const key = `${question.type} ${question.name}`
     const number = queryCounts.get(key) ?? 0
     queryCounts.set(key, number + 1)
     if (question.type === 'A') queries++
-    const has = zone(question.name, number)
+    const has = zone(question.name, number, question.type)
     if (has !== 'silence') server.send(answerTo(query, has), port, address)
   })
   await new Promise<void>((resolve) => server.bind(0, '127.0.0.1', resolve))

@@ -40,6 +40,19 @@ test('100 names that hang do not delay another name', async () => {
   await Promise.all(hangs)
 }, 60_000)
 
+test('a name server that ignores the queries for one family does not delay the other', async () => {
+  await using names = await startNameServer((name, _, type) =>
+    name === `only-${type.toLowerCase()}.test`
+      ? ['93.184.216.34', '2606:4700:4700::1111']
+      : 'silence',
+  )
+  const startedAt = performance.now()
+  expect(await find(names.lookup, 'only-a.test')).toEqual([ip4('93.184.216.34')])
+  const six = { address: '2606:4700:4700::1111', family: 6 }
+  expect(await find(names.lookup, 'only-aaaa.test')).toEqual([six])
+  expect(performance.now() - startedAt).toBeLessThan(4_000)
+}, 60_000)
+
 test('shares a look-up among concurrent callers, and remembers a failure for a short time', async () => {
   let exists = false
   await using names = await startNameServer(() => (exists ? ['93.184.216.34'] : 'no such name'))

@@ -5,6 +5,7 @@ import type { LookupAddress, LookupAllOptions } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { readFile, stat } from 'node:fs/promises'
 import { isIP } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** All IP addresses of a name, as `dns.lookup` finds them. */
 export type Lookup = (
@@ -21,6 +22,8 @@ export interface NameLookupOptions {
 
 const TIMEOUT_MS = 2_000
 const TRIES = 3
+/** How long a look-up waits for the other family when it has the IP addresses of one. */
+const OTHER_FAMILY_MS = 1_000
 /** A new resolver reads resolv.conf again. */
 const RESOLVER_LIFETIME_MS = 30_000
 /** How often the hosts file is checked for a change. */
@@ -84,7 +87,12 @@ function resolverOf(servers: string[] | undefined): (name: string) => Promise<Lo
     return resolver
   }
   return async (name) => {
-    const results = await Promise.allSettled([current().resolve4(name), current().resolve6(name)])
+    const queries = [current().resolve4(name), current().resolve6(name)]
+    // Some name servers ignore the queries for one family.
+    const tooLate = Promise.any(queries).then(() =>
+      delay<string[]>(OTHER_FAMILY_MS, [], { ref: false }),
+    )
+    const results = await Promise.allSettled(queries.map((query) => Promise.race([query, tooLate])))
     const addresses = results.flatMap((result) =>
       result.status === 'fulfilled' ? result.value : [],
     )
