@@ -2,11 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import { PGlite } from '@electric-sql/pglite'
 import { expect, inject, test } from 'vitest'
-import {
-  createEmptyDatabase,
-  EMPTY_DATABASE,
-  START_OPTIONS,
-} from '../../webhooks/queue/empty-database.ts'
+import { EMPTY_DATABASE, START_OPTIONS } from '../../webhooks/queue/empty-database.ts'
+import { createEmptyDatabase } from '../../webhooks/queue/store-empty-database.ts'
 
 /** One row per line of text. Values that differ between two equal databases are left out. */
 const CONTENTS = {
@@ -19,6 +16,9 @@ const CONTENTS = {
   relations: 'select oid, relname, relnamespace, relkind, relacl from pg_class',
   functions: 'select oid, proname, prosrc, prolang, proacl from pg_proc',
   triggers: 'select tgname from pg_trigger union all select evtname from pg_event_trigger',
+  versions: 'select * from pgboss.version',
+  queues: 'select name, policy from pgboss.queue',
+  jobs: 'select id from pgboss.job',
   rules: 'select ev_class, rulename, ev_action from pg_rewrite',
 } as const
 
@@ -33,7 +33,7 @@ async function contentsOf(database: PGlite): Promise<Record<string, string[]>> {
 }
 
 test.runIf(inject('database') === 'sqlite')(
-  'the stored empty database: the installed PGlite would create the same one',
+  'the stored empty database: the installed PGlite and pg-boss would create the same one',
   async () => {
     const stored = await PGlite.create({
       ...START_OPTIONS,

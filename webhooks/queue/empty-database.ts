@@ -1,7 +1,5 @@
-/** The empty database that embedded PostgreSQL starts from. It is stored, because creating one takes seconds
- *  and half a gigabyte of memory. `npm run store-empty-database` stores it again, for another version of PGlite. */
-import { writeFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
+/** The database that embedded PostgreSQL starts from, with the tables of pg-boss and without jobs. It is stored,
+ *  because creating one takes seconds and half a gigabyte of memory. */
 import { PGlite } from '@electric-sql/pglite'
 
 export const EMPTY_DATABASE = new URL('./empty-database.tar.gz', import.meta.url)
@@ -23,27 +21,4 @@ export const START_OPTIONS = {
     ...PGlite.defaultStartParams,
     ...Object.entries(SERVER_SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ],
-}
-
-/** Sizes in MB. A checkpoint removes whole segments. */
-const INITDB_PARAMS = ['--wal-segsize=1']
-
-/** Without the other databases, and with catalogs of the smallest size. */
-const REDUCE = `
-  drop database postgres;
-  update pg_database set datistemplate = false where datname = 'template0';
-  drop database template0;
-  vacuum full;
-  checkpoint`
-
-export async function createEmptyDatabase(): Promise<PGlite> {
-  const database = await PGlite.create({ ...START_OPTIONS, initDbStartParams: INITDB_PARAMS })
-  for (const statement of REDUCE.split(';')) await database.exec(statement)
-  return database
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const database = await createEmptyDatabase()
-  await writeFile(EMPTY_DATABASE, await (await database.dumpDataDir('gzip')).bytes())
-  await database.close()
 }
