@@ -27,8 +27,8 @@ async function examine(
 
 interface Broken {
   state: string
-  /** Returns settings. */
-  prepare(muster: Muster): Promise<Record<string, string> | undefined>
+  /** May return settings. */
+  prepare(muster: Muster): Promise<unknown>
   level: 'warning' | 'problem'
   check: string
   says: RegExp
@@ -171,7 +171,8 @@ async function newWebhook(muster: Muster): Promise<string> {
 describe('doctor', () => {
   it.each(BROKEN)('$state: a $level of "$check"', async ({ prepare, level, check, says }) => {
     await using muster = await newMuster()
-    const { status, findings } = await examine(muster, await prepare(muster))
+    const settings = (await prepare(muster)) as Record<string, string> | undefined
+    const { status, findings } = await examine(muster, settings)
     const found = findings.filter((finding) => finding.check === check && finding.level === level)
     expect(found.map(({ text }) => text)).toEqual([expect.stringMatching(says)])
     expect(status).toBe(level === 'problem' ? 1 : 0)

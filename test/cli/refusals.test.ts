@@ -13,7 +13,7 @@ const KEY = 'a secret key that only tests would ever use'
 interface State {
   state: string
   /** Returns settings. */
-  prepare(muster: Muster): Promise<Record<string, string> | undefined>
+  prepare(muster: Muster): Promise<unknown>
   /** Standard error. DATA_DIR stands for the folder. */
   says: string | RegExp
 }
@@ -140,7 +140,7 @@ function messageOf({ status, stdout, stderr }: Ended, dataDir: string): string {
 describe('serve is refused with status 1 and one sentence', () => {
   it.each(STATES)('$state', async ({ prepare, says }) => {
     await using muster = await newMuster()
-    const settings = (await prepare(muster)) ?? {}
+    const settings = (await prepare(muster)) as Record<string, string> | undefined
     const ended = await muster.run(['serve'], {
       environment: { ...SERVE_ENVIRONMENT, ...settings },
     })
