@@ -188,7 +188,7 @@ export async function startOrPreview(
   if (preview)
     return formatPreview(selection, await countSelected(readScope(db, accountId), selection))
   return formatStarted(
-    await startBulkJob(db, accountId, selection, { rate, createdBy: null }, now()),
+    await startBulkJob(db, accountId, { selection, rate, createdBy: null }, now()),
   )
 }
 

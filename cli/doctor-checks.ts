@@ -4,7 +4,7 @@ import { access, statfs } from 'node:fs/promises'
 import { doubtLeftMs, listClockSpans } from '../records/clock-spans.ts'
 import { Clock } from '../records/database/clock.ts'
 import { DEFAULT_LIMITS } from '../records/database/limits.ts'
-import { findPendingMigrations } from '../records/database/migrate.ts'
+import { listPendingMigrations } from '../records/database/migrate.ts'
 import { type Db, sqliteFile } from '../records/database/open.ts'
 import {
   describeSchemaProblem,
@@ -159,7 +159,7 @@ export async function checkClock({ db }: Installation): Promise<Finding[]> {
 
 export async function checkSchema({ db, config }: Installation): Promise<Finding[]> {
   const check = 'schema'
-  const pending = await findPendingMigrations(db)
+  const pending = await listPendingMigrations(db)
   if (pending.length > 0)
     return [
       warning(

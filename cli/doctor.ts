@@ -96,7 +96,7 @@ async function runAll(
 ): Promise<Finding[]> {
   const checks = await import('./doctor-checks.ts')
   const work = await import('./doctor-work.ts')
-  const { findPendingMigrations } = await import('../records/database/migrate.ts')
+  const { listPendingMigrations } = await import('../records/database/migrate.ts')
   const installation = { db, config }
   const run = (name: string, check: (input: typeof installation) => Promise<Finding[]>) =>
     runCheck(name, environment, () => check(installation))
@@ -109,7 +109,7 @@ async function runAll(
   findings.push(...schema)
   // The other checks read tables of this version.
   const lacksTables =
-    schema.some(({ level }) => level === 'problem') || (await findPendingMigrations(db)).length > 0
+    schema.some(({ level }) => level === 'problem') || (await listPendingMigrations(db)).length > 0
   if (lacksTables) return findings
   for (const [name, check] of [
     ['clock', checks.checkClock],

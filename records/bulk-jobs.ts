@@ -129,8 +129,8 @@ export interface NewBulkJob {
   createdBy: string | null
 }
 
-/** Throws `DeliveryRefused` while deliveries are paused and unless the webhook is enabled, and `Refused` when an unfinished job of the
- *  same kind covers the same deliveries. */
+/** Throws `DeliveryRefused` while deliveries are paused or the webhook is not enabled, and `Refused` when an
+ *  unfinished job of the same kind covers the same deliveries. */
 export async function insertBulkJob(
   scope: WriteScope,
   { selection, rate, total, createdBy }: NewBulkJob,
@@ -229,7 +229,8 @@ export async function findAccountOfBulkJob(sql: Sql, id: string): Promise<string
   return row?.account_id
 }
 
-/** Pauses a job until `resumeBulkJob`; attempts that it has scheduled stay scheduled. Returns undefined when the job does not exist. Throws `Refused` when it has ended. */
+/** Pauses a job until `resumeBulkJob`; attempts that it has scheduled stay scheduled. Returns undefined when the
+ *  job does not exist. Throws `Refused` when it has ended. */
 export function pauseBulkJob(
   scope: WriteScope,
   id: string,

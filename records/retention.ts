@@ -1,4 +1,4 @@
-/** Removes outdated events with their deliveries, outdated attempts, and what only they refer to. IDs are
+/** Removes outdated events with their deliveries, outdated attempts, and the rows that only they refer to. IDs are
  *  UUIDv7, so outdated rows are the lower end of a primary key: this needs no index of its own, and a run
  *  that finds nothing reads almost nothing. An unfinished delivery stays, with its event and its attempts. */
 import type { Knex } from 'knex'
@@ -32,7 +32,7 @@ export function removeEvents(run: RemovalRun): Promise<void> {
   })
 }
 
-/** Removes those that `removeEvents` leaves. */
+/** Removes the deliveries that `removeEvents` leaves. */
 export function removeDeliveries(run: RemovalRun): Promise<void> {
   return removeBelow(run, {
     table: 'deliveries',

@@ -1,7 +1,7 @@
 /** Parses the settings from the environment variables, once at the start. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
+import { type CleanedEnv, cleanEnv, EnvMissingError, makeValidator, str } from 'envalid'
 import ipaddr from 'ipaddr.js'
 import { Refused } from '../errors.ts'
 import { type ConnectionLimits, DEFAULT_LIMITS } from '../records/database/limits.ts'
@@ -202,28 +202,8 @@ export function readConfig(
       },
     }),
   }
-  const isProduction = env.NODE_ENV === 'production'
-  if (isProduction && environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
-    throw new ConfigError(
-      'NODE_TLS_REJECT_UNAUTHORIZED 0 would send webhooks to anyone who claims to be the receiver. ' +
-        'Remove it, and trust a private certificate authority with NODE_EXTRA_CA_CERTS',
-    )
-  const embedded = env.DATABASE_URL === undefined
+  assertConsistent(env, environment)
   const dataDir = resolve(env.DATA_DIR)
-  if (embedded && env.ROLE !== 'all')
-    throw new ConfigError(
-      `ROLE ${env.ROLE} needs DATABASE_URL: the embedded database serves one process`,
-    )
-  if (embedded && env.DATABASE_DIRECT_URL !== undefined)
-    throw new ConfigError(
-      'DATABASE_DIRECT_URL needs DATABASE_URL, which leads to the same database',
-    )
-  if (!embedded && env.SECRET_KEY === undefined)
-    throw new ConfigError(
-      'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters',
-    )
-  if (env.SECRET_KEY === undefined && env.SECRET_KEY_PREVIOUS !== undefined)
-    throw new ConfigError('SECRET_KEY_PREVIOUS needs SECRET_KEY, the key that replaces it')
   const keyFiles =
     env.SECRET_KEY === undefined ? openSecretKeyFiles(dataDir, createsFiles) : undefined
 
@@ -252,7 +232,7 @@ export function readConfig(
     pausesDeliveries: env.DELIVERIES === 'paused',
     secretKeys: keyFiles ?? secretKeysOf(env.SECRET_KEY ?? '', env.SECRET_KEY_PREVIOUS),
     secretKeyFiles: keyFiles,
-    isProduction,
+    isProduction: isProduction(env),
     isSignUpOpen: env.SIGN_UP === 'on',
     logLevel: env.LOG_LEVEL,
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
@@ -270,6 +250,35 @@ export function readConfig(
     trustedProxies: env.TRUSTED_PROXIES,
     corsOrigins: env.CORS_ORIGINS,
   }
+}
+
+type Settings = CleanedEnv<typeof settings>
+
+const isProduction = ({ NODE_ENV }: Pick<Settings, 'NODE_ENV'>): boolean =>
+  NODE_ENV === 'production'
+
+/** Throws `ConfigError` when settings contradict each other. */
+function assertConsistent(env: Settings, environment: Record<string, string | undefined>): void {
+  if (isProduction(env) && environment.NODE_TLS_REJECT_UNAUTHORIZED === '0')
+    throw new ConfigError(
+      'NODE_TLS_REJECT_UNAUTHORIZED 0 would send webhooks to anyone who claims to be the receiver. ' +
+        'Remove it, and trust a private certificate authority with NODE_EXTRA_CA_CERTS',
+    )
+  const isEmbedded = env.DATABASE_URL === undefined
+  if (isEmbedded && env.ROLE !== 'all')
+    throw new ConfigError(
+      `ROLE ${env.ROLE} needs DATABASE_URL: the embedded database serves one process`,
+    )
+  if (isEmbedded && env.DATABASE_DIRECT_URL !== undefined)
+    throw new ConfigError(
+      'DATABASE_DIRECT_URL needs DATABASE_URL, which leads to the same database',
+    )
+  if (!isEmbedded && env.SECRET_KEY === undefined)
+    throw new ConfigError(
+      'SECRET_KEY is missing: with DATABASE_URL every node needs the same one, of at least 32 characters',
+    )
+  if (env.SECRET_KEY === undefined && env.SECRET_KEY_PREVIOUS !== undefined)
+    throw new ConfigError('SECRET_KEY_PREVIOUS needs SECRET_KEY, the key that replaces it')
 }
 
 /** Creates the key of a new installation. A key that is missing beside data is never replaced: the signing

@@ -87,21 +87,8 @@ export function startRequestLog(db: Db, log: Logger, now: () => Date): RequestLo
       await next()
       const principal: Principal | undefined = ctx.state.principal ?? ctx.state.rejected
       if (principal === undefined) return
-      add({
-        accountId: principal.accountId,
-        userId: principal.userId,
-        apiKeyId: principal.keyId,
-        requestId: ctx.state.requestId,
-        operationId: ctx.state.operationId ?? null,
-        method: ctx.method,
-        path: maskSecrets(ctx.url.slice(0, MAX_BODY_BYTES)),
-        status: ctx.status,
-        durationMs: Math.round((performance.now() - start) * 1000) / 1000,
-        ip: ctx.ip,
-        requestBody: toStoredBody(ctx.state.requestText),
-        responseBody: toStoredBody(typeof ctx.body === 'string' ? ctx.body : undefined),
-        at,
-      })
+      const durationMs = Math.round((performance.now() - start) * 1000) / 1000
+      add(toEntry(ctx, principal, at, durationMs))
     },
     stats: () => ({ waiting: entries.length, dropped }),
     async stop() {
@@ -109,6 +96,29 @@ export function startRequestLog(db: Db, log: Logger, now: () => Date): RequestLo
       await flushes.stop()
       await flush()
     },
+  }
+}
+
+function toEntry(
+  ctx: Context,
+  principal: Principal,
+  at: number,
+  durationMs: number,
+): LoggedRequest {
+  return {
+    accountId: principal.accountId,
+    userId: principal.userId,
+    apiKeyId: principal.keyId,
+    requestId: ctx.state.requestId,
+    operationId: ctx.state.operationId ?? null,
+    method: ctx.method,
+    path: maskSecrets(ctx.url.slice(0, MAX_BODY_BYTES)),
+    status: ctx.status,
+    durationMs,
+    ip: ctx.ip,
+    requestBody: toStoredBody(ctx.state.requestText),
+    responseBody: toStoredBody(typeof ctx.body === 'string' ? ctx.body : undefined),
+    at,
   }
 }
 

@@ -79,6 +79,7 @@ export function selectFailedDeliveries(
 }
 
 export interface BulkJobOptions {
+  selection: BulkSelection
   /** Deliveries per second, from 1 to `MAX_RATE`. */
   rate: number
   createdBy: string | null
@@ -88,8 +89,7 @@ export interface BulkJobOptions {
 export async function startBulkJob(
   db: Db,
   accountId: string,
-  selection: BulkSelection,
-  { rate, createdBy }: BulkJobOptions,
+  { selection, rate, createdBy }: BulkJobOptions,
   now: Date,
 ): Promise<BulkJob> {
   const total = await countSelected(
@@ -105,8 +105,9 @@ export async function startBulkJob(
 const TURN_MS = 5_000
 /** Also determines how soon a job is paused or cancelled. */
 const BATCHES_PER_SECOND = 4
-/** The part of its rate that a job may make up for after an interruption. */
+/** How much time a job may make up for after an interruption. */
 const MAX_CATCH_UP_MS = 1_000
+/** The longest wait for the next batch, also after the clock went back. */
 const MAX_WAIT_MS = 1_000
 const COMMIT_WAIT_MS = 200
 

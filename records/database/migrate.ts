@@ -28,7 +28,7 @@ async function withFileLock<T>(file: string, work: () => Promise<T>): Promise<T>
   return work().finally(() => lock.release())
 }
 
-/** Uses an own connection: the lock ends with it, also when this process is killed. The lock belongs to a
+/** Uses a connection of its own: the lock ends with it, also when this process is killed. The lock belongs to a
  *  transaction, because a pooler in transaction mode shares sessions. */
 async function withAdvisoryLock<T>(database: PostgresPlace, work: () => Promise<T>): Promise<T> {
   const client = new pg.Client({
@@ -84,7 +84,7 @@ export async function migrate(db: Db): Promise<string[]> {
 }
 
 /** The names of the migrations that have not run. Changes nothing. Throws `Refused` as `migrate` does. */
-export async function findPendingMigrations(db: Db): Promise<string[]> {
+export async function listPendingMigrations(db: Db): Promise<string[]> {
   const pending = (await hasMigrationsTable(db)) ? await listPending(db) : await readMigrations()
   return pending.map(({ name }) => name)
 }

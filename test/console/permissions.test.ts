@@ -321,7 +321,7 @@ async function createOneOfEach(app: TestApp, account: ConsoleUser & { key: strin
     { since: new Date(now.getTime() - 1_000) },
     now,
   )
-  const job = await startBulkJob(db, accountId, selection, { rate: 1, createdBy: userId }, now)
+  const job = await startBulkJob(db, accountId, { selection, rate: 1, createdBy: userId }, now)
   const { id: session } = await startSession(
     scope,
     { userId, ip: '127.0.0.1', userAgent: 'Secret Name' },

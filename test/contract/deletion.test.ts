@@ -62,8 +62,7 @@ async function newFullAccount(app: TestApp): Promise<Subscriber & { account: Tes
   await startBulkJob(
     app.db,
     account.accountId,
-    selection,
-    { rate: 50, createdBy: account.userId },
+    { selection, rate: 50, createdBy: account.userId },
     new Date(),
   )
   await until('the export is complete', async () =>

@@ -25,7 +25,7 @@ export function startJob(
   selection: BulkSelection,
   rate = MAX_RATE,
 ): Promise<BulkJob> {
-  return startBulkJob(db, accountId, selection, { rate, createdBy: null }, new Date())
+  return startBulkJob(db, accountId, { selection, rate, createdBy: null }, new Date())
 }
 
 export async function findJob({ scope }: Tenant, id: string): Promise<BulkJob> {

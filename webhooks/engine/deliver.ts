@@ -86,7 +86,10 @@ async function startAttempts(
       else if (!request.endpoint.enabled) skip(options, attempt, request, request.endpoint)
       else {
         const keys = openKeysUnlessSuspended(options, request.endpoint)
-        if (keys) batch.started.push(makeAttempt(options, attempt, request, request.endpoint, keys))
+        if (keys)
+          batch.started.push(
+            makeAttempt(options, attempt, request, { endpoint: request.endpoint, keys }),
+          )
         else batch.paused.push(attempt)
       }
     }
@@ -168,8 +171,7 @@ async function makeAttempt(
   options: DeliverOptions,
   attempt: AttemptWith<'lease'>,
   request: AttemptRequest,
-  { url }: Endpoint,
-  keys: SigningKeys,
+  { endpoint: { url }, keys }: { endpoint: Endpoint; keys: SigningKeys },
 ): Promise<void> {
   const { inFlight, store, now } = options
   const { deliveryId, eventId, orderingKey, trigger } = request
