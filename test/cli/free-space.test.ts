@@ -109,7 +109,7 @@ test('migrate does not convert a file without enough free space on the disk', as
   const { status, stdout } = await muster.run(['migrate'])
   expect(status).toBe(0)
   expect(stdout).toMatch(
-    /^The tables are up to date\.\nThe file .* Its conversion needs \d+ MB of free space in DATA_DIR \S+, which has \d+ MB\. Make room and run this again\.\n$/,
+    /^The tables are up to date\.\nThe file .* Its conversion needs [\d.]+ [MG]B of free space in DATA_DIR \S+, which has [\d.]+ [MG]B\. Make room and run this again\.\n$/,
   )
   expect(await query(file, 'pragma auto_vacuum')).toEqual({ auto_vacuum: NONE })
 })
