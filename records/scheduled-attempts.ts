@@ -212,17 +212,27 @@ export async function countQueued(db: Db, now: Date): Promise<Map<string, number
   return new Map(rows.map((row) => [row.webhook_id, Number(row.count)]))
 }
 
-/** The earliest time of any scheduled attempt, except those of suspended accounts. */
+/** The earliest time of any scheduled attempt, except those of suspended accounts. Reads none of these in the
+ *  backlog, which may be long. */
 export async function findEarliestScheduledAt(db: Db): Promise<number | undefined> {
-  // Two queries, each for the first entry of a partial index.
-  const suspended = db.read('webhooks').whereNotNull('suspended_at').select('id')
-  const scheduled = () =>
-    db.read('deliveries').whereNotIn('webhook_id', suspended).orderBy('next_attempt_at')
-  const rows: ({ next_attempt_at: number } | undefined)[] = await Promise.all([
-    scheduled().whereNotNull('queued_at').whereNotNull('next_attempt_at').first('next_attempt_at'),
-    scheduled().whereRaw(UNQUEUED).first('next_attempt_at'),
-  ])
-  const times = rows.flatMap((row) => row?.next_attempt_at ?? [])
+  const queued: Promise<{ next_attempt_at: number } | undefined> = db
+    .read('deliveries')
+    .whereNotIn('webhook_id', db.read('webhooks').whereNotNull('suspended_at').select('id'))
+    .whereNotNull('queued_at')
+    .whereNotNull('next_attempt_at')
+    .orderBy('next_attempt_at')
+    .first('next_attempt_at')
+  const backlog = select<{ earliest: number | null }>(
+    db.read,
+    `select min((
+       select next_attempt_at from deliveries
+       where webhook_id = webhooks.id and ${UNQUEUED_BY_WEBHOOK}
+       order by next_attempt_at, id limit 1)) as earliest
+     from webhooks where suspended_at is null`,
+    [],
+  )
+  const [queuedRow, [backlogRow]] = await Promise.all([queued, backlog])
+  const times = [queuedRow?.next_attempt_at, backlogRow?.earliest].flatMap((time) => time ?? [])
   return times.length > 0 ? Math.min(...times) : undefined
 }
 
