@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { eventTypes } from '../../generated/events.ts'
 import { newSecret, signingKeys } from '../../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../../webhooks/transport/sign.ts'
+import { traceparentOfDelivery } from '../../webhooks/transport/traceparent.ts'
 import { startReceiver } from '../receiver.ts'
 import { type Muster, newMuster, type Started } from './muster.ts'
 
@@ -31,7 +32,10 @@ async function post(
 ): Promise<number> {
   const body = Buffer.from(JSON.stringify(payload))
   const ids = { id: payload.id, eventId: null }
-  const headers = deliveryHeaders(signingKeys(secret), ids, body, new Date())
+  const headers = {
+    ...deliveryHeaders(signingKeys(secret), ids, body, new Date()),
+    traceparent: traceparentOfDelivery(ids, null),
+  }
   return (await fetch(url, { method: 'POST', headers, body: change(body.toString('utf8')) })).status
 }
 
