@@ -1,11 +1,11 @@
-/** The stored database is what its script makes: nobody can read a binary file. */
+/** The stored database is a binary file, which cannot be reviewed: this test compares it with a new one. */
 import { readFile } from 'node:fs/promises'
 import { PGlite } from '@electric-sql/pglite'
 import { expect, inject, test } from 'vitest'
 import { EMPTY_DATABASE, START_OPTIONS } from '../../webhooks/queue/empty-database.ts'
 import { createEmptyDatabase } from '../../webhooks/queue/store-empty-database.ts'
 
-/** One row per line of text. Values that differ between two equal databases are left out. */
+/** Queries by name. Values that differ between two new databases are left out. */
 const CONTENTS = {
   version: 'select version()',
   databases: 'select datname, datistemplate, datallowconn, encoding, datcollate from pg_database',
