@@ -24,6 +24,14 @@ async function startListening(
   return { listener, url }
 }
 
+function headersOf(id: string, secret: string, body: Buffer): Record<string, string> {
+  const ids = { id, eventId: null }
+  return {
+    ...deliveryHeaders(signingKeys(secret), ids, body, new Date()),
+    traceparent: traceparentOfDelivery(ids, null),
+  }
+}
+
 async function post(
   url: string,
   secret: string,
@@ -31,11 +39,7 @@ async function post(
   change = (body: string) => body,
 ): Promise<number> {
   const body = Buffer.from(JSON.stringify(payload))
-  const ids = { id: payload.id, eventId: null }
-  const headers = {
-    ...deliveryHeaders(signingKeys(secret), ids, body, new Date()),
-    traceparent: traceparentOfDelivery(ids, null),
-  }
+  const headers = headersOf(payload.id, secret, body)
   return (await fetch(url, { method: 'POST', headers, body: change(body.toString('utf8')) })).status
 }
 
@@ -148,10 +152,7 @@ describe('listen', () => {
     const body = Buffer.from(
       `\n${JSON.stringify(example, null, '\t').replace('created', 'cr\\u0065ated')}  `,
     )
-    const headers = {
-      ...deliveryHeaders(signingKeys(secret), { id: example.id, eventId: null }, body, new Date()),
-      'x-more': 'kept',
-    }
+    const headers = { ...headersOf(example.id, secret, body), 'x-more': 'kept' }
     const answer = await fetch(url, { method: 'POST', headers, body })
     expect([answer.status, answer.headers.get('retry-after'), await answer.text()]).toEqual([
       503,
