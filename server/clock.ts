@@ -8,6 +8,7 @@ import {
   markTime,
 } from '../records/clock-spans.ts'
 import { Clock } from '../records/database/clock.ts'
+import { errorCode } from '../records/database/errors.ts'
 import type { Db } from '../records/database/open.ts'
 import { useClockForIds } from '../records/ids.ts'
 
@@ -34,16 +35,17 @@ export async function startClock(db: Db, log: Logger, now?: () => Date): Promise
   const clock = await Clock.open(db, now)
   if (now === undefined) useClockForIds(clock.now)
   const watch = new ClockWatch(db, log, clock)
-  const check = (): Promise<void> =>
-    watch
-      .check({})
-      .catch((error: unknown) =>
-        log.warn(
-          { err: error },
-          'The time could not be read or marked. No row is deleted by its age meanwhile.',
-        ),
-      )
-  await check()
+  const reportFailure = (error: unknown): void =>
+    log.warn(
+      { err: error },
+      'The time could not be read or marked. No row is deleted by its age meanwhile.',
+    )
+  const check = (): Promise<void> => watch.check({}).catch(reportFailure)
+  // A start on a database that cannot be written fails, with a sentence of the command.
+  await watch.check({}).catch((error: unknown) => {
+    if (errorCode(error) === 'SQLITE_READONLY') throw error
+    reportFailure(error)
+  })
   const timer = setInterval(check, READ_EVERY_MS[db.dialect]).unref()
   return {
     now: clock.now,

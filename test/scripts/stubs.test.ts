@@ -98,7 +98,8 @@ test(
       'test/handlers/lists.test.ts',
       'test/contract/events.test.ts',
     ]
-    expect(await tree.run('node_modules/vitest/vitest.mjs', tests)).toMatchObject({ status: 0 })
+    const ran = await tree.run('node_modules/vitest/vitest.mjs', tests)
+    expect(ran.status, ran.output).toBe(0)
     const whole = await whenReady(tree, { NODE_ENV: 'production' })
     await whole.running.stop()
   },

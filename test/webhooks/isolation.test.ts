@@ -70,7 +70,7 @@ test('endpoints that respond late, and so take all slots once, leave them to oth
   await until('the first round has ended', () => engine.stats().inFlight <= 32)
   await quickTenant.emit(500, 'task.created')
   await quick.received(500, 4_000)
-  expect(slow.requests.length).toBeLessThanOrEqual(32 * 18)
+  expect(slow.requests.length).toBeLessThan(32 * 20)
   for (const id of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
 })
 
