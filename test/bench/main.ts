@@ -3,6 +3,7 @@ import { Command, Option } from 'commander'
 import { parseList } from '../../cli/shell.ts'
 import { consolePages } from './console.ts'
 import { contract } from './contract.ts'
+import { deploys } from './deploys.ts'
 import { drain } from './drain.ts'
 import { footprint } from './footprint.ts'
 import { horizon } from './horizon.ts'
@@ -53,6 +54,7 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
     run: regenerate,
     about: 'from a change of the contract until "muster dev" serves it',
   },
+  deploys: { run: deploys, about: 'response times while nodes restart (PostgreSQL)' },
   startup: { run: startup, about: 'the start of "muster serve" until it is ready' },
 }
 

@@ -16,11 +16,12 @@ export interface Service extends AsyncDisposable {
   secondsToReady: number
 }
 
-export async function startService(environment: Environment): Promise<Service> {
-  const port = await freePort()
+/** `port`: by default a free one. */
+export async function startService(environment: Environment, port?: number): Promise<Service> {
+  const ownPort = port ?? (await freePort())
   const started = performance.now()
   const muster = spawn(process.execPath, [BIN, 'serve'], {
-    env: { ...environment, PORT: String(port), PATH: process.env.PATH },
+    env: { ...environment, PORT: String(ownPort), PATH: process.env.PATH },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const exited = once(muster, 'exit')
@@ -29,7 +30,7 @@ export async function startService(environment: Environment): Promise<Service> {
     await exited
   }
   try {
-    await ready(muster, `http://127.0.0.1:${port}/readyz`, started + WITHIN_MS)
+    await ready(muster, `http://127.0.0.1:${ownPort}/readyz`, started + WITHIN_MS)
   } catch (error) {
     await stop()
     throw error
