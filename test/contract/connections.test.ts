@@ -20,7 +20,8 @@ async function connectTo(app: TestApp): Promise<Client> {
 async function countConnections(client: Client): Promise<number> {
   const { rows } = await client.query(
     `select count(*) as connections from pg_stat_activity
-     where datname = current_database() and pid <> pg_backend_pid()`,
+     where datname = current_database() and pid <> pg_backend_pid()
+       and backend_type = 'client backend'`,
   )
   return rows[0].connections
 }
