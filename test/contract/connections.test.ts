@@ -44,6 +44,9 @@ onPostgres('connections to PostgreSQL', () => {
     await using app = await startApp({ role: 'all', environment })
     await using client = await connectTo(app)
     const account = app.as(await app.newAccount())
+    await until('PostgreSQL has ended the connections that the start has closed', async () => {
+      return (await countConnections(client)) <= 3 + 2 + 2
+    })
     const requests = Array.from({ length: 60 }, (_, number) =>
       account.post('/participants', { full_name: `Ada ${number}` }),
     )
