@@ -59,7 +59,8 @@ onPostgres('connections to PostgreSQL', () => {
     while (!isDone) most = Math.max(most, await countConnections(client))
     expect(new Set(await done)).toEqual(new Set([201]))
     expect(most).toBeGreaterThanOrEqual(3 + 1 + 2)
-    expect(most).toBeLessThanOrEqual(3 + 2 + 2)
+    // One more was seen at times: a connection may end after its successor has begun.
+    expect(most).toBeLessThanOrEqual(3 + 2 + 2 + 1)
     const { text } = await app.call('GET', '/metrics')
     expect(text).toContain('muster_database_pool_max{pool="records"} 3')
   })
