@@ -10,6 +10,7 @@ import { tryServeLock } from './serve-lock.ts'
 import { formatBytes } from './shell.ts'
 
 const PROGRESS_MS = 5_000
+const NOT_CONVERTED = 'The file does not return the space of deleted rows yet.'
 
 /** Returns a message for the operator, or undefined if the file needs no conversion. `print` gets the
  *  progress. The service works without the conversion, so nothing here is an error. */
@@ -21,7 +22,7 @@ export async function convertIfNeeded(
   if (await isSpaceReturned(db)) return undefined
   const lock = await tryServeLock(dataDir)
   if (lock === undefined)
-    return 'The file does not return the space of deleted rows yet. To convert it, stop muster serve and run this again.'
+    return `${NOT_CONVERTED} To convert it, stop muster serve and run this again.`
   try {
     const space = await findConversionSpace(db, dataDir)
     if (space.freeBytes < space.neededBytes) return formatTooFull(space, dataDir)
@@ -35,7 +36,7 @@ export async function convertIfNeeded(
 
 function formatTooFull({ neededBytes, freeBytes }: ConversionSpace, dataDir: string): string {
   return (
-    'The file does not return the space of deleted rows yet. Its conversion needs ' +
+    `${NOT_CONVERTED} Its conversion needs ` +
     `${formatBytes(neededBytes)} of free space in DATA_DIR ${dataDir}, which has ${formatBytes(freeBytes)}. ` +
     'Make room and run this again.'
   )

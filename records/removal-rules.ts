@@ -124,7 +124,9 @@ export const removalRules: RemovalRule[] = [
   {
     table: 'api_keys',
     every: 'hour',
-    rule: '400 days after the revocation. A key that clients still send stays until its last logged request is deleted',
+    rule:
+      '400 days after the revocation. A key that clients still send stays until its last logged request ' +
+      'is deleted',
     setting: 'AUDIT_LOG_RETENTION_DAYS',
     remove: removeRevokedKeys,
   },

@@ -11,7 +11,7 @@ import { newDatabase } from '../helpers.ts'
 interface State {
   state: string
   prepare(db: Db): Promise<unknown>
-  /** Of the URL, by default the owner of the database. */
+  /** The URL has this user. By default it has the owner of the database. */
   user?: string
   sslmode?: string
   says: RegExp

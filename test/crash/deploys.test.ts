@@ -1,23 +1,15 @@
 /** Rolling restarts, and starts while PostgreSQL is away. Real processes on PostgreSQL. */
-import { createServer } from 'node:net'
 import { describe, expect, inject, test } from 'vitest'
 import { type Muster, newMuster } from '../cli/muster.ts'
 import { startServing } from '../cli/serving.ts'
 import { newDatabase, until } from '../helpers.ts'
+import { freePort } from '../postgres.ts'
 import { startLoad } from './load.ts'
 import { startLoadBalancer, startTcpProxy } from './proxy.ts'
 
 /** `ROLLING_RESTARTS=20` for a thorough run. */
 const RESTARTS = Number(process.env.ROLLING_RESTARTS ?? 3)
 const SETTINGS = { RATE_LIMIT_PER_MINUTE: '1000000', DRAIN_MS: '1000' }
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 describe.skipIf(inject('database') !== 'postgres')('deploys', () => {
   test(

@@ -6,10 +6,22 @@ import { cancelDelivery, retryDelivery } from '../../records/delivery-commands.t
 import { deleteWebhook, disableWebhook, updateWebhook } from '../../records/webhooks.ts'
 import { until } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
-import { NEVER, newBench, newTenant } from './harness.ts'
+import { NEVER, newBench, newTenant, type Tenant } from './harness.ts'
 
 const TIMEOUT_MS = 600
 const RESPONSE_MS = 100
+
+/** Creates webhooks with the same URL, and returns their IDs. */
+async function subscribeTimes(count: number, tenant: Tenant, url: string): Promise<string[]> {
+  const ids: string[] = []
+  for (let number = 0; number < count; number++) ids.push(await tenant.subscribe(url))
+  return ids
+}
+
+/** Cancels their attempts, which would delay the end of the test. */
+async function deleteAll(tenant: Tenant, webhookIds: string[]): Promise<void> {
+  for (const id of webhookIds) await tenant.write((own) => deleteWebhook(own, id, new Date()))
+}
 
 test('an endpoint with 16 timeouts in a row is probed one attempt at a time, until it responds', async () => {
   await using bench = await newBench()
@@ -61,8 +73,7 @@ test('endpoints that respond late, and so take all slots once, leave them to oth
   const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
   await using slow = await startReceiver({ answers: () => ({ afterMs: 5_100 }) })
   await using quick = await startReceiver()
-  const webhooks = []
-  for (let number = 0; number < 32; number++) webhooks.push(await slowTenant.subscribe(slow.url))
+  const webhooks = await subscribeTimes(32, slowTenant, slow.url)
   await quickTenant.subscribe(quick.url)
   await slowTenant.emit(20, 'task.created')
   await slow.received(32 * 16, 15_000)
@@ -71,7 +82,7 @@ test('endpoints that respond late, and so take all slots once, leave them to oth
   await quickTenant.emit(500, 'task.created')
   await quick.received(500, 4_000)
   expect(slow.requests.length).toBeLessThan(32 * 20)
-  for (const id of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
+  await deleteAll(slowTenant, webhooks)
 })
 
 test('many hanging endpoints leave slots for the others', async () => {
@@ -80,14 +91,13 @@ test('many hanging endpoints leave slots for the others', async () => {
   const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
   await using slow = await startReceiver({ answers: ['hang'] })
   await using quick = await startReceiver()
-  const webhooks = []
-  for (let number = 0; number < 25; number++) webhooks.push(await slowTenant.subscribe(slow.url))
+  const webhooks = await subscribeTimes(25, slowTenant, slow.url)
   await quickTenant.subscribe(quick.url)
   await slowTenant.emit(20, 'task.created')
   await slow.received(25 * 16, 15_000)
   await quickTenant.settled((await quickTenant.emitOne()).id)
   expect(slow.requests).toHaveLength(25 * 16)
-  for (const id of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
+  await deleteAll(slowTenant, webhooks)
 })
 
 test.runIf(inject('database') === 'postgres')(
@@ -99,8 +109,7 @@ test.runIf(inject('database') === 'postgres')(
     const [slowTenant, quickTenant] = [await newTenant(bench), await newTenant(bench)]
     await using slow = await startReceiver({ answers: ['hang'] })
     await using quick = await startReceiver()
-    const webhooks = []
-    for (let number = 0; number < 32; number++) webhooks.push(await slowTenant.subscribe(slow.url))
+    const webhooks = await subscribeTimes(32, slowTenant, slow.url)
     await quickTenant.subscribe(quick.url)
     await slowTenant.emit(16, 'task.created')
     await slow.received(512, 15_000)
@@ -109,7 +118,7 @@ test.runIf(inject('database') === 'postgres')(
     await quickTenant.emit(900, 'task.created')
     await quick.received(900, 15_000)
     expect(full.stats()).toMatchObject({ inFlight: 512, outcomes: { timeout: 0 } })
-    for (const id of webhooks) await slowTenant.write((own) => deleteWebhook(own, id, new Date()))
+    await deleteAll(slowTenant, webhooks)
   },
 )
 
