@@ -60,7 +60,7 @@ async function createSessions(knex: Knex, { account, user, text }: Schema): Prom
     table.uuid('id').primary()
     account(table)
     user(table)
-    // Of the cookie, which is stored nowhere.
+    // The hash of the token in the cookie. The token itself is stored nowhere.
     text(table, 'token_hash').notNullable().unique()
     text(table, 'ip').notNullable()
     text(table, 'user_agent').notNullable()
@@ -74,7 +74,7 @@ async function createSessions(knex: Knex, { account, user, text }: Schema): Prom
   await knex.raw('create index sessions_by_expiry on sessions (expires_at)')
 
   await knex.schema.createTable('invitations', (table) => {
-    // Of the link, which is shown once. A user has one at most: a new one replaces it.
+    // The hash of the token in the link, which is shown once. A new invitation replaces the last one.
     text(table, 'token_hash').primary()
     account(table)
     user(table)

@@ -67,8 +67,8 @@ async function createDeliveries(
     text(table, 'next_trigger').nullable()
     // When the next attempt was handed to the queue; null: not yet.
     table.bigInteger('queued_at').nullable()
-    // Of a webhook that wants the events of one resource in order: the resource. While an earlier one is
-    // under way, nothing is planned.
+    // The resource, if the webhook wants the events of each resource in order. While an earlier delivery is
+    // under way, no attempt is planned.
     table.uuid('ordering_key').nullable()
     times(table)
   })

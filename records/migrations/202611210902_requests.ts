@@ -65,7 +65,7 @@ async function createRequestCounts(knex: Knex, { account, text }: Schema): Promi
   await knex.raw('create index request_minutes_by_age on request_minutes (minute)')
   await knex.schema.createTable('request_counts', (table) => {
     account(table)
-    // Of a minute or of an hour.
+    // A minute or an hour.
     table.integer('span_ms').notNullable()
     table.bigInteger('starts_at').notNullable()
     text(table, 'operation_id').notNullable()
