@@ -34,60 +34,104 @@ export interface Subject extends Editions {
   concerns: string
 }
 
+interface Deprecation {
+  isDeprecated: boolean
+  sunset: string | undefined
+}
+
 export type RuleId = keyof typeof RULES
 
-export function toChange(
-  { concerns }: Subject,
-  id: RuleId,
-  place: Place,
-  part: string,
-  what: string,
-  isGone = false,
+/** A part of the contract, and its name in the sentence. */
+export interface Part {
+  name: string
+  place: Place
+  isGone?: boolean
+}
+
+export function toChange({ concerns }: Subject, part: Part, id: RuleId, what: string): Change {
+  const { name, place, isGone = false } = part
+  const position = formatPosition(place)
+  return { id, level: RULES[id], ...position, isGone, concerns: [concerns], part: name, what }
+}
+
+/** The change of an operation or event that is gone. */
+export function toRemoval(
+  subject: Subject,
+  part: Part,
+  prefix: 'api' | 'api-path' | 'event',
+  { isDeprecated, sunset }: Deprecation,
 ): Change {
-  return {
-    id,
-    level: RULES[id],
-    ...formatPosition(place),
-    isGone,
-    concerns: [concerns],
-    part,
-    what,
+  const gone = { ...part, isGone: true }
+  if (!isDeprecated)
+    return toChange(subject, gone, `${prefix}-removed-without-deprecation`, 'is gone')
+  if (sunset === undefined || sunset > subject.today) {
+    const what = `is gone before its sunset: ${sunset ?? 'it has none'}`
+    return toChange(subject, gone, `${prefix}-removed-before-sunset`, what)
   }
+  const what = `is gone, after its sunset of ${sunset}`
+  return toChange(subject, gone, `${prefix}-removed-with-deprecation`, what)
 }
 
 function formatPosition({ source, path }: Place): { file: string; line: number } {
   return { file: source.file, line: source.position(path).line }
 }
 
+/** The direction of a schema, and the prefixes of the rules for it and for its properties. */
+const SCHEMA_KINDS = {
+  parameter: {
+    direction: 'request',
+    subject: 'request-parameter',
+    propertySubject: 'request-parameter',
+  },
+  requestBody: {
+    direction: 'request',
+    subject: 'request-body',
+    propertySubject: 'request-property',
+  },
+  responseHeader: {
+    direction: 'response',
+    subject: 'response-header',
+    propertySubject: 'response-header',
+  },
+  responseBody: {
+    direction: 'response',
+    subject: 'response-body',
+    propertySubject: 'response-property',
+  },
+  eventPayload: {
+    direction: 'response',
+    subject: 'event-payload',
+    propertySubject: 'event-property',
+  },
+  eventHeaders: {
+    direction: 'response',
+    subject: 'event-headers',
+    propertySubject: 'event-header',
+  },
+} as const satisfies Record<string, Omit<Comparison, 'base' | 'revision' | 'path'>>
+
+interface SchemaPart {
+  name: string
+  old: Located<Schema>
+  now: Located<Schema>
+}
+
 export function compareSchemaParts(
   subject: Subject,
-  name: string,
-  old: Located<Schema>,
-  now: Located<Schema>,
-  direction: Comparison['direction'],
-  schemaSubject: string,
-  propertySubject: string,
+  kind: keyof typeof SCHEMA_KINDS,
+  { name, old, now }: SchemaPart,
 ): Change[] {
   const { base, revision, concerns } = subject
   const findings = compareSchemas({
     base: { sources: base.sources, schema: old },
     revision: { sources: revision.sources, schema: now },
-    direction,
-    subject: schemaSubject,
-    propertySubject,
+    ...SCHEMA_KINDS[kind],
     path: [],
   })
   return findings.map(({ id, level, path, what, place, isGone }) => {
     const part = path.length === 0 ? name : `\`${path.join('.')}\` of ${name}`
-    const found: Change = {
-      id,
-      level,
-      ...formatPosition(place),
-      isGone,
-      concerns: [concerns],
-      part,
-      what,
-    }
+    const position = formatPosition(place)
+    const found: Change = { id, level, ...position, isGone, concerns: [concerns], part, what }
     return isGone ? excuseRemoval(subject, place, found) : found
   })
 }
@@ -110,10 +154,7 @@ export function excuseRemoval(
 
 /** A part is deprecated by `deprecated: true`, or by `x-deprecated-since` where the format has no
  *  `deprecated`. */
-export function readSchemaDeprecation({ source, path }: Place): {
-  isDeprecated: boolean
-  sunset: string | undefined
-} {
+export function readSchemaDeprecation({ source, path }: Place): Deprecation {
   const value = (key: string): unknown => valueAt(source.root, [...path, key])
   return {
     isDeprecated: value('deprecated') === true || value('x-deprecated-since') !== undefined,

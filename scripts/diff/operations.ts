@@ -1,43 +1,34 @@
 import type { Operation, OperationResponse, Parameter } from '../model/operations.ts'
-import type { Place } from '../model/source.ts'
 import {
   type Change,
   compareSchemaParts,
   type Editions,
   excuseRemoval,
+  type Part,
   type RuleId,
   type Subject,
   toChange,
+  toRemoval,
 } from './change.ts'
 
 /** Clients do not see the names of path parameters. */
 const toKey = ({ method, path }: Operation): string => `${method} ${path.replace(/\{.*?\}/g, '{}')}`
 
 export function compareOperations(editions: Editions): Change[] {
-  const before = new Map(editions.base.operations.map((operation) => [toKey(operation), operation]))
-  const after = new Map(
-    editions.revision.operations.map((operation) => [toKey(operation), operation]),
-  )
-  const pathsLeft = new Set(
-    editions.revision.operations.map((operation) => toKey(operation).replace(/^\w+ /, '')),
-  )
+  const { base, revision } = editions
+  const before = new Map(base.operations.map((operation) => [toKey(operation), operation]))
+  const after = new Map(revision.operations.map((operation) => [toKey(operation), operation]))
+  const pathsLeft = new Set([...after.keys()].map(withoutMethod))
+  const removed = [...before].filter(([key]) => !after.has(key))
+  const added = [...after].filter(([key]) => !before.has(key))
   return [
-    ...[...before]
-      .filter(([key]) => !after.has(key))
-      .map(([key, operation]) =>
-        removedOperation(editions, operation, pathsLeft.has(key.replace(/^\w+ /, ''))),
-      ),
-    ...[...after]
-      .filter(([key]) => !before.has(key))
-      .map(([, operation]) =>
-        toChange(
-          { ...editions, concerns: operation.id },
-          'endpoint-added',
-          operation.place,
-          formatName(operation),
-          'is new',
-        ),
-      ),
+    ...removed.map(([key, operation]) =>
+      removedOperation(editions, operation, pathsLeft.has(withoutMethod(key))),
+    ),
+    ...added.map(([, operation]) => {
+      const subject = { ...editions, concerns: operation.id }
+      return toChange(subject, toPart(operation), 'endpoint-added', 'is new')
+    }),
     ...[...after].flatMap(([key, operation]) => {
       const old = before.get(key)
       return old ? compareOperation({ ...editions, concerns: operation.id }, old, operation) : []
@@ -45,46 +36,27 @@ export function compareOperations(editions: Editions): Change[] {
   ]
 }
 
-const formatName = ({ method, path }: Operation): string => `${method.toUpperCase()} ${path}`
+const withoutMethod = (key: string): string => key.replace(/^\w+ /, '')
+
+const toPart = ({ method, path, place }: Operation): Part => ({
+  name: `${method.toUpperCase()} ${path}`,
+  place,
+})
 
 function removedOperation(editions: Editions, operation: Operation, isPathLeft: boolean): Change {
-  const prefix = isPathLeft ? 'api' : 'api-path'
-  const subject = { ...editions, concerns: operation.id }
-  const { deprecation } = operation
-  const name = formatName(operation)
-  if (deprecation === null)
-    return toChange(
-      subject,
-      `${prefix}-removed-without-deprecation`,
-      operation.place,
-      name,
-      'is gone',
-      true,
-    )
-  const { sunset } = deprecation
-  if (sunset === null || sunset > editions.today)
-    return toChange(
-      subject,
-      `${prefix}-removed-before-sunset`,
-      operation.place,
-      name,
-      `is gone before its sunset: ${sunset ?? 'it has none'}`,
-      true,
-    )
-  return toChange(
-    subject,
-    `${prefix}-removed-with-deprecation`,
-    operation.place,
-    name,
-    `is gone, after its sunset of ${sunset}`,
-    true,
+  const { id, deprecation } = operation
+  return toRemoval(
+    { ...editions, concerns: id },
+    toPart(operation),
+    isPathLeft ? 'api' : 'api-path',
+    { isDeprecated: deprecation !== null, sunset: deprecation?.sunset ?? undefined },
   )
 }
 
 function compareOperation(subject: Subject, old: Operation, now: Operation): Change[] {
   const changes: Change[] = []
   const add = (id: RuleId, what: string): void =>
-    void changes.push(toChange(subject, id, now.place, formatName(now), what))
+    void changes.push(toChange(subject, toPart(now), id, what))
   if (old.id !== now.id)
     add(
       'api-operation-id-removed',
@@ -149,83 +121,62 @@ function compareParameters(
   newOperation: Operation,
 ): Change[] {
   const [before, after] = [parametersByKey(oldOperation), parametersByKey(newOperation)]
-  const changes: Change[] = []
-  for (const [key, old] of before) {
-    if (after.has(key)) continue
-    const id =
-      old.in === 'header' ? 'request-header-parameter-removed' : 'request-parameter-removed'
-    changes.push(
-      excuseRemoval(
-        subject,
-        old.schema,
-        toChange(subject, id, old.place, describe(old), 'is gone', true),
-        old.place,
-      ),
-    )
-  }
-  for (const [key, now] of after) {
-    const old = before.get(key)
-    const add = (id: RuleId, what: string): void =>
-      void changes.push(toChange(subject, id, now.place, describe(now), what))
-    if (!old) {
-      add(
-        now.required ? 'new-required-request-parameter' : 'new-optional-request-parameter',
-        now.required ? 'is new, and required' : 'is new',
-      )
-      continue
-    }
-    if (!old.required && now.required) add('request-parameter-became-required', 'is required')
-    if (old.required && !now.required) add('request-parameter-became-optional', 'is optional')
-    changes.push(
-      ...compareSchemaParts(
-        subject,
-        describe(now),
-        old.schema,
-        now.schema,
-        'request',
-        'request-parameter',
-        'request-parameter',
-      ),
-    )
-  }
-  return changes
+  const removed = [...before].filter(([key]) => !after.has(key))
+  return [
+    ...removed.map(([, old]) => removedParameter(subject, old)),
+    ...[...after].flatMap(([key, now]) => {
+      const old = before.get(key)
+      return old ? compareParameter(subject, old, now) : [addedParameter(subject, now)]
+    }),
+  ]
 }
 
-const describe = ({ in: where, name }: Parameter): string => `the ${where} parameter ${name}`
+const parameterPart = ({ in: where, name, place }: Parameter): Part => ({
+  name: `the ${where} parameter ${name}`,
+  place,
+})
+
+function removedParameter(subject: Subject, old: Parameter): Change {
+  const id = old.in === 'header' ? 'request-header-parameter-removed' : 'request-parameter-removed'
+  const removal = toChange(subject, { ...parameterPart(old), isGone: true }, id, 'is gone')
+  return excuseRemoval(subject, old.schema, removal, old.place)
+}
+
+function addedParameter(subject: Subject, now: Parameter): Change {
+  return now.required
+    ? toChange(
+        subject,
+        parameterPart(now),
+        'new-required-request-parameter',
+        'is new, and required',
+      )
+    : toChange(subject, parameterPart(now), 'new-optional-request-parameter', 'is new')
+}
+
+function compareParameter(subject: Subject, old: Parameter, now: Parameter): Change[] {
+  const part = parameterPart(now)
+  const changes: Change[] = []
+  if (!old.required && now.required)
+    changes.push(toChange(subject, part, 'request-parameter-became-required', 'is required'))
+  if (old.required && !now.required)
+    changes.push(toChange(subject, part, 'request-parameter-became-optional', 'is optional'))
+  const schemas = { name: part.name, old: old.schema, now: now.schema }
+  return [...changes, ...compareSchemaParts(subject, 'parameter', schemas)]
+}
 
 function compareBodies(subject: Subject, old: Operation, now: Operation): Change[] {
-  if (old.body && now.body)
-    return compareSchemaParts(
-      subject,
-      'the request body',
-      old.body.schema,
-      now.body.schema,
-      'request',
-      'request-body',
-      'request-property',
-    )
-  if (now.body)
-    return [
-      toChange(
-        subject,
-        'request-body-added-required',
-        now.body.schema,
-        'the request body',
-        'is new',
-      ),
-    ]
-  if (old.body)
-    return [
-      toChange(
-        subject,
-        'request-body-removed',
-        old.body.schema,
-        'the request body',
-        'is gone',
-        true,
-      ),
-    ]
-  return []
+  const name = 'the request body'
+  if (old.body && now.body) {
+    const schemas = { name, old: old.body.schema, now: now.body.schema }
+    return compareSchemaParts(subject, 'requestBody', schemas)
+  }
+  if (now.body) {
+    const part = { name, place: now.body.schema }
+    return [toChange(subject, part, 'request-body-added-required', 'is new')]
+  }
+  if (!old.body) return []
+  const part = { name, place: old.body.schema, isGone: true }
+  return [toChange(subject, part, 'request-body-removed', 'is gone')]
 }
 
 function compareResponses(
@@ -233,96 +184,94 @@ function compareResponses(
   oldOperation: Operation,
   newOperation: Operation,
 ): Change[] {
-  const changes: Change[] = []
-  const kind = ({ status }: OperationResponse) => (status < 300 ? 'success' : 'non-success')
-  for (const old of oldOperation.responses)
-    if (!newOperation.responses.some(({ status }) => status === old.status))
-      changes.push(
-        toChange(
-          subject,
-          `response-${kind(old)}-status-removed`,
-          old.place,
-          `the response ${old.status}`,
-          'is gone',
-          true,
-        ),
-      )
-  for (const now of newOperation.responses) {
-    const old = oldOperation.responses.find(({ status }) => status === now.status)
-    if (old) changes.push(...compareResponse(subject, old, now))
-    else
-      changes.push(
-        toChange(
-          subject,
-          `response-${kind(now)}-status-added`,
-          now.place,
-          `the response ${now.status}`,
-          'is new',
-        ),
-      )
-  }
-  return changes
+  const removed = oldOperation.responses.filter(
+    (old) => !newOperation.responses.some(({ status }) => status === old.status),
+  )
+  return [
+    ...removed.map((old) => {
+      const part = { ...responsePart(old), isGone: true }
+      return toChange(subject, part, `response-${outcome(old)}-status-removed`, 'is gone')
+    }),
+    ...newOperation.responses.flatMap((now) => {
+      const old = oldOperation.responses.find(({ status }) => status === now.status)
+      return old
+        ? compareResponse(subject, old, now)
+        : [toChange(subject, responsePart(now), `response-${outcome(now)}-status-added`, 'is new')]
+    }),
+  ]
 }
+
+const outcome = ({ status }: OperationResponse) => (status < 300 ? 'success' : 'non-success')
+
+const responsePart = ({ status, place }: OperationResponse): Part => ({
+  name: `the response ${status}`,
+  place,
+})
 
 function compareResponse(
   subject: Subject,
   old: OperationResponse,
   now: OperationResponse,
 ): Change[] {
-  const name = `the response ${now.status}`
-  const changes: Change[] = []
-  const add = (id: RuleId, place: Place, part: string, what: string, isGone = false): void =>
-    void changes.push(toChange(subject, id, place, part, what, isGone))
-  const headerPart = (header: string): string => `the header ${header} of ${name}`
-  for (const [header, { required, schema }] of Object.entries(old.headers))
-    if (!(header in now.headers))
-      add(
-        required ? 'required-response-header-removed' : 'optional-response-header-removed',
-        schema,
-        headerPart(header),
-        'is gone',
-        true,
-      )
+  return [...compareResponseHeaders(subject, old, now), ...compareResponseBodies(subject, old, now)]
+}
+
+function compareResponseHeaders(
+  subject: Subject,
+  old: OperationResponse,
+  now: OperationResponse,
+): Change[] {
+  const name = (header: string): string => `the header ${header} of ${responsePart(now).name}`
+  const removed = Object.entries(old.headers).filter(([header]) => !(header in now.headers))
+  const changes = removed.map(([header, { required, schema }]) =>
+    toChange(
+      subject,
+      { name: name(header), place: schema, isGone: true },
+      required ? 'required-response-header-removed' : 'optional-response-header-removed',
+      'is gone',
+    ),
+  )
   for (const [header, { required, schema }] of Object.entries(now.headers)) {
+    const part = { name: name(header), place: schema }
     const before = old.headers[header]
     if (!before) {
-      add('response-header-added', schema, headerPart(header), 'is new')
+      changes.push(toChange(subject, part, 'response-header-added', 'is new'))
       continue
     }
     if (before.required && !required)
-      add('response-header-became-optional', schema, headerPart(header), 'is not always there')
-    if (!before.required && required)
-      add('response-header-became-required', schema, headerPart(header), 'is always there')
-    changes.push(
-      ...compareSchemaParts(
-        subject,
-        headerPart(header),
-        before.schema,
-        schema,
-        'response',
-        'response-header',
-        'response-header',
-      ),
-    )
-  }
-  for (const { mediaType, schema } of Object.values(old.content))
-    if (!(mediaType in now.content))
-      add('response-media-type-removed', schema, name, `is never ${mediaType}`, true)
-  for (const { mediaType, schema } of Object.values(now.content)) {
-    const before = old.content[mediaType]?.schema
-    if (before)
       changes.push(
-        ...compareSchemaParts(
-          subject,
-          name,
-          before,
-          schema,
-          'response',
-          'response-body',
-          'response-property',
-        ),
+        toChange(subject, part, 'response-header-became-optional', 'is not always there'),
       )
-    else add('response-media-type-added', schema, name, `can be ${mediaType}`)
+    if (!before.required && required)
+      changes.push(toChange(subject, part, 'response-header-became-required', 'is always there'))
+    const schemas = { name: part.name, old: before.schema, now: schema }
+    changes.push(...compareSchemaParts(subject, 'responseHeader', schemas))
   }
   return changes
+}
+
+function compareResponseBodies(
+  subject: Subject,
+  old: OperationResponse,
+  now: OperationResponse,
+): Change[] {
+  const { name } = responsePart(now)
+  const removed = Object.values(old.content).filter(({ mediaType }) => !(mediaType in now.content))
+  return [
+    ...removed.map(({ mediaType, schema: place }) =>
+      toChange(
+        subject,
+        { name, place, isGone: true },
+        'response-media-type-removed',
+        `is never ${mediaType}`,
+      ),
+    ),
+    ...Object.values(now.content).flatMap(({ mediaType, schema }) => {
+      const before = old.content[mediaType]?.schema
+      if (before)
+        return compareSchemaParts(subject, 'responseBody', { name, old: before, now: schema })
+      const part = { name, place: schema }
+      return [toChange(subject, part, 'response-media-type-added', `can be ${mediaType}`)]
+    }),
+  ]
 }
