@@ -7,16 +7,16 @@ import type { Db } from '../records/database/open.ts'
 import { writeScope } from '../records/database/scope.ts'
 import { type Trx, transaction } from '../records/database/transaction.ts'
 import {
-  ClaimLost,
-  claimExport,
   completeExport,
-  deleteClaimedChunks,
-  type ExportClaim,
+  deleteLeasedChunks,
+  type ExportLease,
   failExport,
   insertChunk,
+  LeaseLost,
+  leaseExport,
   MAX_TRIES,
   releaseExport,
-  renewClaim,
+  renewLease,
 } from '../records/export-runs.ts'
 import { exportedRecords, exportFields } from '../records/exports.ts'
 import { emit } from '../webhooks/emit.ts'
@@ -35,44 +35,44 @@ export async function makeExport(
   now: () => Date,
   signal: AbortSignal,
 ): Promise<void> {
-  const claim = await transaction(db, ({ sql }) => claimExport(sql, id, now()))
-  if (claim === undefined) return
+  const lease = await transaction(db, ({ sql }) => leaseExport(sql, id, now()))
+  if (lease === undefined) return
   try {
     // Each try ended with a crash of its process.
-    if (claim.tries > MAX_TRIES) return await fail(db, claim, now)
-    await makeFile(db, claim, now, signal)
+    if (lease.tries > MAX_TRIES) return await fail(db, lease, now)
+    await makeFile(db, lease, now, signal)
   } catch (error) {
-    if (error instanceof ClaimLost) return
-    await giveUp(db, claim, now, signal)
+    if (error instanceof LeaseLost) return
+    await giveUp(db, lease, now, signal)
     if (!signal.aborted) throw error
   }
 }
 
 async function makeFile(
   db: Db,
-  claim: ExportClaim,
+  lease: ExportLease,
   now: () => Date,
   signal: AbortSignal,
 ): Promise<void> {
-  await deleteClaimedChunks(db, claim, now)
-  const file = new ExportFile(db, claim, now)
-  const records = exportedRecords(db, claim)
-  const parts = claim.format === 'csv' ? csv(records, exportFields(claim.resource)) : json(records)
+  await deleteLeasedChunks(db, lease, now)
+  const file = new ExportFile(db, lease, now)
+  const records = exportedRecords(db, lease)
+  const parts = lease.format === 'csv' ? csv(records, exportFields(lease.resource)) : json(records)
   for await (const part of parts) {
     signal.throwIfAborted()
     await file.append(part)
   }
   const summary = await file.finish()
   await transaction(db, async (trx) => {
-    await completeExport(trx.sql, claim, summary, now())
-    await emitExport(trx, 'export.completed', claim, now())
+    await completeExport(trx.sql, lease, summary, now())
+    await emitExport(trx, 'export.completed', lease, now())
   })
 }
 
-/** Stores a file in chunks, and renews the claim on the export meanwhile. */
+/** Stores a file in chunks, and renews the lease of the export meanwhile. */
 class ExportFile {
   readonly #db: Db
-  readonly #claim: ExportClaim
+  readonly #lease: ExportLease
   readonly #now: () => Date
   readonly #hash = createHash('sha256')
   #buffer = Buffer.alloc(0)
@@ -81,9 +81,9 @@ class ExportFile {
   #byteSize = 0
   #renewedAt: number
 
-  constructor(db: Db, claim: ExportClaim, now: () => Date) {
+  constructor(db: Db, lease: ExportLease, now: () => Date) {
     this.#db = db
-    this.#claim = claim
+    this.#lease = lease
     this.#now = now
     this.#renewedAt = now().getTime()
   }
@@ -107,11 +107,11 @@ class ExportFile {
     }
   }
 
-  /** Renews the claim, and stores a chunk if there is one. */
+  /** Renews the lease, and stores a chunk if there is one. */
   async #store(chunk?: Buffer): Promise<void> {
     await transaction(this.#db, async ({ sql }) => {
-      await renewClaim(sql, this.#claim, this.#rowCount, this.#now())
-      if (chunk) await insertChunk(sql, this.#claim, this.#chunkCount, chunk)
+      await renewLease(sql, this.#lease, this.#rowCount, this.#now())
+      if (chunk) await insertChunk(sql, this.#lease, this.#chunkCount, chunk)
     })
     this.#renewedAt = this.#now().getTime()
     if (chunk === undefined) return
@@ -150,37 +150,37 @@ async function* json(batches: AsyncIterable<object[]>): AsyncGenerator<Part> {
   yield { text: '\n]\n', records: 0 }
 }
 
-/** Does not throw when another process has claimed the export. */
+/** Does not throw when another process has leased the export. */
 async function giveUp(
   db: Db,
-  claim: ExportClaim,
+  lease: ExportLease,
   now: () => Date,
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    if (signal.aborted) return await transaction(db, ({ sql }) => releaseExport(sql, claim, now()))
-    if (claim.tries >= MAX_TRIES) return await fail(db, claim, now)
-    const dueAt = new Date(now().getTime() + RETRY_DELAY_MS * claim.tries)
-    await transaction(db, ({ sql }) => releaseExport(sql, claim, now(), dueAt))
+    if (signal.aborted) return await transaction(db, ({ sql }) => releaseExport(sql, lease, now()))
+    if (lease.tries >= MAX_TRIES) return await fail(db, lease, now)
+    const dueAt = new Date(now().getTime() + RETRY_DELAY_MS * lease.tries)
+    await transaction(db, ({ sql }) => releaseExport(sql, lease, now(), dueAt))
   } catch (error) {
-    if (!(error instanceof ClaimLost)) throw error
+    if (!(error instanceof LeaseLost)) throw error
   }
 }
 
 /** Deletes the chunks first: after a crash in between, the export is failed again and no chunks remain. */
-async function fail(db: Db, claim: ExportClaim, now: () => Date): Promise<void> {
-  await deleteClaimedChunks(db, claim, now)
+async function fail(db: Db, lease: ExportLease, now: () => Date): Promise<void> {
+  await deleteLeasedChunks(db, lease, now)
   await transaction(db, async (trx) => {
-    await failExport(trx.sql, claim, FAILURE, now())
-    await emitExport(trx, 'export.failed', claim, now())
+    await failExport(trx.sql, lease, FAILURE, now())
+    await emitExport(trx, 'export.failed', lease, now())
   })
 }
 
 function emitExport(
   trx: Trx,
   eventType: 'export.completed' | 'export.failed',
-  { id, accountId }: ExportClaim,
+  { id, accountId }: ExportLease,
   now: Date,
 ): Promise<void> {
-  return emit(writeScope(trx, accountId), eventType, id, [], now)
+  return emit(writeScope(trx, accountId), { eventType, resourceId: id, data: [] }, now)
 }

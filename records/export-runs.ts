@@ -15,18 +15,18 @@ const LEASE_MS = 60_000
 export const EXPORT_FILE_DAYS = 7
 const DAY_MS = 24 * 60 * 60_000
 
-/** An export that this process writes while its lease lasts. A claim by another process increments
- *  `tries`, which ends this claim. */
-export interface ExportClaim extends ExportSelection {
+/** An export that this process writes until the lease expires. Another process that leases the export then
+ *  increments `tries`, so that this process loses its lease. */
+export interface ExportLease extends ExportSelection {
   id: string
   format: Export['format']
   /** Runs, including this one. */
   tries: number
 }
 
-/** Another process has claimed the export, or it was deleted. */
-export class ClaimLost extends Error {
-  override name = 'ClaimLost'
+/** Another process has leased the export, or it was deleted. */
+export class LeaseLost extends Error {
+  override name = 'LeaseLost'
 }
 
 const MAX_LISTED_DUE = 100
@@ -50,12 +50,12 @@ const hasNoLease = (now: number) => (free: Knex.QueryBuilder) =>
     .orWhere('lease_expires_at', '<=', now)
     .orWhere('lease_expires_at', '>', now + 2 * LEASE_MS)
 
-/** Undefined: the export is not due, or another process has claimed it. */
-export async function claimExport(
+/** Undefined: the export is not due, or another process has leased it. */
+export async function leaseExport(
   sql: Sql,
   id: string,
   now: Date,
-): Promise<ExportClaim | undefined> {
+): Promise<ExportLease | undefined> {
   const at = now.getTime()
   const [row]: (ExportRow & { account_id: string; tries: number })[] = await sql('exports')
     .where({ id })
@@ -74,25 +74,25 @@ export async function claimExport(
   return { id, accountId: account_id, resource, format, filters: JSON.parse(filters), tries }
 }
 
-/** Throws `ClaimLost` when the claim was lost. Every write of a run is in a transaction with this. */
-async function updateClaimed(
+/** Throws `LeaseLost`. Every write of a run is in a transaction with this. */
+async function updateLeased(
   sql: Sql,
-  { id, tries }: ExportClaim,
+  { id, tries }: ExportLease,
   changes: Record<string, unknown>,
 ): Promise<void> {
   const changed = await sql('exports').where({ id, tries, status: 'processing' }).update(changes)
-  if (changed === 0) throw new ClaimLost()
+  if (changed === 0) throw new LeaseLost()
 }
 
-/** Renews the lease and stores the progress. Throws `ClaimLost`. */
-export function renewClaim(
+/** Renews the lease and stores the progress. Throws `LeaseLost`. */
+export function renewLease(
   sql: Sql,
-  claim: ExportClaim,
+  lease: ExportLease,
   rowCount: number,
   now: Date,
 ): Promise<void> {
   const at = now.getTime()
-  return updateClaimed(sql, claim, {
+  return updateLeased(sql, lease, {
     row_count: rowCount,
     lease_expires_at: at + LEASE_MS,
     updated_at: at,
@@ -101,7 +101,7 @@ export function renewClaim(
 
 export async function insertChunk(
   sql: Sql,
-  { id }: ExportClaim,
+  { id }: ExportLease,
   position: number,
   bytes: Buffer,
 ): Promise<void> {
@@ -117,12 +117,12 @@ export interface FinishedFile {
 
 export function completeExport(
   sql: Sql,
-  claim: ExportClaim,
+  lease: ExportLease,
   { rowCount, byteSize, sha256 }: FinishedFile,
   now: Date,
 ): Promise<void> {
   const at = now.getTime()
-  return updateClaimed(sql, claim, {
+  return updateLeased(sql, lease, {
     status: 'completed',
     row_count: rowCount,
     byte_size: byteSize,
@@ -135,8 +135,8 @@ export function completeExport(
 }
 
 /** `error` is a sentence for users. */
-export function failExport(sql: Sql, claim: ExportClaim, error: string, now: Date): Promise<void> {
-  return updateClaimed(sql, claim, {
+export function failExport(sql: Sql, lease: ExportLease, error: string, now: Date): Promise<void> {
+  return updateLeased(sql, lease, {
     status: 'failed',
     row_count: null,
     error,
@@ -149,13 +149,13 @@ export function failExport(sql: Sql, claim: ExportClaim, error: string, now: Dat
  *  now and the run does not count. */
 export function releaseExport(
   sql: Sql,
-  claim: ExportClaim,
+  lease: ExportLease,
   now: Date,
   dueAt?: Date,
 ): Promise<void> {
-  return updateClaimed(sql, claim, {
+  return updateLeased(sql, lease, {
     status: 'queued',
-    tries: dueAt === undefined ? claim.tries - 1 : claim.tries,
+    tries: dueAt === undefined ? lease.tries - 1 : lease.tries,
     row_count: null,
     lease_expires_at: dueAt?.getTime() ?? null,
     updated_at: now.getTime(),
@@ -174,16 +174,16 @@ async function deleteChunkBatch(sql: Sql, exportId: string): Promise<number> {
   return sql('export_chunks').where({ export_id: exportId }).whereIn('position', batch).delete()
 }
 
-/** Deletes the chunks of this and earlier runs. Throws `ClaimLost`. */
-export async function deleteClaimedChunks(
+/** Deletes the chunks of this and earlier runs. Throws `LeaseLost`. */
+export async function deleteLeasedChunks(
   db: Db,
-  claim: ExportClaim,
+  lease: ExportLease,
   now: () => Date,
 ): Promise<void> {
   for (let deleted = DELETED_CHUNKS_PER_BATCH; deleted === DELETED_CHUNKS_PER_BATCH; ) {
     deleted = await transaction(db, async ({ sql }) => {
-      await renewClaim(sql, claim, 0, now())
-      return deleteChunkBatch(sql, claim.id)
+      await renewLease(sql, lease, 0, now())
+      return deleteChunkBatch(sql, lease.id)
     })
   }
 }

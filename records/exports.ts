@@ -108,7 +108,7 @@ export async function insertExport(
   return fromRow(row)
 }
 
-/** Deletes the export with its file. A process that is writing the file loses its claim with its next
+/** Deletes the export with its file. A process that is writing the file loses its lease with its next
  *  write, and stops. */
 export async function deleteExportRow(scope: Scope, id: string): Promise<void> {
   await scope.rows('exports').where({ id }).delete()

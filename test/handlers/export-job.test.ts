@@ -8,11 +8,11 @@ import { makeExport } from '../../operations/export-job.ts'
 import { accountScope } from '../../records/database/scope.ts'
 import { transaction } from '../../records/database/transaction.ts'
 import {
-  ClaimLost,
-  claimExport,
   completeExport,
+  LeaseLost,
+  leaseExport,
   listDueExportIds,
-  renewClaim,
+  renewLease,
 } from '../../records/export-runs.ts'
 import { type ExportResource, exportFields } from '../../records/exports.ts'
 import { startApp, type TestApp, until } from '../helpers.ts'
@@ -39,7 +39,7 @@ describe('makeExport', () => {
     const { client } = await newClient(idle)
     await client.post('/tasks', { title: 'One' })
     const id = await requestExport(client, { resource: 'tasks', format: 'json' })
-    const claim = await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))
+    const lease = await transaction(idle.db, ({ sql }) => leaseExport(sql, id, now()))
     await idle.db
       .write('export_chunks')
       .insert(
@@ -57,14 +57,14 @@ describe('makeExport', () => {
     expect(await eventsAbout(client, id)).toEqual(['export.created', 'export.completed'])
 
     // The first process continues after its lease expired.
-    if (claim === undefined) throw new Error('The export was not claimed')
+    if (lease === undefined) throw new Error('The export was not leased')
     const file = { rowCount: 0, byteSize: 0, sha256: '' }
     await expect(
-      transaction(idle.db, ({ sql }) => renewClaim(sql, claim, 1, now())),
-    ).rejects.toThrow(ClaimLost)
+      transaction(idle.db, ({ sql }) => renewLease(sql, lease, 1, now())),
+    ).rejects.toThrow(LeaseLost)
     await expect(
-      transaction(idle.db, ({ sql }) => completeExport(sql, claim, file, now())),
-    ).rejects.toThrow(ClaimLost)
+      transaction(idle.db, ({ sql }) => completeExport(sql, lease, file, now())),
+    ).rejects.toThrow(LeaseLost)
   })
 
   test('one of several concurrent processes writes the file', async () => {
@@ -79,7 +79,7 @@ describe('makeExport', () => {
     const { client } = await newClient(idle)
     const id = await requestExport(client, { resource: 'tasks' })
     for (let attempt = 1; attempt <= 3; attempt++) {
-      expect(await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))).toMatchObject({
+      expect(await transaction(idle.db, ({ sql }) => leaseExport(sql, id, now()))).toMatchObject({
         tries: attempt,
       })
       clock += 61 * SECOND_MS

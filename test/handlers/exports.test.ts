@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeExport } from '../../operations/export-job.ts'
 import { transaction } from '../../records/database/transaction.ts'
-import { claimExport } from '../../records/export-runs.ts'
+import { leaseExport } from '../../records/export-runs.ts'
 import { type Answer, type Client, startApp, type TestApp, until } from '../helpers.ts'
 import { runHousekeeping } from '../housekeeping.ts'
 import { countChunks, DAY_MS, newClient, requestExport, SECOND_MS } from './export-helpers.ts'
@@ -315,7 +315,7 @@ describe('getExportFile', () => {
     const id = await requestExport(client, { resource: 'tasks' })
     const notReady = { status: 409, body: { message: 'The export is not ready yet.' } }
     expect(await client.get(`/exports/${id}/file`)).toMatchObject(notReady)
-    await transaction(idle.db, ({ sql }) => claimExport(sql, id, now()))
+    await transaction(idle.db, ({ sql }) => leaseExport(sql, id, now()))
     expect((await client.get(`/exports/${id}`)).body).toMatchObject({
       status: 'processing',
       row_count: 0,
