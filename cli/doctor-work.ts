@@ -2,8 +2,9 @@
 import { Clock } from '../records/database/clock.ts'
 import { findPausedAt } from '../records/delivery-pause.ts'
 import { countPausedBulkJobs, countUndelivered } from '../records/reports/database-state.ts'
-import { countAccounts, eachSealedSecret, hasLeader } from '../records/reports/installation.ts'
+import { countAccounts, hasLeader } from '../records/reports/installation.ts'
 import { countQueued, findEarliestScheduledAt } from '../records/scheduled-attempts.ts'
+import { listSealedSecrets } from '../records/webhook-secrets.ts'
 import { openSecret, SecretUnreadable } from '../webhooks/transport/secret.ts'
 import type { Installation } from './doctor-checks.ts'
 import { type Finding, ok, problem, warning } from './doctor-findings.ts'
@@ -13,6 +14,7 @@ import { formatTime } from './shell.ts'
 const LATE_MS = 60_000
 const TOO_LATE_MS = 10 * LATE_MS
 const MAX_NAMED_WEBHOOKS = 5
+const WEBHOOKS_PER_QUERY = 500
 
 export async function checkAccounts({ db }: Installation): Promise<Finding[]> {
   const { accounts, suspended, deleting } = await countAccounts(db.read)
@@ -25,11 +27,18 @@ export async function checkWebhooks({ db, config }: Installation): Promise<Findi
   const check = 'webhooks'
   const unreadable: string[] = []
   let count = 0
-  for await (const batch of eachSealedSecret(db.read))
-    for (const { id, sealed } of batch) {
+  let afterId: string | undefined
+  do {
+    const webhooks = await listSealedSecrets(
+      { dialect: db.dialect, sql: db.read },
+      { afterId, limit: WEBHOOKS_PER_QUERY },
+    )
+    for (const { id, current } of webhooks.filter(({ enabled }) => enabled)) {
       count++
-      if (!canOpen(config, id, sealed)) unreadable.push(id)
+      if (!canOpen(config, id, current)) unreadable.push(id)
     }
+    afterId = webhooks.at(-1)?.id
+  } while (afterId !== undefined)
   if (unreadable.length === 0)
     return [ok(check, `Enabled webhooks: ${count}. All signing secrets can be read.`)]
   const names = unreadable.slice(0, MAX_NAMED_WEBHOOKS).join(', ')

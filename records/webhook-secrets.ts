@@ -35,26 +35,37 @@ export async function findSealedSecrets(
   return row && { current: row.secret_encrypted, next: row.next_secret_encrypted }
 }
 
-/** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. On PostgreSQL the
- *  rows stay locked until the transaction ends. */
+interface WebhookSecrets extends SealedSecrets {
+  id: string
+  enabled: boolean
+}
+
+interface SecretsPage {
+  /** Default: the first page. */
+  afterId?: string
+  limit: number
+  /** Locks the rows until the transaction ends. */
+  forUpdate?: boolean
+}
+
+const BELOW_EVERY_ID = '00000000-0000-0000-0000-000000000000'
+
+/** The encrypted secrets of webhooks of all accounts, without deleted webhooks, by ID. */
 export async function listSealedSecrets(
   { dialect, sql }: Pick<Trx, 'dialect' | 'sql'>,
-  afterId: string,
-  limit: number,
-): Promise<(SealedSecrets & { id: string })[]> {
+  { afterId = BELOW_EVERY_ID, limit, forUpdate = false }: SecretsPage,
+): Promise<WebhookSecrets[]> {
   const query = sql('webhooks')
     .whereNull('deleted_at')
     .where('id', '>', afterId)
     .orderBy('id')
     .limit(limit)
-    .select('id', 'secret_encrypted', 'next_secret_encrypted')
-  const rows: Pick<WebhookRow, 'id' | 'secret_encrypted' | 'next_secret_encrypted'>[] =
-    await (dialect === 'postgres' ? query.forUpdate() : query)
-  return rows.map((row) => ({
-    id: row.id,
-    current: row.secret_encrypted,
-    next: row.next_secret_encrypted,
-  }))
+    .select('id', 'enabled', 'secret_encrypted as current', 'next_secret_encrypted as next')
+  const rows: (SealedSecrets & { id: string; enabled: boolean | number })[] = await (forUpdate &&
+  dialect === 'postgres'
+    ? query.forUpdate()
+    : query)
+  return rows.map((row) => ({ ...row, enabled: Boolean(row.enabled) }))
 }
 
 /** Stores the same secrets, encrypted with another key. */

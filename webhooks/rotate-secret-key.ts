@@ -5,7 +5,7 @@ import { type Trx, transaction } from '../records/database/transaction.ts'
 import { updateSecretKeyState } from '../records/secret-keys.ts'
 import { listSealedSecrets, updateSealedSecrets } from '../records/webhook-secrets.ts'
 import { countWebhooks } from '../records/webhooks.ts'
-import { FIRST_ID, findSealingKey, findSecretKeyProblem, lockSecretKeys } from './secret-keys.ts'
+import { findSealingKey, findSecretKeyProblem, lockSecretKeys } from './secret-keys.ts'
 import {
   checkValueOf,
   openSecret,
@@ -53,15 +53,14 @@ export async function reencryptSecrets(
   const total = await countWebhooks(db.read)
   const unreadable: string[] = []
   let done = 0
-  let afterId: string | undefined = FIRST_ID
-  while (afterId !== undefined) {
-    const from: string = afterId
-    const batch = await transaction(db, (trx) => reencryptBatch(trx, keys, from))
+  let batch: Batch | undefined
+  do {
+    const afterId = batch?.lastId
+    batch = await transaction(db, (trx) => reencryptBatch(trx, keys, afterId))
     unreadable.push(...batch.unreadable)
     done += batch.count
-    afterId = batch.lastId
     if (batch.count > 0) onProgress(done, Math.max(done, total))
-  }
+  } while (batch.lastId !== undefined)
   await transaction(db, async (trx) => {
     const { current } = await lockSecretKeys(trx, keys, 'for update')
     // Another rotation has begun since: the key before it may still be necessary.
@@ -77,9 +76,13 @@ interface Batch {
   unreadable: string[]
 }
 
-async function reencryptBatch(trx: Trx, keys: SecretKeys, afterId: string): Promise<Batch> {
+async function reencryptBatch(
+  trx: Trx,
+  keys: SecretKeys,
+  afterId: string | undefined,
+): Promise<Batch> {
   const key = await findSealingKey(trx, keys)
-  const rows = await listSealedSecrets(trx, afterId, BATCH_SIZE)
+  const rows = await listSealedSecrets(trx, { afterId, limit: BATCH_SIZE, forUpdate: true })
   const unreadable: string[] = []
   for (const { id, current, next } of rows) {
     const reseal = (sealed: string): string =>

@@ -12,9 +12,6 @@ import { checkValueOf, listKeys, openWithKey, type SecretKeys } from './transpor
 
 type TrxSql = Pick<Trx, 'dialect' | 'sql'>
 
-/** Below every ID. */
-export const FIRST_ID = '00000000-0000-0000-0000-000000000000'
-
 /** The message tells the operator which key to set. */
 export class WrongSecretKey extends Refused {
   override name = 'WrongSecretKey'
@@ -60,7 +57,7 @@ export async function lockSecretKeys(
 
 /** The key that encrypted the first secret, or the newest key without any secret. */
 async function findFirstKey(trx: TrxSql, keys: SecretKeys): Promise<string> {
-  const [first] = await listSealedSecrets(trx, FIRST_ID, 1)
+  const [first] = await listSealedSecrets(trx, { limit: 1, forUpdate: true })
   if (!first) return keys.newest()
   const key = listKeys(keys).find(
     (candidate) => openWithKey(candidate, first.id, first.current) !== undefined,

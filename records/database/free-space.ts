@@ -60,14 +60,19 @@ export interface ConversionSpace {
   freeBytes: number
 }
 
+/** Free space on the disk of the folder. */
+export async function findFreeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder)
+  return bavail * bsize
+}
+
 export async function findConversionSpace(db: Db, dataDir: string): Promise<ConversionSpace> {
   const { pages, free, pageBytes } = await readPages(db)
-  const { bavail, bsize } = await statfs(dataDir)
   return {
     fileBytes: (await stat(sqliteFile(dataDir))).size,
     // A temporary copy and the write-ahead log have the contents once more each; a tenth for their overhead.
     neededBytes: Math.ceil(2.1 * (pages - free) * pageBytes),
-    freeBytes: bavail * bsize,
+    freeBytes: await findFreeBytes(dataDir),
   }
 }
 

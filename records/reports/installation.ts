@@ -70,23 +70,3 @@ export async function countAccounts(sql: Sql): Promise<AccountCounts> {
     deleting: await count(sql('account_deletions').whereNull('completed_at')),
   }
 }
-
-const BATCH_SECRETS = 500
-
-/** The encrypted signing secrets of all enabled webhooks, in batches. */
-export async function* eachSealedSecret(
-  sql: Sql,
-): AsyncGenerator<{ id: string; sealed: string }[]> {
-  for (let after = '00000000-0000-0000-0000-000000000000'; ; ) {
-    const rows: { id: string; sealed: string }[] = await sql('webhooks')
-      .where('id', '>', after)
-      .where({ enabled: true })
-      .whereNull('deleted_at')
-      .orderBy('id')
-      .limit(BATCH_SECRETS)
-      .select('id', 'secret_encrypted as sealed')
-    if (rows.length > 0) yield rows
-    if (rows.length < BATCH_SECRETS) return
-    after = rows.at(-1)?.id ?? after
-  }
-}
