@@ -1,29 +1,19 @@
 /** The account pages in a browser. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestApp } from '../helpers.ts'
-import { newConsoleUser, PASSWORD, visit } from './visitors.ts'
+import { describe, expect, inject, it } from 'vitest'
+import { assertReadable } from '../browser.ts'
+import { newSite } from './site.ts'
+import { newConsoleUser, PASSWORD } from './visitors.ts'
 
 const NEW_PASSWORD = 'a different horse entirely'
 
 describe('account pages in a browser', () => {
-  let app: TestApp
-  let browser: Browser
-  beforeAll(async () => {
-    app = await startApp()
-    browser = await openBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await app?.[Symbol.asyncDispose]()
-  })
+  const site = newSite()
 
   it('change the password: signs out the other browser', async () => {
-    const { accountId } = await app.newAccount()
-    const person = await newConsoleUser(app, accountId)
-    await using here = await visit(app, browser, '/me', { person })
-    await using there = await visit(app, browser, '/me', { person })
+    const { accountId } = await site.app.newAccount()
+    const person = await newConsoleUser(site.app, accountId)
+    await using here = await site.visit('/me', { person })
+    await using there = await site.visit('/me', { person })
     await here.page.getByRole('link', { name: 'Change password' }).click()
     await here.page.getByLabel('Current password').fill(PASSWORD)
     const field = here.page.getByLabel('New password')
@@ -38,16 +28,16 @@ describe('account pages in a browser', () => {
   })
 
   it('transfer the ownership: the next page of both users shows their new access', async () => {
-    const { accountId, userId } = await app.newAccount()
-    const owner = await newConsoleUser(app, accountId, { fullName: 'Mara Keller' })
-    await app.db.write('users').where({ id: userId }).update({ role: 'admin' })
-    await app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
-    const newOwner = await newConsoleUser(app, accountId, {
+    const { accountId, userId } = await site.app.newAccount()
+    const owner = await newConsoleUser(site.app, accountId, { fullName: 'Mara Keller' })
+    await site.app.db.write('users').where({ id: userId }).update({ role: 'admin' })
+    await site.app.db.write('users').where({ id: owner.userId }).update({ role: 'owner' })
+    const newOwner = await newConsoleUser(site.app, accountId, {
       fullName: 'Jonas Weber',
       role: 'member',
     })
-    await using old = await visit(app, browser, '/settings', { person: owner })
-    await using next = await visit(app, browser, '/me', { person: newOwner })
+    await using old = await site.visit('/settings', { person: owner })
+    await using next = await site.visit('/me', { person: newOwner })
     expect(await next.page.getByRole('link', { name: 'People' }).count()).toBe(0)
     await old.page.getByRole('link', { name: 'Transfer ownership' }).click()
     await old.page.getByLabel('New Owner').selectOption(newOwner.userId)
@@ -65,20 +55,20 @@ describe('account pages in a browser', () => {
   it.runIf(inject('database') === 'sqlite')(
     'every page: readable on wide light and on narrow dark screens',
     async () => {
-      const account = await app.newAccount()
-      await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
+      const account = await site.app.newAccount()
+      await newConsoleUser(site.app, account.accountId, { fullName: 'Jonas Weber' })
       for (const options of [
         { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
         { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
       ] as const) {
         for (const path of ['/sign-in', '/sign-up']) {
-          await using visited = await visit(app, browser, path, options)
+          await using visited = await site.visit(path, options)
           await assertReadable(visited.page, path)
           await visited.page.getByRole('button').last().click()
           await visited.page.getByText('Please fix the fields marked below.').waitFor()
           await assertReadable(visited.page, `${path}, with errors`)
         }
-        await using visited = await visit(app, browser, '/me', { ...options, person: account })
+        await using visited = await site.visit('/me', { ...options, person: account })
         for (const path of [
           '/me',
           '/me/email',
@@ -86,7 +76,7 @@ describe('account pages in a browser', () => {
           '/settings',
           '/settings/transfer',
         ]) {
-          await visited.page.goto(`${app.url}/console${path}`)
+          await visited.page.goto(`${site.app.url}/console${path}`)
           await assertReadable(visited.page, path)
         }
         expect(visited.troubles).toEqual([])

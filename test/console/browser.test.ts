@@ -1,26 +1,16 @@
 /** What all pages of the console have in common, in a browser. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestApp } from '../helpers.ts'
-import { newConsoleUser, PASSWORD, visit } from './visitors.ts'
+import { describe, expect, it } from 'vitest'
+import { assertReadable } from '../browser.ts'
+import { newSite } from './site.ts'
+import { newConsoleUser, PASSWORD } from './visitors.ts'
 
 describe('the console in a browser', () => {
-  let app: TestApp
-  let browser: Browser
-  beforeAll(async () => {
-    app = await startApp()
-    browser = await openBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await app?.[Symbol.asyncDispose]()
-  })
+  const site = newSite()
 
   it('signs in and out', async () => {
-    const { accountId } = await app.newAccount()
-    const { email } = await newConsoleUser(app, accountId, { fullName: 'Ada Lovelace' })
-    await using visited = await visit(app, browser, '/sign-in')
+    const { accountId } = await site.app.newAccount()
+    const { email } = await newConsoleUser(site.app, accountId, { fullName: 'Ada Lovelace' })
+    await using visited = await site.visit('/sign-in')
     const { page, troubles } = visited
     await page.getByLabel('Email').fill(email)
     await page.getByLabel('Password').fill(PASSWORD)
@@ -34,8 +24,8 @@ describe('the console in a browser', () => {
   })
 
   it('a double click: sends the form once and shows the created key', async () => {
-    const account = await app.newAccount()
-    await using visited = await visit(app, browser, '/api-keys/new', { person: account })
+    const account = await site.app.newAccount()
+    await using visited = await site.visit('/api-keys/new', { person: account })
     const { page, troubles } = visited
     await page.getByLabel('Name').fill('Made once')
     await page.getByRole('button', { name: 'Create key' }).dblclick()
@@ -44,7 +34,7 @@ describe('the console in a browser', () => {
       .first()
       .waitFor()
     expect(
-      await app.db
+      await site.app.db
         .read('api_keys')
         .where({ account_id: account.accountId, name: 'Made once' })
         .pluck('id'),

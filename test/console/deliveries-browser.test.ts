@@ -1,25 +1,16 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { describe, expect, inject, it } from 'vitest'
+import { assertReadable } from '../browser.ts'
+import { startApp } from '../helpers.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { store } from './delivery-pages.ts'
 import { newWebhookAdmin } from './hooks.ts'
+import { newSite } from './site.ts'
 import { visit } from './visitors.ts'
 
 const QUICK = '0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03,0.03'
 
-let app: TestApp
-let browser: Browser
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-  browser = await openBrowser()
-})
-afterAll(async () => {
-  await browser?.close()
-  await app?.[Symbol.asyncDispose]()
-})
+const site = newSite({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser', () => {
   it('retry in place, countdown to the next attempt, cancel', async () => {
@@ -27,9 +18,9 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     await using receiver = await startReceiver({
       answers: () => (isBroken ? { status: 500, body: 'out of order' } : 204),
     })
-    const admin = await newWebhookAdmin(app)
+    const admin = await newWebhookAdmin(site.app)
     const webhookId = await admin.subscribe(receiver.url)
-    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
+    await using visited = await site.visit(`/webhooks/${webhookId}`, {
       person: admin.manager,
     })
     const { page, troubles } = visited
@@ -74,7 +65,7 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
     await using receiver = await startReceiver({ answers: [500] })
     const admin = await newWebhookAdmin(quick)
     const webhookId = await admin.subscribe(receiver.url)
-    await using visited = await visit(quick, browser, `/webhooks/${webhookId}`, {
+    await using visited = await visit(quick, site.browser, `/webhooks/${webhookId}`, {
       person: admin.manager,
     })
     await admin.emit()
@@ -87,10 +78,10 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
   })
 
   it('does not reload while hidden, and reloading keeps the focus', async () => {
-    const admin = await newWebhookAdmin(app)
+    const admin = await newWebhookAdmin(site.app)
     const webhookId = await admin.subscribe('https://example.com/')
     await store(admin, webhookId, [{ hoursAgo: 1, state: 'failed' }, { hoursAgo: 2 }])
-    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
+    await using visited = await site.visit(`/webhooks/${webhookId}`, {
       person: admin.manager,
     })
     const { page, troubles } = visited
@@ -110,11 +101,11 @@ describe.runIf(inject('database') === 'sqlite')('the delivery log in a browser',
 
   it('works without JavaScript', async () => {
     await using receiver = await startReceiver()
-    const admin = await newWebhookAdmin(app)
+    const admin = await newWebhookAdmin(site.app)
     const webhookId = await admin.subscribe(receiver.url)
     await admin.emit()
     await admin.newest(webhookId, 'delivered')
-    await using visited = await visit(app, browser, `/webhooks/${webhookId}`, {
+    await using visited = await site.visit(`/webhooks/${webhookId}`, {
       person: admin.manager,
       javaScriptEnabled: false,
     })

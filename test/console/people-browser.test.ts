@@ -1,33 +1,15 @@
 /** The pages of people and the audit log in a browser. */
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestApp } from '../helpers.ts'
-import {
-  linkIn,
-  listActions,
-  NO_ACCESS,
-  newConsoleUser,
-  PASSWORD,
-  visit,
-  visitor,
-} from './visitors.ts'
+import { describe, expect, inject, it } from 'vitest'
+import { assertReadable } from '../browser.ts'
+import { newSite } from './site.ts'
+import { linkIn, listActions, NO_ACCESS, newConsoleUser, PASSWORD, visitor } from './visitors.ts'
 
 describe('people in a browser', () => {
-  let app: TestApp
-  let browser: Browser
-  beforeAll(async () => {
-    app = await startApp()
-    browser = await openBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await app?.[Symbol.asyncDispose]()
-  })
+  const site = newSite()
 
   it('invite, join, change access, deactivate: the other browser shows each change at once', async () => {
-    const account = await app.newAccount()
-    await using own = await visit(app, browser, '/people', { person: account })
+    const account = await site.app.newAccount()
+    await using own = await site.visit('/people', { person: account })
     const { page } = own
     await page.getByRole('link', { name: 'Invite a teammate' }).first().click()
     await page.getByLabel('Name').fill('Jonas Weber')
@@ -41,7 +23,7 @@ describe('people in a browser', () => {
     const path = new URL(shown).pathname.replace('/console', '')
     await assertReadable(page, 'the link')
 
-    await using theirs = await visit(app, browser, path)
+    await using theirs = await site.visit(path)
     await theirs.page.getByLabel('Choose a password').fill(PASSWORD)
     await theirs.page.getByRole('button', { name: 'Join' }).click()
     await theirs.page.getByText('Welcome to Test account.').waitFor()
@@ -51,7 +33,7 @@ describe('people in a browser', () => {
       .waitFor()
     expect(await theirs.page.getByRole('link', { name: 'Create a key' }).count()).toBe(0)
 
-    await page.goto(`${app.url}/console/people`)
+    await page.goto(`${site.app.url}/console/people`)
     await page.getByRole('link', { name: 'Jonas Weber' }).click()
     await page.getByRole('group', { name: 'May manage' }).getByLabel('API keys').check()
     await page.getByRole('button', { name: 'Save' }).click()
@@ -62,7 +44,7 @@ describe('people in a browser', () => {
     await page.getByLabel('Member').check()
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByText('Access of Jonas Weber updated').waitFor()
-    await theirs.page.goto(`${app.url}/console/me`)
+    await theirs.page.goto(`${site.app.url}/console/me`)
     expect(await theirs.page.getByRole('link', { name: 'API keys' }).count()).toBe(0)
 
     await page.getByRole('button', { name: 'Deactivate' }).click()
@@ -71,7 +53,7 @@ describe('people in a browser', () => {
     await theirs.page.reload()
     await theirs.page.getByRole('heading', { name: 'Sign in' }).waitFor()
     expect([...own.troubles, ...theirs.troubles]).toEqual([])
-    expect(await listActions(app, account.accountId)).toEqual([
+    expect(await listActions(site.app, account.accountId)).toEqual([
       'user.invited',
       'user.joined',
       'session.started',
@@ -82,11 +64,11 @@ describe('people in a browser', () => {
   })
 
   it('filters of the audit log: work in place and stay in the URL', async () => {
-    const account = await app.newAccount()
-    const owner = await visitor(app, account)
+    const account = await site.app.newAccount()
+    const owner = await visitor(site.app, account)
     await owner.post('/settings', { name: 'Northwind' })
     await owner.post('/api-keys', { name: 'CI', access_level: 'read_only' })
-    await using own = await visit(app, browser, '/audit-log', { person: account })
+    await using own = await site.visit('/audit-log', { person: account })
     const { page } = own
     await page.getByLabel('About').selectOption('API keys')
     await page.getByText('<strong>Northwind</strong>').waitFor({ state: 'detached' })
@@ -102,9 +84,9 @@ describe('people in a browser', () => {
   it.runIf(inject('database') === 'sqlite')(
     'every page: readable on wide light and on narrow dark screens',
     async () => {
-      const account = await app.newAccount()
-      const person = await newConsoleUser(app, account.accountId, { fullName: 'Jonas Weber' })
-      const owner = await visitor(app, account)
+      const account = await site.app.newAccount()
+      const person = await newConsoleUser(site.app, account.accountId, { fullName: 'Jonas Weber' })
+      const owner = await visitor(site.app, account)
       const invited = await owner.post('/people/invite', {
         full_name: 'Aiko',
         email: 'aiko@northwind.example',
@@ -116,7 +98,7 @@ describe('people in a browser', () => {
         { viewport: { width: 1280, height: 860 }, colorScheme: 'light' },
         { viewport: { width: 390, height: 844 }, colorScheme: 'dark' },
       ] as const) {
-        await using own = await visit(app, browser, '/people', { ...options, person: account })
+        await using own = await site.visit('/people', { ...options, person: account })
         for (const path of [
           '/people',
           '/people/invite',
@@ -124,13 +106,13 @@ describe('people in a browser', () => {
           `/people/${account.userId}`,
           '/audit-log',
         ]) {
-          await own.page.goto(`${app.url}/console${path}`)
+          await own.page.goto(`${site.app.url}/console${path}`)
           await assertReadable(own.page, path)
         }
         expect(own.troubles).toEqual([])
-        await using theirs = await visit(app, browser, linkIn(invited), options)
+        await using theirs = await site.visit(linkIn(invited), options)
         await assertReadable(theirs.page, 'the page of an invitation')
-        await theirs.page.goto(`${app.url}/console/invitation/x`)
+        await theirs.page.goto(`${site.app.url}/console/invitation/x`)
         await assertReadable(theirs.page, 'the page of an unusable link')
       }
     },

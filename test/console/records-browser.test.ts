@@ -1,8 +1,7 @@
 /** The records of the console in a browser, with and without JavaScript. */
 import { readFile } from 'node:fs/promises'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { assertReadable, openBrowser } from '../browser.ts'
+import { describe, expect, it } from 'vitest'
+import { assertReadable } from '../browser.ts'
 import {
   eventsAbout,
   newApplication,
@@ -11,25 +10,17 @@ import {
   newPayment,
   newTask,
 } from '../handlers/new-records.ts'
-import { type Client, startApp, type TestAccount, type TestApp } from '../helpers.ts'
-import { type BrowserVisit, visit } from './visitors.ts'
+import type { Client, TestAccount } from '../helpers.ts'
+import { newSite } from './site.ts'
+import type { BrowserVisit } from './visitors.ts'
 
 describe('records in a browser', () => {
-  let app: TestApp
-  let browser: Browser
-  beforeAll(async () => {
-    // The engine writes exports.
-    app = await startApp({ role: 'all' })
-    browser = await openBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await app?.[Symbol.asyncDispose]()
-  })
+  // The engine writes exports.
+  const site = newSite({ role: 'all' })
 
   const newClient = async (): Promise<{ account: TestAccount; client: Client }> => {
-    const account = await app.newAccount()
-    return { account, client: app.as(account) }
+    const account = await site.app.newAccount()
+    return { account, client: site.app.as(account) }
   }
   const only = async (client: Client, path: string) => {
     const { body } = await client.get(path)
@@ -49,7 +40,7 @@ describe('records in a browser', () => {
   it('creates a participant and a task, and downloads an export', async () => {
     const { account, client } = await newClient()
     await newParticipant(client, { full_name: 'Ada Byron', email: 'byron@example.com' })
-    await using visited = await visit(app, browser, '/records/participants', {
+    await using visited = await site.visit('/records/participants', {
       person: account,
       acceptDownloads: true,
     })
@@ -94,7 +85,7 @@ describe('records in a browser', () => {
     const file = await downloads(visited)
     const record = await only(client, '/exports')
     expect(record).toMatchObject({ status: 'completed', row_count: 1, filters: { tag: 'vip' } })
-    const api = await fetch(`${app.url}/public/v1/exports/${record.id}/file`, {
+    const api = await fetch(`${site.app.url}/public/v1/exports/${record.id}/file`, {
       headers: { Authorization: `Bearer ${account.key}` },
     })
     expect(file.equals(Buffer.from(await api.arrayBuffer()))).toBe(true)
@@ -105,7 +96,7 @@ describe('records in a browser', () => {
   it('does the same without JavaScript', async () => {
     const { account, client } = await newClient()
     await newParticipant(client, { full_name: 'Ada Byron' })
-    await using visited = await visit(app, browser, '/records/participants', {
+    await using visited = await site.visit('/records/participants', {
       person: account,
       javaScriptEnabled: false,
       acceptDownloads: true,
@@ -170,7 +161,7 @@ describe('records in a browser', () => {
 
   it('adds and removes groups in place, and keeps the typed text', async () => {
     const { account, client } = await newClient()
-    await using visited = await visit(app, browser, '/records/jobs/new', { person: account })
+    await using visited = await site.visit('/records/jobs/new', { person: account })
     const { page, troubles } = visited
     await page.getByLabel('Title').fill('Driver')
     await page.getByLabel('Key').fill('first')
@@ -180,7 +171,7 @@ describe('records in a browser', () => {
     await page.getByRole('group', { name: 'Screening question 2' }).waitFor({ state: 'detached' })
     expect(await page.getByLabel('Key').inputValue()).toBe('second')
     expect(await page.getByLabel('Title').inputValue()).toBe('Driver')
-    expect(page.url()).toBe(`${app.url}/console/records/jobs/new`)
+    expect(page.url()).toBe(`${site.app.url}/console/records/jobs/new`)
     await page.getByRole('button', { name: 'Remove screening question 1' }).click()
     await page.getByRole('button', { name: 'Create job' }).last().click()
     await page.getByRole('heading', { name: 'Driver' }).waitFor()
@@ -190,7 +181,7 @@ describe('records in a browser', () => {
 
   it('shows the inputs of the selected operator in place, and keeps the typed text', async () => {
     const { account, client } = await newClient()
-    await using visited = await visit(app, browser, '/records/jobs/new', { person: account })
+    await using visited = await site.visit('/records/jobs/new', { person: account })
     const { page, troubles } = visited
     await page.getByLabel('Title').fill('Driver')
     await page.getByLabel('Key').fill('years')
@@ -290,13 +281,13 @@ describe('records in a browser', () => {
         '/tasks?filter[status]=completed',
         '/exports/new?resource=payments',
       ]
-      await using visited = await visit(app, browser, '/records/participants', {
+      await using visited = await site.visit('/records/participants', {
         person: account,
         viewport: { width, height },
         colorScheme,
       })
       for (const path of paths) {
-        await visited.page.goto(`${app.url}/console/records${path}`)
+        await visited.page.goto(`${site.app.url}/console/records${path}`)
         await visited.page.evaluate(
           `for (const details of document.querySelectorAll('main details')) details.open = true`,
         )

@@ -1,38 +1,32 @@
 /** The list of API requests in a browser. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
-import { visit, visitor } from './visitors.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { assertReadable } from '../browser.ts'
+import { type TestAccount, until } from '../helpers.ts'
+import { newSite } from './site.ts'
+import { visitor } from './visitors.ts'
 
 const run = promisify(execFile)
 
 describe('API requests in a browser', () => {
-  let app: TestApp
-  let browser: Browser
+  const site = newSite()
   let account: TestAccount
   beforeAll(async () => {
-    app = await startApp()
-    browser = await openBrowser()
-    account = await app.newAccount()
-    await app.as(account).post('/tasks', { title: 'Call the library' })
-    await app.as(account).post('/tasks', { title: '' })
-    await app.as(account).get('/participants?page[size]=2')
+    account = await site.app.newAccount()
+    await site.app.as(account).post('/tasks', { title: 'Call the library' })
+    await site.app.as(account).post('/tasks', { title: '' })
+    await site.app.as(account).get('/participants?page[size]=2')
     await until(
       'all are logged',
       async () =>
-        (await app.db.read('request_log').where({ account_id: account.accountId })).length === 3,
+        (await site.app.db.read('request_log').where({ account_id: account.accountId })).length ===
+        3,
     )
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await app?.[Symbol.asyncDispose]()
   })
 
   it('filter, open a row, and copy the curl command, which repeats the request', async () => {
-    await using visited = await visit(app, browser, '/requests', {
+    await using visited = await site.visit('/requests', {
       person: account,
       permissions: ['clipboard-read', 'clipboard-write'],
     })
@@ -47,13 +41,13 @@ describe('API requests in a browser', () => {
     const command = await page.evaluate('navigator.clipboard.readText()')
     const { stdout } = await run(
       'sh',
-      ['-c', String(command).replaceAll(app.config.baseUrl, app.url)],
+      ['-c', String(command).replaceAll(site.app.config.baseUrl, site.app.url)],
       {
         env: { PATH: process.env.PATH, MUSTER_API_KEY: account.key },
       },
     )
     expect(JSON.parse(stdout)).toEqual(
-      (await app.as(account).get('/participants?page[size]=2')).body,
+      (await site.app.as(account).get('/participants?page[size]=2')).body,
     )
     // Close the row.
     await page.locator('.requests .toggle').click()
@@ -62,11 +56,11 @@ describe('API requests in a browser', () => {
   })
 
   it('new requests appear, but not while a row is open', async () => {
-    await using visited = await visit(app, browser, '/requests?method=DELETE', { person: account })
+    await using visited = await site.visit('/requests?method=DELETE', { person: account })
     const { page, troubles } = visited
     await page.getByText('No requests match').waitFor()
-    const { body } = await app.as(account).post('/tasks', { title: 'Gone soon' })
-    await app.as(account).delete(`/tasks/${body.id}`)
+    const { body } = await site.app.as(account).post('/tasks', { title: 'Gone soon' })
+    await site.app.as(account).delete(`/tasks/${body.id}`)
     await page.locator('.requests .toggle').waitFor()
     await page.locator('.requests .toggle').click()
     await page.getByRole('heading', { name: 'Response body' }).waitFor()
@@ -87,11 +81,13 @@ describe('API requests in a browser', () => {
     '/requests?until=2030-01-01T00:00',
     '/requests?before=9999999999999_01934567-89ab-7def-8123-456789abcdef',
   ])('%s does not reload', async (path) => {
-    expect((await (await visitor(app, account)).get(path)).text).not.toContain('hx-trigger="every')
+    expect((await (await visitor(site.app, account)).get(path)).text).not.toContain(
+      'hx-trigger="every',
+    )
   })
 
   it('a bar of the chart has a tooltip', async () => {
-    await using visited = await visit(app, browser, '/requests?range=1h', { person: account })
+    await using visited = await site.visit('/requests?range=1h', { person: account })
     const { page } = visited
     await page.locator('.hit').last().hover()
     expect(await page.locator('.tip').textContent()).toMatch(
@@ -102,7 +98,7 @@ describe('API requests in a browser', () => {
   })
 
   it('works without JavaScript', async () => {
-    await using visited = await visit(app, browser, '/requests', {
+    await using visited = await site.visit('/requests', {
       person: account,
       javaScriptEnabled: false,
     })
@@ -127,11 +123,11 @@ describe('API requests in a browser', () => {
     [1280, 'light'],
     [390, 'dark'],
   ] as const)('is readable at %i pixels, %s', async (width, colorScheme) => {
-    const { id } = await app.db
+    const { id } = await site.app.db
       .read('request_log')
       .where({ account_id: account.accountId, method: 'POST' })
       .first('id')
-    await using visited = await visit(app, browser, '/requests', {
+    await using visited = await site.visit('/requests', {
       person: account,
       viewport: { width, height: 860 },
       colorScheme,
@@ -142,7 +138,7 @@ describe('API requests in a browser', () => {
     await page.getByText('Show as table').click()
     await assertReadable(page, 'the dashboard with an open row and the table of its chart')
     for (const path of [`/requests/${id}`, '/requests?path=nothing', '/requests?duration=x']) {
-      await page.goto(`${app.url}/console${path}`)
+      await page.goto(`${site.app.url}/console${path}`)
       await assertReadable(page, path)
     }
     expect(troubles.filter((trouble) => !trouble.includes('422'))).toEqual([])

@@ -126,12 +126,14 @@ export interface BrowserVisit extends AsyncDisposable {
   troubles: string[]
 }
 
+export type VisitOptions = BrowserContextOptions & { person?: ConsoleUser }
+
 /** Opens a path below /console in a browser. Without `person`, as a guest. */
 export async function visit(
   app: TestApp,
   browser: Browser,
   path: string,
-  { person, ...options }: BrowserContextOptions & { person?: ConsoleUser } = {},
+  { person, ...options }: VisitOptions = {},
 ): Promise<BrowserVisit> {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 860 },

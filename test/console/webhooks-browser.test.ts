@@ -1,30 +1,19 @@
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { assertReadable, openBrowser } from '../browser.ts'
-import { startApp, type TestApp } from '../helpers.ts'
+import { describe, expect, inject, it } from 'vitest'
+import { assertReadable } from '../browser.ts'
 import { startReceiver } from '../receiver.ts'
 import { NEVER } from '../webhooks/harness.ts'
 import { loadWebhook, newWebhookAdmin, SECRET_PATTERN, subscribeAndMiss } from './hooks.ts'
-import { visit } from './visitors.ts'
+import { newSite } from './site.ts'
 
-let app: TestApp
-let browser: Browser
-beforeAll(async () => {
-  app = await startApp({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
-  browser = await openBrowser()
-})
-afterAll(async () => {
-  await browser?.close()
-  await app?.[Symbol.asyncDispose]()
-})
+const site = newSite({ role: 'all', environment: { WEBHOOK_RETRY_DELAYS: NEVER } })
 
 describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
   it('create a webhook, send a test event, and see its delivery appear', async () => {
     await using receiver = await startReceiver({
       answers: [{ status: 200, headers: { 'x-served-by': 'the shop' }, body: '{"ok":true}' }],
     })
-    const admin = await newWebhookAdmin(app)
-    await using visited = await visit(app, browser, '/webhooks', { person: admin.manager })
+    const admin = await newWebhookAdmin(site.app)
+    await using visited = await site.visit('/webhooks', { person: admin.manager })
     const { page, troubles } = visited
     await assertReadable(page, 'no webhooks')
     await page.getByRole('link', { name: 'Create your first webhook' }).click()
@@ -79,9 +68,9 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
 
   it('missed events are counted while typing and sent with live progress', async () => {
     await using receiver = await startReceiver()
-    const admin = await newWebhookAdmin(app)
+    const admin = await newWebhookAdmin(site.app)
     const id = await subscribeAndMiss(admin, receiver.url, 40)
-    await using visited = await visit(app, browser, `/webhooks/${id}`, { person: admin.manager })
+    await using visited = await site.visit(`/webhooks/${id}`, { person: admin.manager })
     const { page, troubles } = visited
     await page.getByRole('link', { name: 'Send missed events' }).click()
     await page.getByText('40 deliveries').waitFor()
@@ -96,15 +85,15 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await assertReadable(page, 'a bulk job')
     await page.getByText('Completed').waitFor()
     expect(await progress.getAttribute('value')).toBe('40')
-    await page.goto(`${app.url}/console/webhooks/jobs`)
+    await page.goto(`${site.app.url}/console/webhooks/jobs`)
     await assertReadable(page, 'bulk jobs')
     expect(troubles).toEqual([])
   })
 
   it('disabling asks for confirmation; the secret is prepared and activated', async () => {
-    const admin = await newWebhookAdmin(app)
+    const admin = await newWebhookAdmin(site.app)
     const id = await admin.subscribe('https://example.com/')
-    await using visited = await visit(app, browser, `/webhooks/${id}/settings`, {
+    await using visited = await site.visit(`/webhooks/${id}/settings`, {
       person: admin.manager,
     })
     const { page, troubles } = visited
@@ -116,7 +105,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
     await page.getByRole('button', { name: 'Activate' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Activate' }).click()
     await page.getByText('New secret activated.').waitFor()
-    await page.goto(`${app.url}/console/webhooks/${id}/settings`)
+    await page.goto(`${site.app.url}/console/webhooks/${id}/settings`)
     await page.getByRole('button', { name: 'Disable' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByText('Scheduled retries are cancelled and marked failed.').waitFor()
@@ -132,7 +121,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
 
   it('is readable on a phone in the dark', async () => {
     await using receiver = await startReceiver({ answers: [500, 204] })
-    const admin = await newWebhookAdmin(app)
+    const admin = await newWebhookAdmin(site.app)
     const id = await subscribeAndMiss(admin, receiver.url, 1)
     await admin.emit(2)
     await receiver.received(2)
@@ -141,7 +130,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
       viewport: { width: 390, height: 800 },
       colorScheme: 'dark',
     } as const
-    await using visited = await visit(app, browser, '/webhooks', options)
+    await using visited = await site.visit('/webhooks', options)
     const { page, troubles } = visited
     await assertReadable(page, 'webhooks')
     const paths = [
@@ -155,7 +144,7 @@ describe.runIf(inject('database') === 'sqlite')('webhooks in a browser', () => {
       '?id=x',
     ]
     for (const path of paths) {
-      await page.goto(`${app.url}/console/webhooks/${id}${path}`)
+      await page.goto(`${site.app.url}/console/webhooks/${id}${path}`)
       await assertReadable(page, path)
     }
     // An invalid ID is answered with 422.

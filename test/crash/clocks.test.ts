@@ -11,6 +11,7 @@ import { newDatabase, type TestDatabase, until } from '../helpers.ts'
 import { startPostgres } from '../postgres.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
 import { databaseOptions } from '../upgrade/muster-database.ts'
+import { createWithKey } from './load.ts'
 
 const database = inject('database')
 const OFFSETS: ClockOffset[] = ['+100d', '-100d', '+3h', '-3h']
@@ -71,15 +72,7 @@ async function stop({ process, ended }: Serving): Promise<void> {
 }
 
 async function post({ ready }: Serving, token: string, name: string, key = name) {
-  const response = await fetch(`${ready.url}/public/v1/participants`, {
-    method: 'POST',
-    headers: {
-      Authorization: `Bearer ${token}`,
-      'Content-Type': 'application/json',
-      'Idempotency-Key': key,
-    },
-    body: JSON.stringify({ full_name: name }),
-  })
+  const response = await createWithKey(ready.url, { token, key, name })
   expect(response.status).toBe(201)
   const isReplayed = response.headers.get('Idempotent-Replayed') === 'true'
   return { isReplayed, record: (await response.json()) as { created_at: string } }

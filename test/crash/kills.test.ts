@@ -6,6 +6,7 @@ import { expect, inject, test } from 'vitest'
 import { type Cluster, type Node, openCluster } from '../chaos/cluster.ts'
 import { until } from '../helpers.ts'
 import { type Receiver, startReceiver } from '../receiver.ts'
+import { createWithKey } from './load.ts'
 
 /** `KILLS=20` for a thorough run. */
 const KILLS = Number(process.env.KILLS ?? 3)
@@ -41,15 +42,8 @@ function startLoad({ token }: Cluster, node: Node): Load {
   const create = async (): Promise<void> => {
     const key = randomUUID()
     for (;;) {
-      const response = await fetch(`${node.url}/public/v1/participants`, {
-        method: 'POST',
-        headers: {
-          Authorization: `Bearer ${token}`,
-          'Content-Type': 'application/json',
-          'Idempotency-Key': key,
-        },
-        body: JSON.stringify({ full_name: 'Ada Lovelace' }),
-      }).catch(() => undefined)
+      const participant = { token, key, name: 'Ada Lovelace' }
+      const response = await createWithKey(node.url, participant).catch(() => undefined)
       const body = (await response?.json().catch(() => undefined)) as { id: string } | undefined
       if (response?.status === 201 && body) return void created.push(body.id)
       if (response && body && response.status !== 503) failures.push(`${response.status}`)

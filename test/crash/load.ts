@@ -1,5 +1,21 @@
 const CLIENTS = 4
 
+/** Creates a participant with an Idempotency-Key. */
+export function createWithKey(
+  url: string,
+  { token, key, name }: { token: string; key: string; name: string },
+): Promise<Response> {
+  return fetch(`${url}/public/v1/participants`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Bearer ${token}`,
+      'Content-Type': 'application/json',
+      'Idempotency-Key': key,
+    },
+    body: JSON.stringify({ full_name: name }),
+  })
+}
+
 export interface Load {
   /** Resolves to the number of successful requests. */
   stop(): Promise<number>

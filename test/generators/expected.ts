@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Generator } from './generators.ts'
 import { NEW_EVENT_TYPE, NEW_STATUS } from './service.ts'
+import { screening_questions } from './typescript/report.ts'
 
 export interface Report {
   /** The active and inactive participants, one on each page. */
@@ -63,22 +64,7 @@ export function assertReport(
       invalid: { email: ['is used by another participant.'] },
       amount_minor: 3_000_000_000,
       event_types: new Set(['participant.created', 'payment.created', 'job.created']),
-      questions: [
-        {
-          key: 'years',
-          label: 'Years?',
-          requirement: 'must_have',
-          operator: 'at_least',
-          expected: 5,
-        },
-        {
-          key: 'city',
-          label: 'City?',
-          requirement: 'nice_to_have',
-          operator: 'one_of',
-          expected: ['Lyon', 'Paris'],
-        },
-      ],
+      questions: screening_questions,
     },
   )
   assert.match(too_many_requests, /^Too many requests/)

@@ -12,7 +12,7 @@ import {
   type NewParticipantStatus,
 } from './generated/hey-api'
 import { createClient } from './generated/hey-api/client'
-import { headers, proxyUrl, rateLimit, url } from './report'
+import { headers, proxyUrl, rateLimit, screening_questions, url } from './report'
 
 const client = createClient({ baseUrl: url, headers })
 
@@ -59,22 +59,7 @@ const job = await createJob({
   client,
   body: {
     title: 'Interpreter',
-    screening_questions: [
-      {
-        key: 'years',
-        label: 'Years?',
-        requirement: 'must_have',
-        operator: 'at_least',
-        expected: 5,
-      },
-      {
-        key: 'city',
-        label: 'City?',
-        requirement: 'nice_to_have',
-        operator: 'one_of',
-        expected: ['Lyon', 'Paris'],
-      },
-    ],
+    screening_questions,
   },
 })
 const events = await listEvents({ client })

@@ -14,7 +14,7 @@ import {
   listPayments,
   type NewParticipantStatus,
 } from './generated/kubb'
-import { headers, proxyUrl, rateLimit, url } from './report'
+import { headers, proxyUrl, rateLimit, screening_questions, url } from './report'
 
 setConfig({ baseURL: url, headers: { ...headers, 'Content-Type': 'application/json' } })
 
@@ -54,22 +54,7 @@ await createPayment({ participant_id, amount_minor: 3_000_000_000, currency: 'VN
 const payments = await listPayments()
 const job = await createJob({
   title: 'Interpreter',
-  screening_questions: [
-    {
-      key: 'years',
-      label: 'Years?',
-      requirement: 'must_have',
-      operator: 'at_least',
-      expected: 5,
-    },
-    {
-      key: 'city',
-      label: 'City?',
-      requirement: 'nice_to_have',
-      operator: 'one_of',
-      expected: ['Lyon', 'Paris'],
-    },
-  ],
+  screening_questions,
 })
 const events = await listEvents()
 const changed = await listParticipants({}, { baseURL: proxyUrl })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import createClient from 'openapi-fetch'
 import type { components, paths } from './generated/openapi-fetch'
-import { headers, proxyUrl, rateLimit, url } from './report'
+import { headers, proxyUrl, rateLimit, screening_questions, url } from './report'
 
 const client = createClient<paths>({ baseUrl: url, headers })
 
@@ -51,22 +51,7 @@ await client.POST('/public/v1/payments', {
 const job = await client.POST('/public/v1/jobs', {
   body: {
     title: 'Interpreter',
-    screening_questions: [
-      {
-        key: 'years',
-        label: 'Years?',
-        requirement: 'must_have',
-        operator: 'at_least',
-        expected: 5,
-      },
-      {
-        key: 'city',
-        label: 'City?',
-        requirement: 'nice_to_have',
-        operator: 'one_of',
-        expected: ['Lyon', 'Paris'],
-      },
-    ],
+    screening_questions,
   },
 })
 const payments = await client.GET('/public/v1/payments')

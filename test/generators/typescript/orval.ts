@@ -11,7 +11,7 @@ import {
   listPayments,
   type NewParticipantStatus,
 } from './generated/orval'
-import { proxyUrl, rateLimit } from './report'
+import { proxyUrl, rateLimit, screening_questions } from './report'
 
 async function create(full_name: string, status: NewParticipantStatus): Promise<string> {
   const email = `${full_name}@example.com`
@@ -47,22 +47,7 @@ const payments = await listPayments()
 assert(payments.status === 200)
 const job = await createJob({
   title: 'Interpreter',
-  screening_questions: [
-    {
-      key: 'years',
-      label: 'Years?',
-      requirement: 'must_have',
-      operator: 'at_least',
-      expected: 5,
-    },
-    {
-      key: 'city',
-      label: 'City?',
-      requirement: 'nice_to_have',
-      operator: 'one_of',
-      expected: ['Lyon', 'Paris'],
-    },
-  ],
+  screening_questions,
 })
 assert(job.status === 201)
 const events = await listEvents()

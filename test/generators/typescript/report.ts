@@ -4,6 +4,24 @@ export const url = process.env.MUSTER_URL ?? ''
 export const proxyUrl = process.env.MUSTER_PROXY_URL ?? ''
 export const headers = { Authorization: `Bearer ${process.env.MUSTER_API_KEY}` }
 
+/** Their expected answers have different types. */
+export const screening_questions = [
+  {
+    key: 'years',
+    label: 'Years?',
+    requirement: 'must_have' as const,
+    operator: 'at_least' as const,
+    expected: 5,
+  },
+  {
+    key: 'city',
+    label: 'City?',
+    requirement: 'nice_to_have' as const,
+    operator: 'one_of' as const,
+    expected: ['Lyon', 'Paris'],
+  },
+]
+
 /** The headers of a 429. */
 export function rateLimit(headers: Headers): Record<string, string | null> {
   const names = [
