@@ -164,7 +164,11 @@ async function test(
   const coverage = newCoverage(only, { hasRestrictedKey: target.restrictedKey !== undefined })
   for (const { operation, status } of dredd?.passed ?? []) coverage.sawStatus(operation, status)
   const cases: Case[] = []
-  await runSuite(contract, target, { ids: only, seed, randomRequests: runs }, coverage, {
+  await runSuite({
+    contract,
+    target,
+    options: { ids: only, seed, randomRequests: runs },
+    coverage,
     onCase: (done) => cases.push(done),
     toCurl: (request) => toContractCurl(target.url, request, target.key),
   })

@@ -113,7 +113,7 @@ export async function execute<Id extends OperationId>(
 function newEmitters(scope: WriteScope, now: Date): Pick<Call<OperationId>, 'emit' | 'emitMany'> {
   return {
     emit: (eventType: EventType, resourceId: string, data: EventData[EventType] = []) =>
-      emit(scope, eventType, resourceId, data, now),
+      emit(scope, { eventType, resourceId, data }, now),
     emitMany: (eventType: EventType, resourceIds: string[]) =>
       emitMany(
         scope,

@@ -158,7 +158,7 @@ export async function deleteParticipantRow(
       ],
     })
   }
-  const tasks = await clearReferences(scope, 'tasks', 'participant_id', id, now)
+  const tasks = await clearReferences(scope, { table: 'tasks', column: 'participant_id' }, id, now)
   await scope.rows('participants').where({ id }).delete()
   return { tasks }
 }

@@ -66,8 +66,7 @@ export async function countRows(
 /** Sets a reference to null in all records that have it. Returns their IDs. */
 export async function clearReferences(
   scope: Scope,
-  table: string,
-  column: string,
+  { table, column }: { table: string; column: string },
   id: string,
   now: Date,
 ): Promise<string[]> {

@@ -41,19 +41,23 @@ export async function listUnqueued(
   return rows.map(attemptFromRow)
 }
 
-/** The backlog up to `until`: of each webhook as many attempts as its quota allows beside those in
- *  `queued`, earliest first, without the deliveries in `skip`. Reads no row beyond the quota,
- *  however long a backlog is. */
+export interface QuotaUse {
+  quota: number
+  /** Queued attempts of each webhook. */
+  byWebhook: ReadonlyMap<string, number>
+}
+
+/** The backlog up to `until`: of each webhook as many attempts as its quota has left, earliest first,
+ *  without the deliveries in `skip`. Reads no row beyond the quota, however long a backlog is. */
 export async function listUnqueuedWithinQuota(
   db: Db,
   until: Date,
   skip: string[],
-  quota: number,
-  queued: ReadonlyMap<string, number>,
+  { quota, byWebhook }: QuotaUse,
 ): Promise<Attempt[]> {
   const { dialect } = db
   const [isNotSkipped, ids] = noneOf(dialect, skip)
-  const free = [...queued].map(([webhook_id, count]) => ({ webhook_id, free: quota - count }))
+  const free = [...byWebhook].map(([webhook_id, count]) => ({ webhook_id, free: quota - count }))
   const entries =
     dialect === 'postgres'
       ? 'json_agg(json_build_array(id, attempts, next_attempt_at))'

@@ -115,7 +115,7 @@ export async function deleteTaskRow(
   id: string,
   now: Date,
 ): Promise<{ payments: string[] }> {
-  const payments = await clearReferences(scope, 'payments', 'task_id', id, now)
+  const payments = await clearReferences(scope, { table: 'payments', column: 'task_id' }, id, now)
   await scope.rows('tasks').where({ id }).delete()
   return { payments }
 }

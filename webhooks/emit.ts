@@ -25,12 +25,10 @@ export class InvalidEvent extends Error {
  *  transaction of the change itself. Throws `InvalidEvent`. */
 export async function emit<T extends EventType>(
   scope: WriteScope,
-  eventType: T,
-  resourceId: string,
-  data: EventData[T],
+  event: NewEvent<T>,
   now: Date,
 ): Promise<void> {
-  await emitMany(scope, [{ eventType, resourceId, data }], now)
+  await emitMany(scope, [event], now)
 }
 
 /** Stores several events in their order. Throws `InvalidEvent`. */

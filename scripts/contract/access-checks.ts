@@ -2,14 +2,7 @@ import { operations } from '../../generated/operations.ts'
 import type { Operation } from '../model/operations.ts'
 import { assertConforms, assertStatus, ContractBroken } from './checks.ts'
 import type { ReceivedResponse, Request } from './request.ts'
-import {
-  type Check,
-  emptyInput,
-  newRequest,
-  type Run,
-  toOperationId,
-  validBody,
-} from './test-run.ts'
+import { type Check, newRequest, type Run, toOperationId, validBody } from './test-run.ts'
 
 const TOO_MANY_BODY_BYTES = 1024 * 1024 + 1
 const UNKNOWN_ID = '019cade2-11c0-7000-8000-000000000000'
@@ -19,7 +12,7 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
   const id = toOperationId(operation)
   const path = await run.records.knownPath(operation)
   const valid = await validBody(run, operation)
-  const request = newRequest(run, operation, emptyInput(), valid && JSON.stringify(valid), path)
+  const request = newRequest(run, operation, path, { body: valid })
   const expect401 = (what: string, changed: Request): Check => ({
     what,
     async perform() {
@@ -29,7 +22,7 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
         throw new ContractBroken('ignored_auth', changed, `${what} returned ${response.status}`)
       run.coverage.sawStatus(id, response.status)
       assertConforms(id, changed, response)
-      assertStatus('ignored_auth', changed, response.status, 401, what)
+      assertStatus(changed, response.status, { check: 'ignored_auth', expected: 401, what })
     },
   })
   if (!operations[id].isPublic) {
@@ -53,7 +46,11 @@ export async function* keyChecks(run: Run, operation: Operation): AsyncGenerator
         key: restrictedKey,
       }
       const { status } = await run.send(id, probe)
-      assertStatus('ignored_permission', probe, status, 403, 'a key without the permission')
+      assertStatus(probe, status, {
+        check: 'ignored_permission',
+        expected: 403,
+        what: 'a key without the permission',
+      })
     },
   }
 }
@@ -89,14 +86,13 @@ export async function* urlChecks(run: Run, operation: Operation): AsyncGenerator
   const id = toOperationId(operation)
   const valid = await validBody(run, operation)
   const path = await run.records.knownPath(operation)
-  const request = (at: string): Request =>
-    newRequest(run, operation, emptyInput(), valid && JSON.stringify(valid), at)
+  const request = (at: string): Request => newRequest(run, operation, at, { body: valid })
   const expectStatus = (what: string, at: string, expected: number): Check => ({
     what,
     async perform() {
       const probe = request(at)
       const { status } = await run.send(id, probe)
-      assertStatus('negative_data_rejection', probe, status, expected, what)
+      assertStatus(probe, status, { check: 'negative_data_rejection', expected, what })
     },
   })
   if (operation.path.includes('{')) {
@@ -139,7 +135,11 @@ function* methodChecks(run: Run, operation: Operation, path: string): Generator<
       async perform() {
         const probe = { method, path, headers: {}, key: run.target.key }
         const response = await run.plain(probe)
-        assertStatus('unsupported_method', probe, response.status, 405, method)
+        assertStatus(probe, response.status, {
+          check: 'unsupported_method',
+          expected: 405,
+          what: method,
+        })
         assertAllow(probe, response)
       },
     }
@@ -148,7 +148,11 @@ function* methodChecks(run: Run, operation: Operation, path: string): Generator<
     async perform() {
       const probe = { method: 'OPTIONS', path, headers: {}, key: null }
       const response = await run.plain(probe)
-      assertStatus('allow_header_conformance', probe, response.status, 204, 'OPTIONS')
+      assertStatus(probe, response.status, {
+        check: 'allow_header_conformance',
+        expected: 204,
+        what: 'OPTIONS',
+      })
       assertAllow(probe, response)
     },
   }
@@ -168,9 +172,9 @@ export async function* bodyChecks(run: Run, operation: Operation): AsyncGenerato
     yield {
       what,
       async perform() {
-        const probe = { ...newRequest(run, operation, emptyInput(), body, path), headers }
+        const probe = { ...newRequest(run, operation, path), body, headers }
         const { status } = await run.send(toOperationId(operation), probe)
-        assertStatus('negative_data_rejection', probe, status, expected, what)
+        assertStatus(probe, status, { check: 'negative_data_rejection', expected, what })
       },
     }
 }

@@ -7,7 +7,6 @@ import type { Request } from './request.ts'
 import {
   buildRequest,
   type Check,
-  emptyInput,
   findPath,
   type Input,
   newRequest,
@@ -24,13 +23,7 @@ export async function* versionChecks(run: Run, operation: Operation): AsyncGener
   const path = await findPath(run, operation)
   const valid = await validBody(run, operation)
   const conditional = (header: string, value: string): Request =>
-    newRequest(
-      run,
-      operation,
-      { ...emptyInput(), headers: { [header]: value } },
-      valid && JSON.stringify(valid),
-      path,
-    )
+    newRequest(run, operation, path, { headers: { [header]: value }, body: valid })
   const current = async (): Promise<string> => {
     const { headers } = await run.plain({ method: 'GET', path, headers: {}, key: run.target.key })
     return headers.get('etag') ?? ''
@@ -51,7 +44,7 @@ export async function* versionChecks(run: Run, operation: Operation): AsyncGener
     async perform() {
       const probe = await request()
       const { status } = await run.send(id, probe)
-      assertStatus('conditional_request', probe, status, expected, what)
+      assertStatus(probe, status, { check: 'conditional_request', expected, what })
     },
   })
   if (operation.method === 'get') {
@@ -77,13 +70,11 @@ export async function* versionChecks(run: Run, operation: Operation): AsyncGener
         412,
       ).perform()
       const { probe, status } = await sendCurrent()
-      assertStatus(
-        'conditional_request',
-        probe,
-        status,
-        operation.success.status,
-        'the current version',
-      )
+      assertStatus(probe, status, {
+        check: 'conditional_request',
+        expected: operation.success.status,
+        what: 'the current version',
+      })
     },
   }
 }
@@ -93,15 +84,10 @@ export async function* idempotencyChecks(run: Run, operation: Operation): AsyncG
   yield {
     what: 'the same request again',
     async perform() {
-      const valid = await validBody(run, operation)
-      const input = { ...emptyInput(), headers: { 'Idempotency-Key': randomUUID() } }
-      const request = newRequest(
-        run,
-        operation,
-        input,
-        JSON.stringify(valid),
-        await findPath(run, operation),
-      )
+      const request = newRequest(run, operation, await findPath(run, operation), {
+        headers: { 'Idempotency-Key': randomUUID() },
+        body: await validBody(run, operation),
+      })
       const [first, again] = [await run.send(id, request), await run.send(id, request)]
       if (again.status !== first.status || again.text !== first.text)
         throw new ContractBroken(
@@ -117,7 +103,11 @@ export async function* idempotencyChecks(run: Run, operation: Operation): AsyncG
         )
       const other = { ...request, body: `${request.body} ` }
       const { status } = await run.send(id, other)
-      assertStatus('idempotency', other, status, 422, 'another request with a used Idempotency-Key')
+      assertStatus(other, status, {
+        check: 'idempotency',
+        expected: 422,
+        what: 'another request with a used Idempotency-Key',
+      })
     },
   }
 }
@@ -135,22 +125,17 @@ export async function* creationChecks(run: Run, operation: Operation): AsyncGene
     async perform() {
       const created = await run.send(
         toOperationId(operation),
-        await buildRequest(run, operation, {
-          ...emptyInput(),
-          body: await validBody(run, operation),
-        }),
+        await buildRequest(run, operation, { body: await validBody(run, operation) }),
       )
       const get = itemOperations(run, operation.path).find(({ method }) => method === 'get')
       if (get === undefined) return
-      const probe = newRequest(
-        run,
-        get,
-        emptyInput(),
-        undefined,
-        created.headers.get('location') ?? '',
-      )
+      const probe = newRequest(run, get, created.headers.get('location') ?? '')
       const { status, json } = await run.send(toOperationId(get), probe)
-      assertStatus('ensure_resource_availability', probe, status, 200, 'GET of the created record')
+      assertStatus(probe, status, {
+        check: 'ensure_resource_availability',
+        expected: 200,
+        what: 'GET of the created record',
+      })
       const [createdRecord, read] = [created.json, json] as { id?: string }[]
       if (createdRecord?.id !== read?.id)
         throw new ContractBroken(
@@ -167,22 +152,19 @@ export async function* deletionChecks(run: Run, operation: Operation): AsyncGene
   yield {
     what: 'the deleted record',
     async perform() {
-      const request = newRequest(run, operation, emptyInput(), undefined, path)
+      const request = newRequest(run, operation, path)
       const { status } = await run.send(toOperationId(operation), request)
-      assertStatus('use_after_delete', request, status, 204, 'DELETE')
+      assertStatus(request, status, { check: 'use_after_delete', expected: 204, what: 'DELETE' })
       for (const other of run.contract.operations.filter(
         (candidate) => candidate.path === operation.path,
       )) {
-        const valid = await validBody(run, other)
-        const probe = newRequest(run, other, emptyInput(), valid && JSON.stringify(valid), path)
+        const probe = newRequest(run, other, path, { body: await validBody(run, other) })
         const after = await run.send(toOperationId(other), probe)
-        assertStatus(
-          'use_after_delete',
-          probe,
-          after.status,
-          404,
-          'a request for the deleted record',
-        )
+        assertStatus(probe, after.status, {
+          check: 'use_after_delete',
+          expected: 404,
+          what: 'a request for the deleted record',
+        })
       }
     },
   }
@@ -211,7 +193,7 @@ async function callAndListen(run: Run, operation: Operation, body: Input['body']
   const kind = /\{([^}]+)\}$/.exec(operation.path)?.[1]
   if (operation.method === 'delete' && kind !== undefined)
     await records.addDependents(kind, path.split('/').at(-1) ?? '')
-  const request = await buildRequest(run, operation, { ...emptyInput(), body }, path)
+  const request = await buildRequest(run, operation, { body }, path)
   const latest = async (): Promise<ListedEvent[]> => {
     const list = `/public/v1/events?sort=-created_at&page[size]=${EVENT_PAGE_SIZE}`
     const { json } = await run.plain({ method: 'GET', path: list, headers: {}, key: target.key })

@@ -36,13 +36,18 @@ export class ContractBroken extends Error {
   }
 }
 
-/** Throws ContractBroken for another status. `what` names the request. */
+interface Expectation {
+  check: CheckName
+  expected: number
+  /** Names the request. */
+  what: string
+}
+
+/** Throws ContractBroken for another status. */
 export function assertStatus(
-  check: CheckName,
   request: Request,
   status: number,
-  expected: number,
-  what: string,
+  { check, expected, what }: Expectation,
 ): void {
   if (status !== expected)
     throw new ContractBroken(check, request, `${what} returned ${status} instead of ${expected}`)

@@ -11,7 +11,6 @@ import type { ReceivedResponse, Request } from './request.ts'
 import {
   buildRequest,
   type Check,
-  emptyInput,
   findPath,
   type Input,
   inlineSchema,
@@ -47,7 +46,7 @@ const LIST_RULE = /^sort$/
 
 /** Throws unless the valid request succeeds, or is refused by a rule that a schema cannot express. */
 async function sendValid(run: Run, operation: Operation, input: Input): Promise<ReceivedResponse> {
-  const { 'Idempotency-Key': key, ...headers } = input.headers
+  const { 'Idempotency-Key': key, ...headers } = input.headers ?? {}
   const request = await buildRequest(
     run,
     operation,
@@ -100,7 +99,7 @@ export async function* limitChecks(run: Run, operation: Operation): AsyncGenerat
   const schema = run.records.inlineSchema(operation)
   const check = (what: string, input: Partial<Input>): Check => ({
     what,
-    perform: async () => void (await sendValid(run, operation, { ...emptyInput(), ...input })),
+    perform: async () => void (await sendValid(run, operation, input)),
   })
   const body = schema === null ? [] : limits(schema)
   for (const { what, value } of body) yield check(what, { body: value as Input['body'] })
@@ -261,7 +260,7 @@ export async function* faultChecks(run: Run, operation: Operation): AsyncGenerat
   const { body, input } = listFaults(run, operation)
   const valid = await validBody(run, operation)
   const path = await findPath(run, operation)
-  const request = newRequest(run, operation, emptyInput(), valid && JSON.stringify(valid), path)
+  const request = newRequest(run, operation, path, { body: valid })
   const others = (run.records.inlineSchema(operation) === null ? [] : [[], 'x', 1, null]).map(
     (value): Fault => ({ what: `is ${JSON.stringify(value)}`, applyTo: () => value }),
   )
@@ -292,13 +291,7 @@ export function* randomInvalidChecks(run: Run, operation: Operation): Generator<
           ? given
           : { ...given, body: fault.applyTo(given.body ?? {}) as Input['body'] }
       const path = await run.records.knownPath(operation)
-      const request = newRequest(
-        run,
-        operation,
-        spoiled,
-        operation.body === null ? undefined : JSON.stringify(spoiled.body),
-        path,
-      )
+      const request = newRequest(run, operation, path, spoiled)
       await sendInvalid(run, operation, spoil === undefined ? request : spoil(request))
     },
   )

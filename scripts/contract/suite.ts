@@ -2,7 +2,6 @@
  *  and at random, and checks everything else that the contract promises. */
 import { Refused } from '../../errors.ts'
 import type { OperationId } from '../../generated/operations.ts'
-import type { Contract } from '../model/contract.ts'
 import type { Operation } from '../model/operations.ts'
 import { bodyChecks, keyChecks, urlChecks } from './access-checks.ts'
 import {
@@ -13,11 +12,10 @@ import {
   versionChecks,
 } from './behaviour-checks.ts'
 import { assertConforms, type CheckName, ContractBroken } from './checks.ts'
-import type { Coverage } from './coverage.ts'
 import { faultChecks, limitChecks, randomInvalidChecks, randomValidChecks } from './data-checks.ts'
 import { exchange, type ReceivedResponse, type Request } from './request.ts'
 import { prepareRecords } from './test-records.ts'
-import type { Check, ListChecks, Options, Run, Target } from './test-run.ts'
+import type { Check, ListChecks, Run } from './test-run.ts'
 
 /** Further failures of one case are dropped. */
 const MAX_FAILURES = 3
@@ -40,22 +38,16 @@ export interface Case {
   failures: Failure[]
 }
 
-interface Callbacks {
+interface SuiteOptions
+  extends Pick<Run, 'contract' | 'target' | 'options' | 'coverage' | 'toCurl'> {
   /** Called after each case. */
   onCase(done: Case): void
-  /** A command that repeats the request. */
-  toCurl(request: Request): string
 }
 
 /** Runs every case against the target, one request after another.
  *  Throws Refused if the target does not let the run create its records. */
-export async function runSuite(
-  contract: Contract,
-  target: Target,
-  options: Options,
-  coverage: Coverage,
-  { onCase, toCurl }: Callbacks,
-): Promise<void> {
+export async function runSuite({ onCase, ...setUp }: SuiteOptions): Promise<void> {
+  const { contract, target, options, coverage } = setUp
   let requests = 0
   const sendTo = async (
     id: OperationId | undefined,
@@ -85,11 +77,7 @@ export async function runSuite(
       : error
   })
   const run: Run = {
-    contract,
-    target,
-    options,
-    coverage,
-    toCurl,
+    ...setUp,
     records,
     plain: (request) => sendTo(undefined, request),
     async send(id, request) {

@@ -42,8 +42,8 @@ export interface Run {
 
 /** Parameters by name, and the body. */
 export interface Input {
-  query: Record<string, unknown>
-  headers: Record<string, unknown>
+  query?: Record<string, unknown>
+  headers?: Record<string, unknown>
   body?: Record<string, unknown>
 }
 
@@ -57,8 +57,6 @@ export type ListChecks = (run: Run, operation: Operation) => AsyncIterable<Check
 
 export const toOperationId = ({ id }: Operation): OperationId => id as OperationId
 
-export const emptyInput = (): Input => ({ query: {}, headers: {} })
-
 /** The request for the input, with references to existing records in its body. */
 export async function buildRequest(
   run: Run,
@@ -69,16 +67,16 @@ export async function buildRequest(
   const body =
     operation.body === null
       ? undefined
-      : JSON.stringify(await run.records.withReferences(operation, input.body ?? {}))
-  return newRequest(run, operation, input, body, path ?? (await findPath(run, operation)))
+      : await run.records.withReferences(operation, input.body ?? {})
+  const at = path ?? (await findPath(run, operation))
+  return newRequest(run, operation, at, { ...input, body })
 }
 
 export function newRequest(
   { target }: Run,
   { method }: Operation,
-  { query, headers }: Input,
-  body: string | undefined,
   path: string,
+  { query = {}, headers = {}, body }: Input = {},
 ): Request {
   const search = Object.entries(query).map(
     ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(toText(value))}`,
@@ -90,7 +88,7 @@ export function newRequest(
       ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
       ...mapValues(headers, toText),
     },
-    body,
+    body: body === undefined ? undefined : JSON.stringify(body),
     key: target.key,
   }
 }

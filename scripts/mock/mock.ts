@@ -201,7 +201,7 @@ async function respond(
   const current = currentRecord(ctx, operation, examples)
   const status =
     preferred ?? conditionalStatus(service, ctx, operation, current) ?? operation.success
-  const body = exampleBody(ctx, id, status, examples, name)
+  const body = exampleBody(ctx, id, examples, { status, name })
   if (body !== null) {
     // Set before the body, or Koa adds a charset.
     ctx.set('Content-Type', body.mediaType)
@@ -270,7 +270,7 @@ function currentRecord(ctx: Context, { path }: OperationRow, examples: Examples)
     (other) => operations[other].path === path && operations[other].method === 'get',
   )
   return id !== undefined && operations[id].etag
-    ? exampleBody(ctx, id, operations[id].success, examples)
+    ? exampleBody(ctx, id, examples, { status: operations[id].success })
     : null
 }
 
@@ -297,9 +297,8 @@ interface Body {
 function exampleBody(
   ctx: Context,
   id: OperationId,
-  status: number,
   examples: Examples,
-  name?: string,
+  { status, name }: { status: number; name?: string },
 ): Body | null {
   const mediaTypes = examples.mediaTypes(id, status)
   const { mediaType, body } = examples.find(id, status, {

@@ -57,7 +57,11 @@ const calls = {
       const accountId = accounts[event % accounts.length] ?? ''
       emitted.set(id, sharedNowMs())
       await transaction(db, (trx) =>
-        emit(writeScope(trx, accountId), 'participant.created', id, [], new Date()),
+        emit(
+          writeScope(trx, accountId),
+          { eventType: 'participant.created', resourceId: id, data: [] },
+          new Date(),
+        ),
       )
       await delay(everyMs * (0.5 + Math.random()))
     }

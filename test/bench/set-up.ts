@@ -140,7 +140,11 @@ export async function emitEvents(
   await withRecords(environment, async (trx) => {
     for (const accountId of accounts)
       for (let event = 0; event < count; event++)
-        await emit(writeScope(trx, accountId), 'participant.created', randomUUID(), [], new Date())
+        await emit(
+          writeScope(trx, accountId),
+          { eventType: 'participant.created', resourceId: randomUUID(), data: [] },
+          new Date(),
+        )
   })
 }
 

@@ -166,7 +166,8 @@ class Clients implements Load {
       count(this.answers, String(status))
       if (!node.wasHurtSince(startedAt))
         this.longestAnswerMs = Math.max(this.longestAnswerMs, Date.now() - startedAt)
-      this.judge(node, change, status, Number(response.headers['retry-after']), text)
+      const retryAfter = Number(response.headers['retry-after'])
+      this.judge(node, change, { status, retryAfter, text })
       if (epoch % 2 === 1 && this.options.databaseEpoch() === epoch) {
         count(this.answersWithoutDatabase, String(status))
         if (status !== 503)
@@ -191,9 +192,7 @@ class Clients implements Load {
   private judge(
     node: Node,
     { method, path, idempotencyKey }: Change,
-    status: number,
-    retryAfter: number,
-    text: string,
+    { status, retryAfter, text }: { status: number; retryAfter: number; text: string },
   ): void {
     if (status < 300 || (status === 409 && idempotencyKey !== undefined)) return
     if (status === 503 && retryAfter > 0) return

@@ -34,13 +34,17 @@ export async function expectRead(client: Client, path: string, written: Answer):
   ])
 }
 
+interface Move {
+  from: string
+  to: string
+  isPossible: boolean
+}
+
 /** Updates the status. An impossible move is a 422 on `status` and changes nothing. */
 export async function expectMove(
   client: Client,
   path: string,
-  from: string,
-  to: string,
-  isPossible: boolean,
+  { from, to, isPossible }: Move,
 ): Promise<Body> {
   const before = (await client.get(path)).body
   expect(before.status).toBe(from)
@@ -53,9 +57,7 @@ export async function expectMove(
 }
 
 /** Every pair of states, and whether the first can become the second. Equal states always can. */
-export function pairsOf(
-  moves: Record<string, string[]>,
-): { from: string; to: string; isPossible: boolean }[] {
+export function pairsOf(moves: Record<string, string[]>): Move[] {
   const states = Object.keys(moves)
   return states.flatMap((from) =>
     states.map((to) => ({ from, to, isPossible: from === to || (moves[from] ?? []).includes(to) })),

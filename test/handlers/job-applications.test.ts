@@ -244,7 +244,7 @@ describe('updateJobApplication: moves', () => {
       const application: Body = await newApplication(client)
       const path = `/job-applications/${application.id}`
       for (const status of ways[from] ?? []) await client.patch(path, { status })
-      await expectMove(client, path, from, to, isPossible)
+      await expectMove(client, path, { from, to, isPossible })
       const moves = (ways[from]?.length ?? 0) + (isPossible && from !== to ? 1 : 0)
       const types = await eventsAbout(client, application.id)
       expect(types.filter((type) => type === 'job_application.status_changed')).toHaveLength(moves)
@@ -255,7 +255,11 @@ describe('updateJobApplication: moves', () => {
     const client = await newClient()
     const { id, job_id } = await newApplication(client)
     await client.patch(`/jobs/${job_id}`, { status: 'closed' })
-    await expectMove(client, `/job-applications/${id}`, 'submitted', 'shortlisted', true)
+    await expectMove(client, `/job-applications/${id}`, {
+      from: 'submitted',
+      to: 'shortlisted',
+      isPossible: true,
+    })
   })
 })
 

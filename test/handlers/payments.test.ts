@@ -191,7 +191,7 @@ describe('updatePayment: moves', () => {
       const client = await newClient()
       const { id } = await newPayment(client)
       if (from !== 'pending') await client.patch(`/payments/${id}`, { status: from })
-      const after = await expectMove(client, `/payments/${id}`, from, to, isPossible)
+      const after = await expectMove(client, `/payments/${id}`, { from, to, isPossible })
       expect(after.paid_at === null).toBe(after.status !== 'paid')
       const types = await eventsAbout(client, id)
       expect(types.filter((type) => type === 'payment.paid')).toHaveLength(

@@ -5,7 +5,12 @@ import { apply, copyOfRepository, stepsOf, WITHIN_MS, whenReady } from './tree.t
 
 const LONG_MS = 300_000
 
-async function call(url: string, key: string, method: string, path: string, body?: object) {
+async function call(
+  { url, key }: { url: string; key: string },
+  method: string,
+  path: string,
+  body?: object,
+) {
   const headers = {
     Authorization: `Bearer ${key}`,
     ...(body && { 'Content-Type': 'application/json' }),
@@ -60,12 +65,14 @@ test(
 
     const stub = await whenReady(tree)
     const refusal = { status: 501, body: { message: 'createVenue is not implemented yet.' } }
-    expect(await call(stub.url, stub.key, 'POST', '/venues', { name: 'Hall' })).toEqual(refusal)
-    expect(await call(stub.url, stub.key, 'POST', '/venues', { capacity: 0 })).toMatchObject({
+    expect(await call(stub, 'POST', '/venues', { name: 'Hall' })).toEqual(refusal)
+    expect(await call(stub, 'POST', '/venues', { capacity: 0 })).toMatchObject({
       status: 422,
       body: { errors: { name: ['is required.'], capacity: [expect.any(String)] } },
     })
-    expect(await call(stub.url, 'nobody', 'POST', '/venues', { name: 'Hall' })).toMatchObject({
+    expect(
+      await call({ ...stub, key: 'nobody' }, 'POST', '/venues', { name: 'Hall' }),
+    ).toMatchObject({
       status: 401,
     })
     await stub.running.stop()
@@ -205,9 +212,7 @@ test(
     const answers = (status: number) =>
       until(
         `getPing answers ${status}: ${dev.output()}`,
-        async () =>
-          (await call(first.url, first.key, 'GET', '/ping').catch(() => undefined))?.status ===
-          status,
+        async () => (await call(first, 'GET', '/ping').catch(() => undefined))?.status === status,
         WITHIN_MS,
       )
     const says = (text: string) =>

@@ -113,7 +113,11 @@ test('an event that asyncapi.yaml does not allow is not emitted, counted and lis
   const { accountId } = await app.newAccount()
   const bad = { screening_outcome: SECRET } as never
   const emitted = transaction(app.db, (trx) =>
-    emit(writeScope(trx, accountId), 'job_application.created', accountId, bad, new Date()),
+    emit(
+      writeScope(trx, accountId),
+      { eventType: 'job_application.created', resourceId: accountId, data: bad },
+      new Date(),
+    ),
   )
   await expect(emitted).rejects.toThrow(InvalidEvent)
   expect(

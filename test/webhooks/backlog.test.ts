@@ -15,7 +15,7 @@ test('listUnqueuedWithinQuota: attempts of each webhook up to its quota, without
   const smallId = await small.subscribe(URL)
   await large.write(async (own) => {
     for (let event = 0; event < 200; event++)
-      await emit(own, 'task.created', largeId, [], new Date())
+      await emit(own, { eventType: 'task.created', resourceId: largeId, data: [] }, new Date())
   })
   await small.emit()
   await small.emit()
@@ -34,7 +34,7 @@ test('listUnqueuedWithinQuota: attempts of each webhook up to its quota, without
       .filter((attempt) => attempt.webhookId === webhookId)
       .map(({ deliveryId }) => deliveryId)
   const list = (skip: string[], queued: [string, number][], until = now): Promise<Attempt[]> =>
-    listUnqueuedWithinQuota(bench.db, until, skip, 10, new Map(queued))
+    listUnqueuedWithinQuota(bench.db, until, skip, { quota: 10, byWebhook: new Map(queued) })
   expect([idsFor(all, largeId).length, idsFor(all, smallId).length]).toEqual([200, 2])
 
   const first = await list([], [])

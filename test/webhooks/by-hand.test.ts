@@ -266,7 +266,7 @@ test('an event that breaks asyncapi.yaml: neither the event nor the change is st
   await tenant.subscribe('https://example.com/')
   const made = tenant.write(async (own) => {
     await own.rows('webhooks').update({ description: 'It happened' })
-    await emit(own, 'participant.created', 'no id', [], new Date())
+    await emit(own, { eventType: 'participant.created', resourceId: 'no id', data: [] }, new Date())
   })
   await expect(made).rejects.toThrow(InvalidEvent)
   await expect(made).rejects.toThrow(
@@ -275,7 +275,11 @@ test('an event that breaks asyncapi.yaml: neither the event nor the change is st
   const wrongData = { screening_outcome: 'perfect' } as unknown as { screening_outcome: null }
   await expect(
     tenant.write((own) =>
-      emit(own, 'job_application.created', tenant.accountId, wrongData, new Date()),
+      emit(
+        own,
+        { eventType: 'job_application.created', resourceId: tenant.accountId, data: wrongData },
+        new Date(),
+      ),
     ),
   ).rejects.toThrow('/data/screening_outcome')
   expect(await tenant.scope.rows('events')).toEqual([])

@@ -124,7 +124,11 @@ describe('one engine', () => {
     await using subscriber = await newSubscriber(bench)
     const { tenant } = subscriber
     const broken = tenant.write(async (own) => {
-      await emit(own, 'participant.created', randomUUID(), [], new Date())
+      await emit(
+        own,
+        { eventType: 'participant.created', resourceId: randomUUID(), data: [] },
+        new Date(),
+      )
       throw new Error('undone')
     })
     await expect(broken).rejects.toThrow('undone')
@@ -176,7 +180,11 @@ describe('one engine', () => {
     const { tenant, receiver } = subscriber
     // The attempt is marked as queued, but has no job: as after a loss of the tables of the queue.
     await tenant.write(async (own) => {
-      await emit(own, 'participant.created', randomUUID(), [], new Date(Date.now() - 60_000))
+      await emit(
+        own,
+        { eventType: 'participant.created', resourceId: randomUUID(), data: [] },
+        new Date(Date.now() - 60_000),
+      )
       await own.rows('deliveries').update({ queued_at: Date.now() - 30_000 })
     })
     await receiver.received(2, 15_000)

@@ -35,7 +35,9 @@ describe('ordering: by_resource', () => {
     await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
     for (const type of TYPES)
       for (const id of [stubborn ?? '', ...others])
-        await tenant.write((own) => emit(own, type, id, [], new Date()))
+        await tenant.write((own) =>
+          emit(own, { eventType: type, resourceId: id, data: [] }, new Date()),
+        )
     await allEnded(tenant, 6 * TYPES.length)
     const arrived = receiver.requests.map(({ body }) => what(body))
     const typesOf = (id: string | undefined) =>
@@ -56,8 +58,12 @@ describe('ordering: by_resource', () => {
     })
     await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
     const id = randomUUID()
-    await tenant.write((own) => emit(own, 'task.created', id, [], new Date()))
-    await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
+    await tenant.write((own) =>
+      emit(own, { eventType: 'task.created', resourceId: id, data: [] }, new Date()),
+    )
+    await tenant.write((own) =>
+      emit(own, { eventType: 'task.updated', resourceId: id, data: [] }, new Date()),
+    )
     await receiver.received(11)
     expect(receiver.requests.map(({ body }) => what(body).event_type)).toEqual([
       ...Array(10).fill('task.created'),
@@ -72,7 +78,9 @@ describe('ordering: by_resource', () => {
     const id = randomUUID()
     const count = 150
     for (let number = 0; number < count; number++)
-      await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
+      await tenant.write((own) =>
+        emit(own, { eventType: 'task.updated', resourceId: id, data: [] }, new Date()),
+      )
     await receiver.received(count, 30_000)
     const made = await listDeliveries(tenant.scope, { limit: 1_000 })
     await allEnded(tenant, count)
@@ -87,7 +95,9 @@ describe('ordering: by_resource', () => {
     const webhookId = await tenant.subscribe(receiver.url, { ordering: 'by_resource' })
     const id = randomUUID()
     for (let number = 0; number < 3; number++)
-      await tenant.write((own) => emit(own, 'task.updated', id, [], new Date()))
+      await tenant.write((own) =>
+        emit(own, { eventType: 'task.updated', resourceId: id, data: [] }, new Date()),
+      )
     await receiver.received(1)
     await tenant.write((own) => disableWebhook(own, webhookId, new Date()))
     const states = async () =>

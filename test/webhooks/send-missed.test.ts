@@ -39,7 +39,11 @@ describe('send_missed', () => {
     await tenant.write(async (own) => {
       // A cancelled test delivery is not sent again.
       await emitTest(own, webhookId, new Date())
-      await emit(own, 'participant.created', tenant.accountId, [], new Date())
+      await emit(
+        own,
+        { eventType: 'participant.created', resourceId: tenant.accountId, data: [] },
+        new Date(),
+      )
       await disableWebhook(own, webhookId, new Date())
     })
     await tenant.emit(20)
@@ -157,11 +161,16 @@ describe('send_missed', () => {
     const [first, second] = [tenant.accountId, webhookId]
     const emitUpdates = (ids: string[]) =>
       tenant.write(async (own) => {
-        for (const id of ids) await emit(own, 'participant.updated', id, [], new Date())
+        for (const id of ids)
+          await emit(
+            own,
+            { eventType: 'participant.updated', resourceId: id, data: [] },
+            new Date(),
+          )
       })
     await tenant.write(async (own) => {
-      await emit(own, 'participant.created', first, [], new Date())
-      await emit(own, 'participant.updated', first, [], new Date())
+      await emit(own, { eventType: 'participant.created', resourceId: first, data: [] }, new Date())
+      await emit(own, { eventType: 'participant.updated', resourceId: first, data: [] }, new Date())
       await disableWebhook(own, webhookId, new Date())
     })
     await emitUpdates([first, second, first, second])
@@ -199,7 +208,11 @@ describe('send_missed', () => {
       const { promise: mayCommit, resolve: commit } = Promise.withResolvers<void>()
       const { promise: isEmitted, resolve: markEmitted } = Promise.withResolvers<void>()
       const late = tenant.write(async (own) => {
-        await emit(own, 'participant.created', tenant.accountId, [], new Date())
+        await emit(
+          own,
+          { eventType: 'participant.created', resourceId: tenant.accountId, data: [] },
+          new Date(),
+        )
         markEmitted()
         await mayCommit
       })

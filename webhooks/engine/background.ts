@@ -5,19 +5,27 @@ import { RunLoop } from '../run-loop.ts'
 
 const SWEEP_MS = 1_000
 
+interface SweepOptions {
+  queue: Queue
+  name: string
+  jobs: BackgroundJobs
+  now: () => Date
+  log: Logger
+}
+
 export interface BackgroundSweep {
   wake(): void
   stop(): Promise<void>
 }
 
 /** Adds the rows that need background work to their queue, every second and on demand. */
-export async function startBackgroundSweep(
-  queue: Queue,
-  name: string,
-  jobs: BackgroundJobs,
-  now: () => Date,
-  log: Logger,
-): Promise<BackgroundSweep> {
+export async function startBackgroundSweep({
+  queue,
+  name,
+  jobs,
+  now,
+  log,
+}: SweepOptions): Promise<BackgroundSweep> {
   const backgroundQueue = await queue.work(name, jobs.run)
   const loop = new RunLoop(
     async () => backgroundQueue.add(await jobs.due(now())),

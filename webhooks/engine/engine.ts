@@ -119,8 +119,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   try {
     await enqueuer.start()
-    for (const [name, work] of Object.entries(backgroundJobs))
-      sweeps.push(await startBackgroundSweep(queue, name, work, now, log))
+    for (const [name, jobs] of Object.entries(backgroundJobs))
+      sweeps.push(await startBackgroundSweep({ queue, name, jobs, now, log }))
     subscriptions.push(
       db.subscribe(ATTEMPTS_SCHEDULED, enqueuer.onScheduled),
       db.subscribe(ATTEMPTS_QUEUED, worker.wake),

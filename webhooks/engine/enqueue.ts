@@ -191,11 +191,10 @@ export class Enqueuer {
     const { db, inFlight, horizonMs, now } = this.#options
     const at = now()
     const until = new Date(at.getTime() + horizonMs)
-    const { quota, byWebhook, full } = this.#fill
     const skip = inFlight.unmarked.deliveryIds()
-    const hasFull = full.size > 0
+    const hasFull = this.#fill.full.size > 0
     const backlog = hasFull
-      ? await listUnqueuedWithinQuota(db, until, skip, quota, byWebhook)
+      ? await listUnqueuedWithinQuota(db, until, skip, this.#fill)
       : await listUnqueued(db, until, skip, BATCH_SIZE)
     if (backlog.length === 0) return false
     const selected = this.#takeQuota(backlog, at)

@@ -17,13 +17,16 @@ export interface BackgroundQueue {
 const CONCURRENCY = 2
 const EXPIRE_SECONDS = 12 * 3600
 
+interface BackgroundQueueOptions extends Pick<BackgroundJobs, 'run'> {
+  name: string
+  stopping: AbortSignal
+  log: Logger
+}
+
 /** Creates a queue and runs its jobs until `stopping` aborts. */
 export async function startBackgroundQueue(
   { jobs, addQueue }: Boss,
-  name: string,
-  run: BackgroundJobs['run'],
-  stopping: AbortSignal,
-  log: Logger,
+  { name, run, stopping, log }: BackgroundQueueOptions,
 ): Promise<BackgroundQueue> {
   // Exclusive: at most one job for each ID, whichever node added it.
   await addQueue(name, { policy: 'exclusive', retryLimit: 0, expireInSeconds: EXPIRE_SECONDS })

@@ -80,7 +80,7 @@ export async function startQueue(options: QueueOptions): Promise<Queue> {
     attempts,
     session,
     restarts: () => boss.embedded?.restarts() ?? 0,
-    work: (name, run) => startBackgroundQueue(boss, name, run, stopping.signal, log),
+    work: (name, run) => startBackgroundQueue(boss, { name, run, stopping: stopping.signal, log }),
     async listen(channel, onNotify) {
       listener = new Listener(boss.jobs.getDb(), channel)
       await listener.start(onNotify)

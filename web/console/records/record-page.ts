@@ -173,7 +173,6 @@ async function relatedCard(
     ...newestFirst(other),
     'page[size]': RELATED_LIMIT,
   })
-  const known = await loadReferences(visit, data)
   const title = html`${plural(other)} <span class="muted">${count(meta.total)}</span>`
   const all = `${addressOf(other)}${queryText([[filterName(reference), id]])}`
   const actions = [
@@ -184,7 +183,7 @@ async function relatedCard(
   ]
   const body =
     data.length > 0
-      ? relatedTable(visit, other, data, known, reference)
+      ? await relatedTable(visit, other, data, reference)
       : html`<p class="muted">None.</p>`
   return card(title, body, actions)
 }
@@ -193,13 +192,13 @@ function isCreationField({ creation }: Resource, field: string): boolean {
   return field in (creation?.properties ?? {})
 }
 
-function relatedTable(
+async function relatedTable(
   visit: Visit,
   other: Resource,
   items: Item[],
-  known: KnownRecords,
   reference: string,
-): Html {
+): Promise<Html> {
+  const known = await loadReferences(visit, items)
   const showing = { now: visit.now, known }
   // The title shows these fields already.
   const named = nameField(other) === undefined ? (other.creation?.required ?? []) : []

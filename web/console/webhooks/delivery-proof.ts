@@ -3,7 +3,12 @@ import type { RecordedAttempt } from '../../../records/attempts.ts'
 import type { Delivery } from '../../../records/deliveries.ts'
 import { findSealedSecrets } from '../../../records/webhook-secrets.ts'
 import type { Webhook } from '../../../records/webhooks.ts'
-import { openSecret, SecretUnreadable, signingKeys } from '../../../webhooks/transport/secret.ts'
+import {
+  openSecret,
+  SecretUnreadable,
+  type SigningKeys,
+  signingKeys,
+} from '../../../webhooks/transport/secret.ts'
 import { deliveryHeaders } from '../../../webhooks/transport/sign.ts'
 import {
   newChildTraceparent,
@@ -30,14 +35,15 @@ export async function deliveryProof(
   { body, attempts: [last] }: SentRequest,
 ): Promise<Content> {
   if (!body) return false
-  const sentAt = last ? new Date(last.startedAt) : visit.now
-  const sentHeaders = await signedHeaders(visit, webhook, delivery, body, sentAt)
-  const freshHeaders = await signedHeaders(visit, webhook, delivery, body, visit.now)
-  if (!sentHeaders || !freshHeaders)
+  const keys = await readSigningKeys(visit, webhook.id)
+  if (!keys)
     return note(
       'warn',
       'The signature cannot be shown because the signing secret cannot be read. Rotate the secret.',
     )
+  const sentAt = last ? new Date(last.startedAt) : visit.now
+  const sentHeaders = deliveryHeaders(keys, delivery, body, sentAt)
+  const freshHeaders = deliveryHeaders(keys, delivery, body, visit.now)
   const trace = traceparentOfDelivery(delivery, delivery.traceparent)
   const text = body.toString('utf8')
   return [
@@ -86,18 +92,14 @@ function sendPart(url: string, headers: Record<string, string>, text: string): H
 }
 
 /** Undefined: the secret cannot be read. */
-async function signedHeaders(
+async function readSigningKeys(
   { scope, config }: Visit,
-  webhook: Webhook,
-  delivery: Delivery,
-  body: Buffer,
-  at: Date,
-): Promise<Record<string, string> | undefined> {
-  const sealed = await findSealedSecrets(scope, webhook.id)
+  webhookId: string,
+): Promise<SigningKeys | undefined> {
+  const sealed = await findSealedSecrets(scope, webhookId)
   if (!sealed) return undefined
   try {
-    const secret = openSecret(config.secretKeys, webhook.id, sealed.current)
-    return deliveryHeaders(signingKeys(secret), delivery, body, at)
+    return signingKeys(openSecret(config.secretKeys, webhookId, sealed.current))
   } catch (error) {
     if (error instanceof SecretUnreadable) return undefined
     throw error
