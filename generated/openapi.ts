@@ -2445,7 +2445,7 @@ export interface components {
                 "application/json": components["schemas"]["ApiValidationError"];
             };
         };
-        /** @description You have reached the rate limit of this minute. */
+        /** @description You have reached the rate limit of this minute, or have too many requests in progress. */
         TooManyRequests: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];

@@ -12,7 +12,7 @@ import { REQUEST_LOG_DAYS } from '../records/request-log.ts'
 import type { QueueBackend } from '../webhooks/queue/boss.ts'
 import type { Cidr } from '../webhooks/transport/egress.ts'
 import { type SecretKeys, secretKeysOf } from '../webhooks/transport/secret.ts'
-import { KEEP_ALIVE_TIMEOUT_MS } from './http.ts'
+import { CLIENT_TIMEOUT_MS, KEEP_ALIVE_TIMEOUT_MS, MAX_CONNECTIONS } from './http.ts'
 import { type SecretKeyFiles, secretKeyFiles } from './secret-key-files.ts'
 
 /** The message names every invalid setting. */
@@ -40,6 +40,10 @@ export interface Config {
   drainMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveTimeoutMs: number
+  /** How long a client may take to send a request, and to read what has been written of its response. */
+  clientTimeoutMs: number
+  /** Of clients to this node. */
+  maxConnections: number
   /** The start pauses the deliveries of the installation. */
   pausesDeliveries: boolean
   /** Encrypt webhook signing secrets at rest. */
@@ -52,6 +56,8 @@ export interface Config {
   logLevel: string
   /** Requests per minute of one user, over all their keys. */
   rateLimitPerMinute: number
+  /** Requests of one user that a node works on at once. */
+  requestsInFlightPerUser: number
   /** Private IP ranges that webhooks may reach. */
   webhookAllowedRanges: Cidr[]
   /** The delay before each of the attempts 2 to 10, from the end of the attempt before. */
@@ -161,6 +167,8 @@ const settings = {
   SECRET_KEY_PREVIOUS: secret({ default: undefined }),
   DRAIN_MS: integer(0, 3_600_000)({ default: 5_000 }),
   KEEP_ALIVE_TIMEOUT_MS: integer(1_000, 3_600_000)({ default: KEEP_ALIVE_TIMEOUT_MS }),
+  CLIENT_TIMEOUT_MS: integer(1_000, 3_600_000)({ default: CLIENT_TIMEOUT_MS }),
+  MAX_CONNECTIONS: integer(10, 1_000_000)({ default: MAX_CONNECTIONS }),
   NODE_ENV: str({ default: 'development' }),
   SIGN_UP: str({ choices: ['on', 'off'], default: 'on' }),
   LOG_LEVEL: str({
@@ -168,6 +176,7 @@ const settings = {
     default: 'info',
   }),
   RATE_LIMIT_PER_MINUTE: integer(1, 1_000_000_000)({ default: 60 }),
+  REQUESTS_IN_FLIGHT_PER_USER: integer(1, 1_000_000)({ default: 10 }),
   WEBHOOK_ALLOW_ADDRESSES: cidrs({ default: [] }),
   WEBHOOK_RETRY_DELAYS: delays({ default: RETRY_DELAYS_SECONDS }),
   WEBHOOK_TIMEOUT_MS: integer(1, 60_000)({ default: 15_000 }),
@@ -229,6 +238,8 @@ export function readConfig(
     role: env.ROLE,
     drainMs: env.DRAIN_MS,
     keepAliveTimeoutMs: env.KEEP_ALIVE_TIMEOUT_MS,
+    clientTimeoutMs: env.CLIENT_TIMEOUT_MS,
+    maxConnections: env.MAX_CONNECTIONS,
     pausesDeliveries: env.DELIVERIES === 'paused',
     secretKeys: keyFiles ?? secretKeysOf(env.SECRET_KEY ?? '', env.SECRET_KEY_PREVIOUS),
     secretKeyFiles: keyFiles,
@@ -236,6 +247,7 @@ export function readConfig(
     isSignUpOpen: env.SIGN_UP === 'on',
     logLevel: env.LOG_LEVEL,
     rateLimitPerMinute: env.RATE_LIMIT_PER_MINUTE,
+    requestsInFlightPerUser: env.REQUESTS_IN_FLIGHT_PER_USER,
     webhookAllowedRanges: env.WEBHOOK_ALLOW_ADDRESSES,
     webhookRetryDelaysMs: env.WEBHOOK_RETRY_DELAYS.map((seconds) => Math.round(seconds * 1000)),
     webhookTimeoutMs: env.WEBHOOK_TIMEOUT_MS,

@@ -7,10 +7,10 @@ import { v7 as uuidv7 } from 'uuid'
 /** Above the 60 s of nginx and of AWS load balancers: a proxy must be the first to close an idle
  *  connection. */
 export const KEEP_ALIVE_TIMEOUT_MS = 65_000
-/** How much longer than the keep-alive timeout the headers of a request may take. */
-const HEADERS_MARGIN_MS = 5_000
-/** Node's default. */
-const REQUEST_TIMEOUT_MS = 300_000
+export const CLIENT_TIMEOUT_MS = 60_000
+export const MAX_CONNECTIONS = 5_000
+/** How often slow clients are looked for, as a fraction of the client timeout. */
+const CHECKS_PER_TIMEOUT = 12
 
 export interface HttpServer {
   port: number
@@ -25,23 +25,35 @@ interface ListenOptions {
   /** 0 lets the system choose. */
   port: number
   keepAliveTimeoutMs?: number
+  /** The time for a whole request to arrive, and for a client to read what has been written of its response. */
+  clientTimeoutMs?: number
+  /** More are closed at once. */
+  maxConnections?: number
 }
 
 /** Listens on the host and port. Throws the system's error, for example EADDRINUSE. */
 export async function listen(
   handle: RequestListener,
-  { host, port, keepAliveTimeoutMs = KEEP_ALIVE_TIMEOUT_MS }: ListenOptions,
+  {
+    host,
+    port,
+    keepAliveTimeoutMs = KEEP_ALIVE_TIMEOUT_MS,
+    clientTimeoutMs = CLIENT_TIMEOUT_MS,
+    maxConnections = MAX_CONNECTIONS,
+  }: ListenOptions,
 ): Promise<HttpServer> {
-  const headersTimeoutMs = keepAliveTimeoutMs + HEADERS_MARGIN_MS
+  const checkMs = clientTimeoutMs / CHECKS_PER_TIMEOUT
   const server = createServer(
     {
       keepAliveTimeout: keepAliveTimeoutMs,
-      // Otherwise Node could close a connection that the keep-alive timeout still permits to use.
-      headersTimeout: headersTimeoutMs,
-      requestTimeout: Math.max(REQUEST_TIMEOUT_MS, headersTimeoutMs),
+      // From the start of the connection or of the request: not while a kept connection is idle.
+      headersTimeout: clientTimeoutMs,
+      requestTimeout: clientTimeoutMs,
+      connectionsCheckingInterval: checkMs,
     },
     handle,
   )
+  server.maxConnections = maxConnections
   // Connections without a request in flight. Node closes only those that have had a response.
   const waiting = new Set<Socket>()
   const inFlight = new Set<ServerResponse>()
@@ -63,6 +75,9 @@ export async function listen(
     })
   })
   server.on('clientError', answerUnreadable)
+  const slowReaders = setInterval(newSlowReaderCheck(inFlight, clientTimeoutMs), checkMs)
+  slowReaders.unref()
+  server.once('close', () => clearInterval(slowReaders))
 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -84,6 +99,23 @@ export async function listen(
       await closed
       clearTimeout(force)
     },
+  }
+}
+
+/** Returns a check that closes the connections of clients that do not read. A file is written in chunks, each
+ *  when the one before has been read, so a long download goes on. */
+function newSlowReaderCheck(inFlight: Iterable<ServerResponse>, timeoutMs: number): () => void {
+  const lastWrites = new WeakMap<ServerResponse, { bytes: number; atMs: number }>()
+  return () => {
+    const atMs = performance.now()
+    for (const response of inFlight) {
+      const { socket } = response
+      if (!socket || socket.writableLength === 0) continue
+      const last = lastWrites.get(response)
+      if (last?.bytes !== socket.bytesWritten)
+        lastWrites.set(response, { bytes: socket.bytesWritten, atMs })
+      else if (atMs - last.atMs >= timeoutMs) socket.destroy()
+    }
   }
 }
 

@@ -17,6 +17,7 @@ import type { Db } from '../records/database/open.ts'
 import type { KeyedRequest } from '../records/idempotency-keys.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
+import { limitInFlight } from './in-flight-requests.ts'
 import { readInput } from './input.ts'
 import { newDispatcher } from './openapi.ts'
 import { respondFromStore, sendResult, storableResponse } from './respond.ts'
@@ -24,7 +25,7 @@ import { findOperation } from './router.ts'
 
 export interface OperationServices {
   db: Db
-  config: Pick<Config, 'rateLimitPerMinute' | 'isProduction'>
+  config: Pick<Config, 'rateLimitPerMinute' | 'requestsInFlightPerUser' | 'isProduction'>
   log: Logger
   now: () => Date
   checkResponse: ResponseChecker
@@ -42,6 +43,7 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
   assertAllRequireApiKey()
   checkHandlersImplemented(services)
   const authenticate = newAuthentication(services)
+  const limited = limitInFlight(services.config.requestsInFlightPerUser)
   const keysInUse = new KeysInUse()
   const dispatch = newDispatcher({
     assertAuthenticated,
@@ -49,8 +51,10 @@ export function serveOperations(services: OperationServices): (ctx: Context) => 
   })
   return async (ctx) => {
     await authenticate(ctx)
-    const id = findOperation(ctx, assertAuthenticated)
-    if (id !== undefined) await dispatch(id, ctx)
+    await limited(ctx, async () => {
+      const id = findOperation(ctx, assertAuthenticated)
+      if (id !== undefined) await dispatch(id, ctx)
+    })
   }
 }
 

@@ -39,6 +39,7 @@ const SETTINGS = {
   LOG_LEVEL: 'warn',
   DRAIN_MS: '0',
   RATE_LIMIT_PER_MINUTE: '1000000000',
+  REQUESTS_IN_FLIGHT_PER_USER: '1000000',
   WEBHOOK_ALLOW_ADDRESSES: '127.0.0.0/8',
   SECRET_KEY: 'a secret key for nothing but benchmarks',
 }

@@ -14,7 +14,7 @@ export const beyond: Section = {
       ],
     },
     {
-      quote: '2. the rate limit: 429',
+      quote: '2. the rate limit and the requests in progress: 429',
       tests: [
         'test/contract/order-of-checks.test.ts > 2. a request above the rate limit: 429, unless it has no valid key',
       ],

@@ -1,0 +1,79 @@
+/** A user has a limited number of requests in progress on a node. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newCompleteExport } from '../handlers/export-helpers.ts'
+import { startApp, type TestAccount, type TestApp, until } from '../helpers.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await startApp({ environment: { REQUESTS_IN_FLIGHT_PER_USER: '2' } })
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const BODY = '{"full_name": "Ada"}'
+
+/** Sends a request without the end of its body. */
+function beginRequest({ key }: TestAccount): Socket {
+  return send(
+    `POST /public/v1/participants HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${key}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY.slice(0, 5)}`,
+  )
+}
+
+function send(text: string): Socket {
+  const { hostname, port } = new URL(app.url)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => undefined)
+  socket.write(text)
+  return socket
+}
+
+const statusOf = async (account: TestAccount): Promise<number> =>
+  (await app.as(account).get('/me')).status
+
+test('a request above the limit: 429, until one of the others has ended', async () => {
+  const account = await app.newAccount()
+  const [one, other] = [beginRequest(account), beginRequest(account)]
+  await until('two requests in progress', async () => (await statusOf(account)) === 429)
+  const otherKey = await app.newKey(account)
+  const { status, headers, body } = await app.as({ key: otherKey }).get('/participants')
+  expect(status).toBe(429)
+  expect(body).toEqual({
+    message: 'You have 2 requests in progress, the most at once. Wait until one of them has ended.',
+  })
+  expect(headers.get('retry-after')).toBe('1')
+  expect(Number(headers.get('x-ratelimit-remaining'))).toBeGreaterThan(0)
+  const colleague = { ...account, ...(await app.newUser(account.accountId)) }
+  expect(await statusOf({ ...colleague, key: await app.newKey(colleague) })).toBe(200)
+
+  one.write(BODY.slice(5))
+  await until('the response', () => one.bytesRead > 0)
+  expect(await statusOf(account)).toBe(200)
+  const third = beginRequest(account)
+  await until('two requests in progress', async () => (await statusOf(account)) === 429)
+  other.destroy()
+  third.destroy()
+  await until('the end of the aborted request', async () => (await statusOf(account)) === 200)
+})
+
+test('a download counts until it begins', async () => {
+  const account = await app.newAccount()
+  const id = await newCompleteExport(app, app.as(account), { resource: 'tasks' })
+  // More than the kernel buffers for a client that does not read.
+  const chunk = { export_id: id, bytes: Buffer.alloc(1024 * 1024) }
+  const chunks = Array.from({ length: 16 }, (_, index) => ({ ...chunk, position: index + 1 }))
+  for (const row of chunks) await app.db.write('export_chunks').insert(row)
+  await app.db
+    .write('exports')
+    .where({ id })
+    .update({ byte_size: 16 * 1024 * 1024 })
+  const sockets = Array.from({ length: 3 }, () =>
+    send(
+      `GET /public/v1/exports/${id}/file HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer ${account.key}\r\n\r\n`,
+    ).pause(),
+  )
+  await Promise.all(sockets.map((socket) => once(socket, 'readable')))
+  expect(await statusOf(account)).toBe(200)
+  for (const socket of sockets) socket.destroy()
+})

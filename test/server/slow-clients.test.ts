@@ -1,0 +1,114 @@
+/** Clients that send or read slowly lose their connections. */
+import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { listen } from '../../server/http.ts'
+
+const TIMEOUT_MS = 600
+/** A check runs twelve times in a timeout. */
+const LATEST_MS = TIMEOUT_MS + 5_000
+/** More than the kernel buffers for a client that does not read. */
+const LARGE_BYTES = 32 * 1024 * 1024
+
+async function serve(handle: RequestListener, maxConnections?: number) {
+  const server = await listen(handle, {
+    host: '127.0.0.1',
+    port: 0,
+    clientTimeoutMs: TIMEOUT_MS,
+    maxConnections,
+  })
+  return { ...server, [Symbol.asyncDispose]: () => server.stop(0) }
+}
+
+/** Resolves with the milliseconds until the server closes the connection. */
+async function closedAfter(socket: Socket): Promise<number> {
+  const startMs = performance.now()
+  socket.on('error', () => undefined)
+  await once(socket, 'close')
+  return performance.now() - startMs
+}
+
+function expectTimeout(ms: number): void {
+  expect(ms).toBeGreaterThan(TIMEOUT_MS * 0.9)
+  expect(ms).toBeLessThan(LATEST_MS)
+}
+
+const HEAD = 'POST / HTTP/1.1\r\nHost: test\r\n'
+
+test.each([
+  { sends: 'headers', start: HEAD, next: 'X-Slow: 1\r\n' },
+  { sends: 'a body', start: `${HEAD}Content-Length: 1000\r\n\r\n`, next: 'x' },
+])('a client that sends $sends slowly: 408', async ({ start, next }) => {
+  await using server = await serve((request, response) =>
+    request.resume().on('end', () => response.end()),
+  )
+  const socket = connect(server.port, '127.0.0.1')
+  let received = ''
+  socket.on('data', (chunk) => {
+    received += chunk
+  })
+  socket.write(start)
+  const dripping = setInterval(() => socket.write(next), TIMEOUT_MS / 6)
+  expectTimeout(await closedAfter(socket))
+  clearInterval(dripping)
+  expect(received).toMatch(/^HTTP\/1\.1 408 /)
+  expect(received).toContain('{"message":"The request took too long to arrive."}')
+})
+
+/** A handler that sends `chunks`, each when the one before has been read, and how its response ended. */
+function newDownload(chunks: Buffer[]) {
+  const ended = Promise.withResolvers<{ ms: number; isComplete: boolean }>()
+  return {
+    ended: ended.promise,
+    handle: ((_, response) => {
+      const startMs = performance.now()
+      response.once('close', () =>
+        ended.resolve({
+          ms: performance.now() - startMs,
+          isComplete: response.writableFinished,
+        }),
+      )
+      Readable.from(chunks).pipe(response)
+    }) satisfies RequestListener,
+  }
+}
+
+function download(port: number): Socket {
+  const socket = connect(port, '127.0.0.1')
+  socket.write('GET / HTTP/1.1\r\nHost: test\r\n\r\n')
+  return socket
+}
+
+test('a client that does not read its response: its connection is closed', async () => {
+  const { handle, ended } = newDownload([Buffer.alloc(LARGE_BYTES)])
+  await using server = await serve(handle)
+  download(server.port).on('error', () => undefined)
+  const { ms, isComplete } = await ended
+  expect(isComplete).toBe(false)
+  expectTimeout(ms)
+})
+
+test('a client that reads a long file slowly gets all of it', async () => {
+  const chunk = Buffer.alloc(256 * 1024)
+  const { handle, ended } = newDownload(Array(LARGE_BYTES / chunk.length).fill(chunk))
+  await using server = await serve(handle)
+  const socket = download(server.port)
+  socket.on('data', () => {
+    socket.pause()
+    setTimeout(() => socket.resume(), 3)
+  })
+  const { ms, isComplete } = await ended
+  expect(isComplete).toBe(true)
+  expect(ms).toBeGreaterThan(TIMEOUT_MS)
+  socket.destroy()
+})
+
+test('connections above the limit are closed at once', async () => {
+  await using server = await serve((_, response) => void response.end(), 2)
+  const open = [connect(server.port, '127.0.0.1'), connect(server.port, '127.0.0.1')]
+  await Promise.all(open.map((socket) => once(socket, 'connect')))
+  expect(await closedAfter(connect(server.port, '127.0.0.1'))).toBeLessThan(TIMEOUT_MS / 2)
+  for (const socket of open) socket.destroy()
+})
