@@ -39,6 +39,7 @@ const START_MS = 30_000
 export async function startPostgres(
   programs?: string,
   environment: Record<string, string> = {},
+  extraSettings: Record<string, string> = {},
 ): Promise<TestPostgres> {
   const directory = mkdtempSync(join(tmpdir(), 'muster-postgres-'))
   const root = process.getuid?.() === 0
@@ -64,6 +65,7 @@ export async function startPostgres(
     unix_socket_directories: '',
     max_connections: 300,
     shared_buffers: '64MB',
+    ...extraSettings,
   }
   const url = (databaseName: string): string =>
     `postgres://postgres@127.0.0.1:${port}/${databaseName}`

@@ -13,7 +13,7 @@ const ROUND_SECONDS = 2
 const ROUNDS = 6
 const ARRIVAL_MS = 10_000
 
-interface Sent {
+export interface Sent {
   id: string
   sentAt: number
   answeredAt: number
@@ -34,14 +34,15 @@ export async function latency(bench: Bench): Promise<Result[]> {
   const wholeUrl = (await server.call('start', 'whole', environment, accountId)) + path
   const bareUrl = (await bare.call('start', 'storeAndTell', environment, accountId)) + path
 
+  const headers = () => ({ authorization: `Bearer ${token}` })
   const muster: Sent[] = []
   const reference: Sent[] = []
   // The first round warms up.
   for (let round = 0; round <= (bench.quick ? 1 : ROUNDS); round++) {
     bench.progress(round === 0 ? 'warming up' : `creating participants, round ${round}`)
     const [whole, alone] = [
-      await createParticipants(wholeUrl, token),
-      await createParticipants(bareUrl, token),
+      await createParticipants(wholeUrl, ROUND_SECONDS, headers),
+      await createParticipants(bareUrl, ROUND_SECONDS, headers),
     ]
     if (round === 0) continue
     muster.push(...whole)
@@ -78,12 +79,16 @@ export async function latency(bench: Bench): Promise<Result[]> {
   ]
 }
 
-/** Poisson arrivals: an even rate on average, with random gaps. */
-async function createParticipants(url: string, token: string): Promise<Sent[]> {
+/** Creates 25 participants a second on average, with random gaps. `headers` is called for each. */
+export async function createParticipants(
+  url: string,
+  seconds: number,
+  headers: () => Record<string, string>,
+): Promise<Sent[]> {
   const agent = new Agent()
   const sent: Promise<Sent>[] = []
-  for (let number = 0; number < ROUND_SECONDS * EVENTS_PER_SECOND; number++) {
-    sent.push(createParticipant(agent, url, token))
+  for (let number = 0; number < seconds * EVENTS_PER_SECOND; number++) {
+    sent.push(createParticipant(agent, url, headers()))
     await delay((1000 / EVENTS_PER_SECOND) * (0.5 + Math.random()))
   }
   const all = await Promise.all(sent)
@@ -91,12 +96,15 @@ async function createParticipants(url: string, token: string): Promise<Sent[]> {
   return all
 }
 
-async function createParticipant(dispatcher: Agent, url: string, token: string): Promise<Sent> {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+export async function createParticipant(
+  dispatcher: Agent,
+  url: string,
+  headers: Record<string, string>,
+): Promise<Sent> {
   const sentAt = sharedNowMs()
   const { statusCode, body } = await request(url, {
     method: 'POST',
-    headers,
+    headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify({ full_name: 'Ann Bench' }),
     dispatcher,
   })
@@ -107,7 +115,7 @@ async function createParticipant(dispatcher: Agent, url: string, token: string):
   return { id, sentAt, answeredAt }
 }
 
-async function allArrivals(
+export async function allArrivals(
   sink: { call(name: 'firstArrivals'): Promise<Map<string, number>> },
   sent: Sent[],
 ): Promise<Map<string, number>> {

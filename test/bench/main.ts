@@ -1,6 +1,7 @@
 /** `npm run bench`: compares Muster with simpler programs, on both databases, in one run. */
 import { Command, Option } from 'commander'
 import { parseList } from '../../cli/shell.ts'
+import { changes } from './changes.ts'
 import { consolePages } from './console.ts'
 import { contract } from './contract.ts'
 import { deploys } from './deploys.ts'
@@ -46,6 +47,10 @@ const measures: Record<string, { run(bench: Bench): Promise<Result[]>; about: st
     run: latency,
     about: 'from a change through the API to its webhook request, at 25 per second',
   },
+  changes: {
+    run: changes,
+    about: 'changes with a key and one webhook, from the request to the signed POST',
+  },
   console: {
     run: consolePages,
     about: 'lists with a million requests and deliveries, and the cost of a page',
@@ -62,6 +67,7 @@ interface Options {
   only: string[]
   on: DatabaseKind[]
   quick: boolean
+  before?: string
   json: boolean
 }
 
@@ -84,6 +90,10 @@ const options: Options = new Command('npm run bench --')
     '--quick',
     'fewer and smaller rounds: checks that the measurements work, not their results',
     false,
+  )
+  .option(
+    '--before <folder>',
+    'also measure an earlier checkout with its packages, by turns (only "changes")',
   )
   .option('--json', 'print one JSON document instead of the table', false)
   .addHelpText(
@@ -109,6 +119,7 @@ for (const measure of options.only) {
     const bench: Bench = {
       database,
       quick: options.quick,
+      before: options.before,
       newEnvironment: () => databases.newEnvironment(database),
       progress: (text) => say(`${name}: ${text}`),
     }

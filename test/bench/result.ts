@@ -5,7 +5,7 @@ export type Goal = { atMost: number } | { atLeast: number }
 
 export interface Result {
   what: string
-  unit: 'µs' | 'ms' | 's' | '/s' | 'MB' | ''
+  unit: 'µs' | 'ms' | 's' | '/s' | 'kB' | 'MB' | ''
   muster: number
   /** The value of the comparison, in the same unit. */
   reference?: { name: string; value: number }
@@ -94,7 +94,7 @@ export function printed(results: (Result & { database: string })[]): string {
 }
 
 function amount(value: number, unit: Result['unit']): string {
-  const digits = unit === 's' || (unit === 'ms' && value < 100) ? 1 : 0
+  const digits = unit === 's' || (['', 'ms', 'kB'].includes(unit) && value < 100) ? 1 : 0
   const number = value.toLocaleString('en', { maximumFractionDigits: digits })
   return unit === '' || unit === '/s' ? `${number}${unit}` : `${number} ${unit}`
 }

@@ -1,26 +1,32 @@
 /** A service as an operator starts it: a process of `muster serve`. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
 import { freePort } from '../postgres.ts'
 import type { Environment } from './set-up.ts'
 
-const BIN = fileURLToPath(new URL('../../bin/muster.js', import.meta.url))
+const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url))
 const LOOK_MS = 10
 const WITHIN_MS = 60_000
 
 export interface Service extends AsyncDisposable {
   pid: number
+  port: number
   secondsToReady: number
 }
 
 /** `port`: by default a free one. */
-export async function startService(environment: Environment, port?: number): Promise<Service> {
+export async function startService(
+  environment: Environment,
+  port?: number,
+  checkout = CHECKOUT,
+): Promise<Service> {
   const ownPort = port ?? (await freePort())
   const started = performance.now()
-  const muster = spawn(process.execPath, [BIN, 'serve'], {
+  const muster = spawn(process.execPath, [join(checkout, 'bin/muster.js'), 'serve'], {
     env: { ...environment, PORT: String(ownPort), PATH: process.env.PATH },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
@@ -36,7 +42,7 @@ export async function startService(environment: Environment, port?: number): Pro
     throw error
   }
   const secondsToReady = (performance.now() - started) / 1000
-  return { pid: Number(muster.pid), secondsToReady, [Symbol.asyncDispose]: stop }
+  return { pid: Number(muster.pid), port: ownPort, secondsToReady, [Symbol.asyncDispose]: stop }
 }
 
 async function ready(muster: ChildProcess, url: string, deadline: number): Promise<void> {

@@ -26,6 +26,8 @@ export interface Bench {
   database: DatabaseKind
   /** Fewer and smaller rounds: checks that the measurement works, not its result. */
   quick: boolean
+  /** The folder of an earlier checkout to compare with. */
+  before?: string
   /** Settings of a service with a new, empty database. */
   newEnvironment(): Promise<Environment>
   progress(text: string): void
@@ -45,9 +47,14 @@ const SETTINGS = {
 }
 
 /** Creates databases on demand and removes all of them at the end. */
-export async function openDatabases(kinds: readonly DatabaseKind[]): Promise<Databases> {
+export async function openDatabases(
+  kinds: readonly DatabaseKind[],
+  postgresSettings?: Record<string, string>,
+): Promise<Databases> {
   const directory = await mkdtemp(join(tmpdir(), 'muster-bench-'))
-  const postgres = kinds.includes('postgres') ? await startPostgres() : undefined
+  const postgres = kinds.includes('postgres')
+    ? await startPostgres(undefined, {}, postgresSettings)
+    : undefined
   return {
     async newEnvironment(kind) {
       if (kind === 'sqlite') return { ...SETTINGS, DATA_DIR: join(directory, randomUUID()) }

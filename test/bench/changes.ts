@@ -1,0 +1,213 @@
+/** The path of a change: a create with an Idempotency-Key and one webhook, from the request to the signed
+ *  POST. Compared with bare Koa and pg, and with an earlier checkout. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { startChild } from './child.ts'
+import { type Contender, startContenders } from './contenders.ts'
+import type { Counters } from './counters.ts'
+import { allArrivals, createParticipants } from './latency.ts'
+import { publish, publishHeaders } from './publish.ts'
+import {
+  comparison,
+  figure,
+  type Goal,
+  median,
+  percentile,
+  type Result,
+  type Round,
+} from './result.ts'
+import type { Bench, DatabaseKind } from './set-up.ts'
+import type { Sink } from './sink.ts'
+
+const CLIENTS = 32
+const ROUNDS = 3
+const ARRIVAL_MS = 120_000
+const LOOK_MS = 20
+const PACED_SECONDS = 4
+/** Each contender writes its last results and its request log within this time. */
+const STORE_MS = 2_000
+/** An idle connection of PostgreSQL reports its last transactions after 10 seconds. */
+const REPORT_MS = 11_000
+
+type Figure = keyof typeof described
+type Figures = Partial<Record<Figure, number>>
+/** The figures of each round, by contender. */
+type Measured = Map<string, Figures[]>
+
+const described = {
+  accepted: { what: 'changes accepted, 32 clients', unit: '/s' },
+  delivered: { what: 'changes accepted and delivered, 32 clients', unit: '/s' },
+  cpu: { what: 'CPU of 1,000 changes', unit: 'ms' },
+  service: { what: 'CPU of 1,000 changes, service', unit: 'ms' },
+  postgres: { what: 'CPU of 1,000 changes, PostgreSQL', unit: 'ms' },
+  statements: { what: 'statements of a change', unit: '' },
+  commits: { what: 'commits of a change', unit: '' },
+  wal: { what: 'WAL of a change', unit: 'kB' },
+  writes: { what: 'socket writes of a change', unit: '' },
+  p50: { what: 'publish to receipt at 25/s, p50', unit: 'ms' },
+  p99: { what: 'publish to receipt at 25/s, p99', unit: 'ms' },
+} satisfies Record<string, Pick<Result, 'what' | 'unit'>>
+
+const POSTGRES_FIGURES: readonly Figure[] = ['service', 'postgres', 'statements', 'commits', 'wal']
+
+/** Goals of Muster's own figures. */
+const GOALS: Partial<Record<Figure, Goal>> = {
+  statements: { atMost: 10 },
+  commits: { atMost: 1.3 },
+  writes: { atMost: 6 },
+}
+
+/** Goals of the ratio to another contender. */
+function ratioGoal(database: DatabaseKind, contender: string, name: Figure): Goal | undefined {
+  if (contender === 'bare Koa, four inserts' && name === 'delivered') return { atLeast: 0.7 }
+  if (contender === 'before' && name === 'p50') return { atMost: 0.7 }
+  if (contender === 'before' && name === 'cpu')
+    return { atMost: database === 'sqlite' ? 0.55 : 0.5 }
+  return undefined
+}
+
+export async function changes(bench: Bench): Promise<Result[]> {
+  await using sink = startChild<Sink>('sink.ts')
+  await using contenders = await startContenders(bench, await sink.call('listen'))
+  const measured: Measured = new Map(contenders.list.map(({ name }) => [name, []]))
+  // The first round warms up.
+  for (let round = 0; round <= (bench.quick ? 1 : ROUNDS); round++)
+    for (const contender of contenders.list) {
+      bench.progress(`${contender.name}, ${round === 0 ? 'warming up' : `round ${round}`}`)
+      const figures = await measureRound(bench, sink, contender)
+      if (round > 0) measured.get(contender.name)?.push(figures)
+    }
+  for (const contender of contenders.list) {
+    bench.progress(`${contender.name}, counting`)
+    measured.get(contender.name)?.push(await count(bench, sink, contender))
+  }
+  const results = [...rows(bench.database, contenders.list, measured)]
+  for (const clients of [16, 64]) {
+    bench.progress(`with and without a webhook, ${clients} clients`)
+    results.push(await webhookCost(bench, sink, contenders.list[0] as Contender, clients))
+  }
+  return results
+}
+
+type SinkProcess = ReturnType<typeof startChild<Sink>>
+
+async function measureRound(
+  { quick }: Bench,
+  sink: SinkProcess,
+  contender: Contender,
+): Promise<Figures> {
+  const changes = quick ? 300 : 5_000
+  const before = await contender.counters()
+  const { acceptedMs, deliveredMs } = await deliverAll(sink, contender, changes)
+  await delay(STORE_MS)
+  const perChange = difference(before, await contender.counters(), changes)
+  const late = await measurePaced(sink, contender, quick ? 1 : PACED_SECONDS)
+  return {
+    accepted: (changes / acceptedMs) * 1000,
+    delivered: (changes / deliveredMs) * 1000,
+    cpu: (perChange('serviceMs') + perChange('postgresMs')) * 1000,
+    service: perChange('serviceMs') * 1000,
+    postgres: perChange('postgresMs') * 1000,
+    p50: percentile(late, 0.5),
+    p99: percentile(late, 0.99),
+  }
+}
+
+/** What varies little from round to round is counted once. */
+async function count({ quick }: Bench, sink: SinkProcess, contender: Contender): Promise<Figures> {
+  const changes = quick ? 300 : 3_000
+  const before = await contender.counters()
+  await deliverAll(sink, contender, changes)
+  await delay(REPORT_MS)
+  const perChange = difference(before, await contender.counters(), changes)
+  const traced = quick ? 100 : 1_000
+  const writes = await contender.countSocketWrites(() => deliverAll(sink, contender, traced))
+  return {
+    statements: perChange('statements'),
+    commits: perChange('commits'),
+    wal: perChange('walBytes') / 1000,
+    writes: writes && writes / traced,
+  }
+}
+
+function difference(before: Counters, after: Counters, changes: number) {
+  return (name: keyof Counters): number => (after[name] - before[name]) / changes
+}
+
+/** Publishes by 32 clients until all deliveries have arrived. */
+async function deliverAll(
+  sink: SinkProcess,
+  { url, token }: Contender,
+  count: number,
+): Promise<{ acceptedMs: number; deliveredMs: number }> {
+  await sink.call('reset')
+  const started = performance.now()
+  await publish({ url, token, count, clients: CLIENTS })
+  const acceptedMs = performance.now() - started
+  for (;;) {
+    const { arrived } = await sink.call('summary')
+    const deliveredMs = performance.now() - started
+    if (arrived >= count) return { acceptedMs, deliveredMs }
+    if (deliveredMs > ARRIVAL_MS) throw new Error(`${count - arrived} deliveries did not arrive`)
+    await delay(LOOK_MS)
+  }
+}
+
+/** Milliseconds from each request to the arrival of its delivery, at 25 a second. */
+async function measurePaced(
+  sink: SinkProcess,
+  { url, token }: Contender,
+  seconds: number,
+): Promise<number[]> {
+  await sink.call('reset')
+  const sent = await createParticipants(url, seconds, () => publishHeaders(token))
+  const arrivals = await allArrivals(sink, sent)
+  return sent.map(({ id, sentAt }) => (arrivals.get(id) ?? Number.NaN) - sentAt)
+}
+
+/** The rate of creates with a webhook, compared with an account without webhooks. */
+async function webhookCost(
+  { quick }: Bench,
+  sink: SinkProcess,
+  { url, token, tokenWithoutWebhook }: Contender,
+  clients: number,
+): Promise<Result> {
+  const count = quick ? 200 : 2_000
+  const rounds: Round[] = []
+  for (let round = 1; round <= (quick ? 1 : ROUNDS); round++) {
+    const reference = await publish({ url, token: tokenWithoutWebhook, count, clients })
+    await sink.call('reset')
+    const muster = await publish({ url, token, count, clients })
+    while ((await sink.call('summary')).arrived < count) await delay(LOOK_MS)
+    rounds.push({ muster, reference })
+  }
+  return comparison(
+    { what: `creates with a webhook, ${clients} clients`, unit: '/s', goal: { atLeast: 0.9 } },
+    'ratio',
+    'without',
+    rounds,
+  )
+}
+
+function* rows(
+  database: DatabaseKind,
+  [muster, ...others]: Contender[],
+  measured: Measured,
+): Generator<Result> {
+  const valuesOf = (contender: Contender | undefined, name: Figure): number[] =>
+    (measured.get(contender?.name ?? '') ?? []).flatMap((figures) => figures[name] ?? [])
+  for (const name of Object.keys(described) as Figure[]) {
+    const values = valuesOf(muster, name)
+    if (values.length === 0 || (database === 'sqlite' && POSTGRES_FIGURES.includes(name))) continue
+    const goal = database === 'sqlite' ? undefined : GOALS[name]
+    yield figure({ ...described[name], goal }, median(values))
+    for (const other of others) {
+      const references = valuesOf(other, name)
+      const rounds = values.map((muster, round) => ({
+        muster,
+        reference: references[round] ?? Number.NaN,
+      }))
+      const ownGoal = ratioGoal(database, other.name, name)
+      yield comparison({ ...described[name], goal: ownGoal }, 'ratio', other.name, rounds)
+    }
+  }
+}
